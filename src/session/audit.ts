@@ -1,0 +1,30 @@
+/**
+ * Business facts, one event each (names after the OWASP logging vocabulary). They never hold a token.
+ * An audit may not fail the business: implementations never throw.
+ */
+import type { RefusalReason } from "./errors.ts";
+import type { RotationOutcome } from "./rotation.ts";
+import type { EndReason, SessionId } from "./words.ts";
+
+export type AuditEvent =
+  | { readonly event: "session_created"; readonly sid: SessionId; readonly subject: string }
+  | {
+      readonly event: "session_renewed";
+      readonly sid: SessionId;
+      readonly subject: string;
+      readonly outcome: Exclude<RotationOutcome, "reuse">;
+    }
+  | {
+      readonly event: "session_ended";
+      readonly sid: SessionId;
+      readonly subject?: string | undefined;
+      readonly reason: EndReason;
+    }
+  | {
+      readonly event: "authn_failed";
+      readonly operation: string;
+      readonly reason: RefusalReason;
+      readonly sid?: SessionId | undefined;
+    };
+
+export type Audit = (event: AuditEvent) => void;

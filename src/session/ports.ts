@@ -1,0 +1,156 @@
+/**
+ * What the domain asks of the world. Each store verb is one atomic step (one script, one transaction):
+ * nothing is ever read through this port in order to be written back.
+ */
+import type { PresentedToken, RotationState } from "./rotation.ts";
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "./words.ts";
+
+/** The store cannot answer: unreachable, loading, read-only, out of memory, timed out. "Don't know", never "no". */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+}
+
+/** A session that a rule ended as a side effect of another verb. */
+export type Ended = { readonly sid: SessionId; readonly subject: string };
+
+export type CreateOutcome = {
+  readonly session: Session;
+  /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
+  readonly evicted: readonly SessionId[];
+};
+
+export type RotateOutcome =
+  | {
+      readonly outcome: "repeat" | "rotate" | "heal" | "recover";
+      readonly session: Session;
+      /** The current child: what the client is to present next. */
+      readonly child: PresentedToken;
+      readonly now: number;
+    }
+  /** The token was used before: the session has been ended by the same step. */
+  | { readonly outcome: "reuse"; readonly subject: string }
+  /** The session has been ended and its marker is still there. */
+  | { readonly outcome: "revoked" }
+  /** The session was there, past a lifetime. */
+  | { readonly outcome: "idle" | "expired" }
+  /** No session of that id, and no marker. */
+  | { readonly outcome: "unknown" };
+
+/**
+ * - `ended`: a live session ended now.
+ * - `marked`: there was no session, but access tokens of it may live (the store lost its last writes);
+ *   the marker and the log entry are written all the same.
+ * - `already`: the marker was there.
+ */
+export type EndOutcome = "ended" | "marked" | "already";
+
+export type SessionPage = {
+  readonly sessions: readonly Session[];
+  /** Where the next page starts; undefined on the last one. */
+  readonly next: string | undefined;
+};
+
+export type Found =
+  | { readonly status: "live"; readonly session: Session; readonly rotation: RotationState; readonly now: number }
+  | { readonly status: "revoked" | "unknown" };
+
+export type RevocationBatch = {
+  readonly revocations: readonly Revocation[];
+  /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
+  readonly cursor: string;
+};
+
+export interface SessionStore {
+  /** Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. */
+  create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome>;
+
+  /** The rotation of rotation.ts on the stored state; `reuse` also ends the session. Rotating slides the idle expiry. */
+  rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome>;
+
+  /** A session, its rotation state and the clock. */
+  find(sid: SessionId): Promise<Found>;
+
+  /** The subject's live sessions, newest first (by creation, then sid), from where `next` of a page said. */
+  list(subject: string, limit: number, from: string | undefined): Promise<SessionPage>;
+
+  /** Ends a session: deletes it, writes its marker, appends to the log. */
+  end(sid: SessionId, reason: EndReason): Promise<EndOutcome>;
+
+  /** Ends `target` for the live session `actor` of the same subject. */
+  endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<"ended" | "not_found" | "actor_ended">;
+
+  /**
+   * Ends what `subject` has at this moment but `except`; a login after it lives. With `actor`, only
+   * while that session is live.
+   */
+  endAll(
+    subject: string,
+    reason: EndReason,
+    options?: { readonly except?: SessionId; readonly actor?: SessionId },
+  ): Promise<{ readonly ended: readonly SessionId[] } | "actor_ended">;
+
+  /** The log after `cursor`, at least what was appended since; without a cursor all that it holds. */
+  revocations(cursor: string | undefined): Promise<RevocationBatch>;
+
+  /**
+   * Calls `wake` soon after anything may have been appended to the log, by any instance. A hint only:
+   * it may come late, twice or never, and the log is the truth. Returns how to stop.
+   */
+  onRevocation(wake: () => void): () => void;
+
+  /** Resolves when the store can answer now; throws StoreUnavailable. */
+  ping(): Promise<void>;
+
+  close(): Promise<void>;
+}
+
+/** A cursor that this store did not make. */
+export class InvalidCursor extends Error {
+  override readonly name = "InvalidCursor";
+}
+
+/** A parsed refresh token, its MAC verified. */
+export type RefreshToken = PresentedToken & { readonly sid: SessionId };
+
+/** Why a text is no refresh token of ours. */
+export type RefreshTokenFault = "malformed" | "unknown_key" | "forged";
+
+export interface RefreshTokens {
+  /** The canonical text of a token, under the current MAC key. */
+  mint(token: RefreshToken): string;
+  /** Parses and verifies. No I/O: a forged token dies here. */
+  parse(text: string): RefreshToken | RefreshTokenFault;
+}
+
+export type AccessToken = { readonly token: string; readonly expiresAt: number };
+
+/** What a verified access token says. */
+export type AccessClaims = {
+  readonly sid: SessionId;
+  readonly sub: string;
+  readonly exp: number;
+  readonly jti: string;
+  /** All of its claims, by their JWT names. */
+  readonly all: Readonly<Record<string, unknown>>;
+};
+
+/** Why a text is no access token of ours. */
+export type AccessTokenFault = "malformed" | "unknown_key" | "forged" | "expired";
+
+export interface AccessTokens {
+  /** Signs an access token of the session. It never outlives the session's expiries. */
+  issue(session: Session, now: number): AccessToken;
+  /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
+  verify(text: string): AccessClaims | AccessTokenFault;
+}
+
+/** Randomness, injected. */
+export interface Random {
+  /** A session id in the subject's partition. */
+  sessionId(subject: string): SessionId;
+  /** A nonce: 11 characters of base64url, 8 bytes. */
+  nonce(): string;
+}
+
+/** Milliseconds since the epoch. */
+export type Clock = () => number;

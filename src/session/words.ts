@@ -1,0 +1,65 @@
+/**
+ * The words of the domain: plain data that the rooms hand to each other. Times are milliseconds since
+ * the epoch by the store's clock, durations are milliseconds.
+ */
+
+/**
+ * A session's id: base64url of 17 bytes, the partition (first byte of the subject's SHA-256) and 16
+ * random ones. `parseSessionId` is the only way in from outside.
+ */
+export type SessionId = string & { readonly __brand: "SessionId" };
+
+/** The device of a session, as people will see it. */
+export type ClientData = {
+  readonly userAgent: string;
+  readonly ipAddress: string;
+  readonly displayName: string;
+};
+
+/** What a session is created with. */
+export type NewSession = {
+  readonly sid: SessionId;
+  readonly subject: string;
+  readonly clientId: string;
+  readonly audience: string;
+  /** Further claims of its access tokens: the text of a JSON object, within its size limit. */
+  readonly claims: string;
+  readonly client: ClientData;
+  readonly idleTimeout: number;
+  readonly absoluteLifetime: number;
+};
+
+/** A session as the store holds it. */
+export type Session = NewSession & {
+  readonly createdAt: number;
+  readonly lastRefreshedAt: number;
+  /** Never later than `absoluteExpiresAt`. */
+  readonly idleExpiresAt: number;
+  readonly absoluteExpiresAt: number;
+};
+
+/** Why a session ended, as the revocation log, the audit events and the feed tell it. A closed list. */
+export type EndReason =
+  | "logout"
+  | "revoked_by_owner"
+  | "revoked_others"
+  | "revoked_by_admin"
+  | "revoked_subject"
+  | "session_limit"
+  | "reuse";
+
+/** One entry of the revocation log. */
+export type Revocation = {
+  readonly sid: SessionId;
+  readonly revokedAt: number;
+  /** When the last access token of the session has expired. */
+  readonly expiresAt: number;
+  readonly reason: EndReason;
+};
+
+const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
+
+/** The session id in a text, or undefined: 17 bytes leave two spare bits, which must be zero. */
+export function parseSessionId(text: string): SessionId | undefined {
+  return SESSION_ID.test(text) ? (text as SessionId) : undefined;
+}
