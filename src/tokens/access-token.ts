@@ -1,0 +1,119 @@
+import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens, Clock } from "../session/ports.ts";
+import { parseSessionId, type Session } from "../session/words.ts";
+import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
+import type { Entropy } from "./random.ts";
+
+/** A key that signs: `header` is the finished header segment of its tokens. */
+export type SigningKey = { readonly kid: string; readonly header: string; readonly sign: Signer };
+
+/** The keys of this moment; read anew for every token, so that a changed key ring takes effect at once. */
+export type SigningKeys = {
+  readonly current: {
+    readonly signing: SigningKey;
+    /** Signature checks of every key in force, by the header segment of its tokens. */
+    readonly checks: ReadonlyMap<string, SignatureCheck>;
+  };
+};
+
+export type AccessTokenOptions = {
+  readonly keys: SigningKeys;
+  readonly issuer: string;
+  /** The longest life of a token, ms. */
+  readonly ttl: number;
+  readonly entropy: Entropy;
+  /** For `exp` in verify. There is no leeway: we are the issuer, and no session's life may be stretched. */
+  readonly clock: Clock;
+};
+
+/** Claims that only this file sets (contract: reserved claim names). */
+const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"];
+
+/** Lives are shortened by up to this share: no herds, and no predictable refreshes (theft detection needs that). */
+const JITTER = 0.05;
+
+/** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
+const MAX_LENGTH = 16_384;
+
+const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+/** Access tokens by RFC 9068: signed, verified, and never older than their session. */
+export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: AccessTokenOptions): AccessTokens {
+  const iss = JSON.stringify(issuer);
+  return {
+    /**
+     * `exp` is floored to whole seconds so that it never passes an expiry of the session: one with less than
+     * a second left gets a token that has expired already, and its holder is sent to log in, as is due.
+     */
+    issue(session: Session, now: number): AccessToken {
+      const { signing } = keys.current;
+      const life = ttl - Math.floor(ttl * JITTER * entropy.fraction());
+      const end = Math.min(now + life, session.idleExpiresAt, session.absoluteExpiresAt);
+      const exp = Math.floor(end / 1000);
+      const payload =
+        `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
+        `,"exp":${exp},"iat":${Math.floor(now / 1000)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
+        `,"client_id":${JSON.stringify(session.clientId)}${furtherClaims(session.claims)}}`;
+      const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
+      return { token: `${input}.${signing.sign(input)}`, expiresAt: exp * 1000 };
+    },
+
+    verify(text: string): AccessClaims | AccessTokenFault {
+      if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return "malformed";
+      const dot = text.indexOf(".");
+      const end = text.lastIndexOf(".");
+      const signature = text.slice(end + 1);
+      if (!SIGNATURE.test(signature)) return "malformed";
+      // The header is not interpreted: it must be, byte for byte, the one that our key signs under.
+      const header = text.slice(0, dot);
+      const check = keys.current.checks.get(header);
+      if (check === undefined) return strangerHeader(header);
+      if (!check(text.slice(0, end), signature)) return "forged";
+      return readClaims(text.slice(dot + 1, end), issuer, clock());
+    },
+  };
+}
+
+/** The session's own claims as members to append; a reserved name is dropped, wherever it slipped in. */
+function furtherClaims(claims: string): string {
+  if (claims === "{}") return "";
+  const own: Record<string, unknown> = JSON.parse(claims);
+  for (const name of RESERVED) delete own[name];
+  const members = JSON.stringify(own).slice(1, -1);
+  return members === "" ? "" : `,${members}`;
+}
+
+/** Tells a token of a key that we do not (or no longer) have from what is no access token at all. For the log only. */
+function strangerHeader(segment: string): AccessTokenFault {
+  const header = parseObject(segment);
+  const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";
+  return ours && Object.keys(header).length === 3 ? "unknown_key" : "malformed";
+}
+
+function readClaims(segment: string, issuer: string, now: number): AccessClaims | AccessTokenFault {
+  const all = parseObject(segment);
+  if (all === undefined) return "malformed";
+  const { iss, sub, aud, exp, iat, jti } = all;
+  const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
+  const complete =
+    iss === issuer &&
+    typeof sub === "string" &&
+    typeof aud === "string" &&
+    Number.isSafeInteger(iat) &&
+    typeof exp === "number" &&
+    typeof jti === "string" &&
+    typeof all.client_id === "string";
+  if (!complete || sid === undefined) return "malformed";
+  if (now >= exp * 1000) return "expired"; // RFC 7519 §4.1.4: on or after
+  return { sid, sub, exp, jti, all };
+}
+
+function parseObject(segment: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString());
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

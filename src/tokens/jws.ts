@@ -1,0 +1,38 @@
+import { type KeyObject, sign, verify } from "node:crypto";
+
+/** How the service signs: ES256 by default (fastest to sign), EdDSA (Ed25519) by configuration. */
+export const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
+export type SigningAlg = (typeof SIGNING_ALGS)[number];
+
+export function isSigningAlg(value: unknown): value is SigningAlg {
+  return value === "ES256" || value === "EdDSA";
+}
+
+const DIGEST = { ES256: "sha256", EdDSA: null } as const;
+
+/** Both algorithms make signatures of 64 bytes: 86 characters, the last with four spare bits that must be zero. */
+export const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
+
+/** The type of our tokens (RFC 9068 §2.1). */
+export const TYP = "at+jwt";
+
+/** The header segment of every token of a key. */
+export function headerSegment(alg: SigningAlg, kid: string): string {
+  return Buffer.from(JSON.stringify({ typ: TYP, alg, kid })).toString("base64url");
+}
+
+/** Makes the signature segment of a signing input (RFC 7515 §5.1; ECDSA as r ‖ s, RFC 7518 §3.4). */
+export type Signer = (input: string) => string;
+
+export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {
+  const key = { key: privateKey, dsaEncoding: "ieee-p1363" } as const;
+  return (input) => sign(DIGEST[alg], Buffer.from(input, "latin1"), key).toString("base64url");
+}
+
+export type SignatureCheck = (input: string, signature: string) => boolean;
+
+export function createSignatureCheck(alg: SigningAlg, publicKey: KeyObject): SignatureCheck {
+  const key = { key: publicKey, dsaEncoding: "ieee-p1363" } as const;
+  return (input, signature) =>
+    verify(DIGEST[alg], Buffer.from(input, "latin1"), key, Buffer.from(signature, "base64url"));
+}

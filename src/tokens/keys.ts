@@ -1,0 +1,56 @@
+import { createPrivateKey, createPublicKey } from "node:crypto";
+import type { SigningKey, SigningKeys } from "./access-token.ts";
+import { createMac } from "./hmac.ts";
+import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
+import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
+import { type Jwk, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
+
+/** The public keys that verify our access tokens (RFC 7517 §5). */
+export type Jwks = { readonly keys: readonly PublicJwk[] };
+type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
+
+/** A ring made ready for use; immutable. */
+export type Keys = SigningKeys["current"] &
+  MacKeys["current"] & {
+    readonly jwks: Jwks;
+    /** Signing keys revoked in an emergency: no verifier may accept their tokens. */
+    readonly revokedKids: readonly string[];
+  };
+
+/** Imports the keys of a ring. Throws KeyRingFault on one that does not work. */
+export function readyKeys(ring: Ring): Keys {
+  const live = ring.signing.flatMap((key) => (key.jwk === undefined ? [] : [readySigningKey(key, key.jwk)]));
+  const macs = ring.mac.flatMap((key) => (key.jwk === undefined ? [] : [readyMacKey(key, key.jwk)]));
+  const [signing] = live.filter((key) => key.state === "signing");
+  const [mac] = macs.filter((key) => key.state === "signing");
+  if (signing === undefined || mac === undefined) throw new KeyRingFault("no key in state signing");
+  return Object.freeze({
+    signing,
+    checks: new Map(live.map((key): [string, SignatureCheck] => [key.header, key.check])),
+    mac,
+    macs: new Map(macs.map((key): [number, MacKey] => [key.id, key])),
+    jwks: { keys: live.map((key) => key.public) },
+    revokedKids: ring.signing.filter((key) => key.state === "revoked").map((key) => key.kid),
+  });
+}
+
+type ReadySigningKey = SigningKey &
+  Pick<RingKey, "state"> & { readonly check: SignatureCheck; readonly public: PublicJwk };
+
+function readySigningKey({ kid, alg, state }: RingKey, jwk: Jwk): ReadySigningKey {
+  if (alg === "HS256") throw new KeyRingFault(`key ${kid} cannot sign`);
+  const { d: _, ...shared } = jwk;
+  try {
+    const sign = createSigner(alg, createPrivateKey({ key: jwk, format: "jwk" }));
+    const check = createSignatureCheck(alg, createPublicKey({ key: shared, format: "jwk" }));
+    if (!check("probe", sign("probe"))) throw new KeyRingFault("its halves are not of one pair");
+    return { kid, header: headerSegment(alg, kid), sign, check, state, public: { ...shared, kid, alg, use: "sig" } };
+  } catch (fault) {
+    const what = fault instanceof KeyRingFault ? fault.message : "it is no key of its algorithm";
+    throw new KeyRingFault(`signing key ${kid}: ${what}`);
+  }
+}
+
+function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, "state"> {
+  return { id: Number.parseInt(kid, 16), mac: createMac(Buffer.from(jwk.k ?? "", "base64url"), MAC_AT), state };
+}

@@ -1,0 +1,47 @@
+import { hash, randomFillSync } from "node:crypto";
+import type { Random } from "../session/ports.ts";
+import type { SessionId } from "../session/words.ts";
+
+/** Where random bytes come from. Tests give their own. */
+export interface Entropy {
+  /** `bytes` random bytes as base64url. */
+  text(bytes: number): string;
+  /** A random number, 0 ≤ x < 1. */
+  fraction(): number;
+}
+
+const POOL = 4096;
+
+/** The system's randomness, fetched in pages: a call into the kernel per nonce costs more than the nonce. */
+export function systemEntropy(): Entropy {
+  const pool = Buffer.alloc(POOL);
+  let used = POOL;
+  const take = (bytes: number): number => {
+    if (used + bytes > POOL) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    used += bytes;
+    return used - bytes;
+  };
+  return {
+    text(bytes) {
+      const at = take(bytes);
+      return pool.toString("base64url", at, at + bytes);
+    },
+    fraction: () => pool.readUInt32BE(take(4)) / 2 ** 32,
+  };
+}
+
+/** Session ids (partition byte ‖ 16 random bytes) and nonces (8 random bytes). */
+export function createRandom(entropy: Entropy = systemEntropy()): Random {
+  const id = Buffer.alloc(17);
+  return {
+    sessionId(subject) {
+      id.write(hash("sha256", subject, "latin1").charAt(0), 0, "latin1"); // the partition: first byte of the hash
+      id.write(entropy.text(16), 1, 16, "base64url");
+      return id.toString("base64url", 0, 17) as SessionId;
+    },
+    nonce: () => entropy.text(8),
+  };
+}

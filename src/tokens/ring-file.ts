@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { link, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
+
+/** The text of a ring file. Throws KeyRingFault when it is not there, not readable or open to strangers. */
+export async function readRingText(path: string): Promise<string> {
+  try {
+    const { mode } = await stat(path);
+    // As ssh does: a secret that anybody may read, or another may replace, is not used. The group may read,
+    // since orchestrators mount secrets so. (Windows has no such bits.)
+    if (process.platform !== "win32" && (mode & 0o027) !== 0) {
+      throw new KeyRingFault(`its mode ${(mode & 0o777).toString(8)} lets others read or change it: chmod 600 it`);
+    }
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof KeyRingFault) throw atPath(path, error);
+    const code = errorCode(error);
+    if (code !== "ENOENT") throw atPath(path, new KeyRingFault(`cannot be read (${code})`));
+    throw atPath(path, new KeyRingFault("there is none; `npm run keys -- create` makes one", true));
+  }
+}
+
+/** The ring in a file. Throws KeyRingFault. */
+export async function readRing(path: string): Promise<Ring> {
+  const text = await readRingText(path);
+  try {
+    return parseRing(text);
+  } catch (error) {
+    throw error instanceof KeyRingFault ? atPath(path, error) : error;
+  }
+}
+
+export function atPath(path: string, fault: KeyRingFault): KeyRingFault {
+  return new KeyRingFault(`key ring ${path}: ${fault.message}`, fault.absent);
+}
+
+/**
+ * Creates the file unless there is one. Whoever reads sees no file or a whole one, and of several processes
+ * that start at once exactly one creates it.
+ *
+ * @returns false when there was a file already
+ */
+export async function createRingFile(path: string, ring: Ring): Promise<boolean> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return viaTemporary(path, ring, async (temporary) => {
+    try {
+      await link(temporary, path); // unlike rename, fails when the name is taken
+      return true;
+    } catch (error) {
+      if (errorCode(error) === "EEXIST") return false;
+      throw error;
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  });
+}
+
+/**
+ * Changes the ring in a file, one changer at a time; readers see the old ring or the new one.
+ * Throws KeyRingFault, and whatever `change` throws (the file is as it was then).
+ */
+export async function changeRingFile(path: string, change: (ring: Ring) => Ring): Promise<Ring> {
+  const lock = `${path}.lock`;
+  try {
+    await (await open(lock, "wx", 0o600)).close();
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw atPath(path, new KeyRingFault(`cannot be locked (${errorCode(error)})`));
+    throw atPath(path, new KeyRingFault(`another command is changing it; if none is, remove ${lock}`));
+  }
+  try {
+    const ring = change(await readRing(path));
+    parseRing(writeRing(ring)); // never write what could not be read
+    await viaTemporary(path, ring, (temporary) => rename(temporary, path));
+    return ring;
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+async function viaTemporary<T>(path: string, ring: Ring, place: (temporary: string) => Promise<T>): Promise<T> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  const file = await open(temporary, "wx", 0o600);
+  try {
+    await file.writeFile(writeRing(ring));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  const placed = await place(temporary);
+  if (process.platform === "win32") return placed; // where directories cannot be opened
+  const directory = await open(dirname(path), "r");
+  await directory.sync().finally(() => directory.close()); // the name, too, survives a power cut
+  return placed;
+}
+
+function errorCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown";
+}

@@ -1,0 +1,140 @@
+import { KEY_KINDS, type KeyKind, type Ring, type RingKey } from "./ring.ts";
+
+/** The times that say how long a key must stay in a state, ms. */
+export type RingTimes = {
+  /** How long verifiers may keep the JWKS. */
+  readonly jwksMaxAge: number;
+  readonly accessTokenTtl: number;
+  /** The longest time between two refreshes: the life of a refresh token. */
+  readonly sessionIdleTtl: number;
+  /** How long until every instance has a changed ring in force. */
+  readonly pickUp: number;
+};
+
+/** Makes a `published` key of a kind. */
+export type GenerateKey = (kind: KeyKind) => RingKey;
+
+/** A step that the ring's ages or states do not allow. */
+export class StepRefused extends Error {
+  override readonly name = "StepRefused";
+}
+
+/** What a key may do next, and from when (ms since the epoch). A `signing` key never ages out: it is replaced. */
+export type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
+
+export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
+  const { pickUp, jwksMaxAge, accessTokenTtl, sessionIdleTtl } = times;
+  const tokenLife = kind === "signing" ? accessTokenTtl : sessionIdleTtl;
+  const jwksLife = kind === "signing" ? jwksMaxAge : 0;
+  switch (key.state) {
+    case "published": // whoever verifies must know it before its first token: instances by the ring, others by the JWKS
+      return { step: "sign", from: key.since + pickUp + jwksLife };
+    case "signing":
+      return undefined;
+    case "retired": // an instance signs with it until it has picked the ring up, and that token lives its whole life
+      return { step: "leave", from: key.since + pickUp + tokenLife };
+    case "revoked": // a verifier may have kept the JWKS that still had it
+      return { step: "leave", from: key.since + pickUp + tokenLife + jwksLife };
+  }
+}
+
+/**
+ * The published successor signs, the key that signed is retired, the next successor is published, and what
+ * nobody needs any more leaves. Throws StepRefused while the successor is too young, unless forced.
+ */
+export function rotate(
+  ring: Ring,
+  kinds: readonly KeyKind[],
+  generate: GenerateKey,
+  now: number,
+  times: RingTimes,
+  force: boolean,
+): Ring {
+  const next = { ...ring };
+  for (const kind of kinds) {
+    const successor = successorOf(ring[kind]);
+    if (successor === undefined) {
+      next[kind] = withSuccessor(ring[kind], kind, generate); // to sign at the next rotation
+      continue;
+    }
+    const from = nextStep(kind, successor, times)?.from ?? now;
+    if (now < from && !force) {
+      throw new StepRefused(`${kind} key ${successor.kid} may sign from ${iso(from)}: not everybody knows it before`);
+    }
+    const retired = ring[kind].map(
+      (key): RingKey => (key.state === "signing" ? { ...key, state: "retired", since: now } : key),
+    );
+    next[kind] = promote(retired, kind, generate, now);
+  }
+  return withoutSpent(next, now, times);
+}
+
+/** Takes out what nobody needs any more. */
+export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
+  const keep = (kind: KeyKind) =>
+    ring[kind].filter((key) => {
+      const next = nextStep(kind, key, times);
+      return next?.step !== "leave" || now < next.from;
+    });
+  return { signing: keep("signing"), mac: keep("mac") };
+}
+
+/** Takes one key out. Throws StepRefused while a token may need it, unless forced, and for the key that signs. */
+export function retire(
+  ring: Ring,
+  kid: string,
+  generate: GenerateKey,
+  now: number,
+  times: RingTimes,
+  force: boolean,
+): Ring {
+  const { kind, key } = findKey(ring, kid);
+  if (key.state === "signing") throw new StepRefused(`key ${kid} signs: rotate or revoke replaces it`);
+  const next = nextStep(kind, key, times);
+  if (next?.step === "leave" && now < next.from && !force) {
+    throw new StepRefused(`key ${kid} is needed until ${iso(next.from)}: tokens under it may live`);
+  }
+  const left = ring[kind].filter((each) => each !== key);
+  return { ...ring, [kind]: withSuccessor(left, kind, generate) };
+}
+
+/** The emergency: the secret goes at once, the name stays as `revoked`. If the key signed, its successor does now, however young. */
+export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: number): Ring {
+  const { kind, key } = findKey(ring, kid);
+  if (key.state === "revoked") return ring;
+  const revoked: RingKey = { kid, alg: key.alg, state: "revoked", since: now };
+  const keys = ring[kind].map((each) => (each === key ? revoked : each));
+  return {
+    ...ring,
+    [kind]: key.state === "signing" ? promote(keys, kind, generate, now) : withSuccessor(keys, kind, generate),
+  };
+}
+
+/** The successor, or a new key for want of one, signs; and the next one is published. */
+function promote(keys: readonly RingKey[], kind: KeyKind, generate: GenerateKey, now: number): readonly RingKey[] {
+  const ready = withSuccessor(keys, kind, generate);
+  const successor = successorOf(ready);
+  const promoted = ready.map((key): RingKey => (key === successor ? { ...key, state: "signing", since: now } : key));
+  return withSuccessor(promoted, kind, generate);
+}
+
+function withSuccessor(keys: readonly RingKey[], kind: KeyKind, generate: GenerateKey): readonly RingKey[] {
+  return successorOf(keys) === undefined ? [...keys, generate(kind)] : keys;
+}
+
+/** Of the published keys the oldest. */
+function successorOf(keys: readonly RingKey[]): RingKey | undefined {
+  return keys.filter((key) => key.state === "published").sort((a, b) => a.since - b.since)[0];
+}
+
+function findKey(ring: Ring, kid: string): { kind: KeyKind; key: RingKey } {
+  for (const kind of KEY_KINDS) {
+    const key = ring[kind].find((each) => each.kid === kid);
+    if (key !== undefined) return { kind, key };
+  }
+  throw new StepRefused(`there is no key ${kid}`);
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}

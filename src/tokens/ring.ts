@@ -1,0 +1,129 @@
+import type { webcrypto } from "node:crypto";
+import { isSigningAlg, type SigningAlg } from "./jws.ts";
+
+/**
+ * Where a key is in its life. `published`: others may verify with it, so that its first token finds no
+ * stranger. `signing`: exactly one key of each kind. `retired`: verifies what it signed. Then it is
+ * taken out. `revoked`: found compromised; only its name stays, for verifiers to refuse it.
+ */
+export const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
+export type KeyState = (typeof KEY_STATES)[number];
+
+/** A JSON Web Key (RFC 7517). */
+export type Jwk = webcrypto.JsonWebKey;
+
+export type RingKey = {
+  readonly kid: string;
+  readonly alg: SigningAlg | "HS256";
+  readonly state: KeyState;
+  /** When it came into this state, ms since the epoch. */
+  readonly since: number;
+  /** The secret, as a private JWK; a revoked key has none. */
+  readonly jwk?: Jwk;
+};
+
+/** The two kinds of keys: `signing` signs access tokens, `mac` authenticates refresh tokens. */
+export const KEY_KINDS = ["signing", "mac"] as const;
+export type KeyKind = (typeof KEY_KINDS)[number];
+
+export type Ring = { readonly [kind in KeyKind]: readonly RingKey[] };
+
+/** A key ring that cannot be used. The message names the fault and never holds key bytes. */
+export class KeyRingFault extends Error {
+  override readonly name = "KeyRingFault";
+  /** There is no file at all. */
+  readonly absent: boolean;
+  constructor(message: string, absent = false) {
+    super(message);
+    this.absent = absent;
+  }
+}
+
+/** Which members a JWK of each algorithm has (RFC 7517, 7518 §6, 8037 §2): fixed ones, and those of 32 bytes. */
+const JWK_FORM = {
+  ES256: { fixed: { kty: "EC", crv: "P-256" }, bytes: ["x", "y", "d"] },
+  EdDSA: { fixed: { kty: "OKP", crv: "Ed25519" }, bytes: ["x", "d"] },
+  HS256: { fixed: { kty: "oct" }, bytes: ["k"] },
+} as const;
+
+const KID = { signing: /^[A-Za-z0-9_-]{1,64}$/, mac: /^[0-9a-f]{8}$/ };
+const BYTES_32 = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+export function writeRing(ring: Ring): string {
+  const out = (keys: readonly RingKey[]) => keys.map((key) => ({ ...key, since: new Date(key.since).toISOString() }));
+  return `${JSON.stringify({ version: 1, signing: out(ring.signing), mac: out(ring.mac) }, null, 2)}\n`;
+}
+
+/** Reads a ring, strictly: nothing missing, nothing unknown. Throws KeyRingFault. */
+export function parseRing(text: string): Ring {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new KeyRingFault("not JSON"); // the parser's own message quotes the text
+  }
+  const root = members("the ring", value, ["version", "signing", "mac"]);
+  if (root.version !== 1) throw new KeyRingFault("version: this service reads version 1");
+  const ring = { signing: parseKeys("signing", root.signing), mac: parseKeys("mac", root.mac) };
+  const kids = [...ring.signing, ...ring.mac].map((key) => key.kid);
+  const twice = kids.find((kid, index) => kids.indexOf(kid) !== index);
+  if (twice !== undefined) throw new KeyRingFault(`kid ${twice} is there twice`);
+  return ring;
+}
+
+function parseKeys(kind: KeyKind, value: unknown): RingKey[] {
+  if (!Array.isArray(value)) throw new KeyRingFault(`${kind}: not a list`);
+  const keys = value.map((each, index) => parseKey(kind, `${kind}[${index}]`, each));
+  const signing = keys.filter((key) => key.state === "signing").length;
+  if (signing !== 1) throw new KeyRingFault(`${kind}: ${signing} keys are in state signing, it must be 1`);
+  return keys;
+}
+
+function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
+  const key = members(at, value, ["kid", "alg", "state", "since"], ["jwk"]);
+  const { kid, alg, jwk } = key;
+  const state = KEY_STATES.find((each) => each === key.state);
+  const since = typeof key.since === "string" ? Date.parse(key.since) : Number.NaN;
+  if (typeof kid !== "string" || !KID[kind].test(kid)) throw new KeyRingFault(`${at}.kid: must match ${KID[kind]}`);
+  if (kind === "mac" ? alg !== "HS256" : !isSigningAlg(alg)) {
+    throw new KeyRingFault(`${at}.alg: must be ${kind === "mac" ? "HS256" : "ES256 or EdDSA"}`);
+  }
+  if (state === undefined) throw new KeyRingFault(`${at}.state: must be one of ${KEY_STATES.join(", ")}`);
+  if (Number.isNaN(since)) throw new KeyRingFault(`${at}.since: not a time`);
+  if ((state === "revoked") !== (jwk === undefined)) {
+    throw new KeyRingFault(`${at}.jwk: ${state === "revoked" ? "a revoked key may not have one" : "missing"}`);
+  }
+  const named = { kid, alg: alg as RingKey["alg"], state, since };
+  return jwk === undefined ? named : { ...named, jwk: parseJwk(`${at}.jwk`, named.alg, jwk) };
+}
+
+function parseJwk(at: string, alg: RingKey["alg"], value: unknown): Jwk {
+  const { fixed, bytes } = JWK_FORM[alg];
+  const jwk = members(at, value, [...Object.keys(fixed), ...bytes]);
+  for (const [name, must] of Object.entries(fixed)) {
+    if (jwk[name] !== must) throw new KeyRingFault(`${at}.${name}: must be ${must}`);
+  }
+  for (const name of bytes) {
+    const text = jwk[name];
+    if (typeof text !== "string" || !BYTES_32.test(text)) {
+      throw new KeyRingFault(`${at}.${name}: not 32 bytes of base64url`);
+    }
+  }
+  return jwk as Jwk;
+}
+
+function members(
+  at: string,
+  value: unknown,
+  required: readonly string[],
+  optional: readonly string[] = [],
+): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new KeyRingFault(`${at}: not an object`);
+  const missing = required.find((name) => !Object.hasOwn(value, name));
+  if (missing !== undefined) throw new KeyRingFault(`${at}: ${missing} is missing`);
+  // An unknown name may be a secret in the wrong place: it is not repeated.
+  const known = Object.keys(value).every((name) => required.includes(name) || optional.includes(name));
+  if (!known) throw new KeyRingFault(`${at}: has members other than ${[...required, ...optional].join(", ")}`);
+  return value as Record<string, unknown>;
+}
