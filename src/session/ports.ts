@@ -93,10 +93,11 @@ export interface SessionStore {
   revocations(cursor: string | undefined): Promise<RevocationBatch>;
 
   /**
-   * Calls `wake` soon after anything may have been appended to the log, by any instance. A hint only:
-   * it may come late, twice or never, and the log is the truth. Returns how to stop.
+   * Calls `wake` soon after entries were appended to the log, by any instance, with those that are known;
+   * an empty hint says that entries may have been missed. A hint only: it may come late, twice or never,
+   * and the log is the truth, to be read after an empty hint and at least once a second. Returns how to stop.
    */
-  onRevocation(wake: () => void): () => void;
+  onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
 
   /** Resolves when the store can answer now; throws StoreUnavailable. */
   ping(): Promise<void>;

@@ -1,0 +1,21 @@
+import { StoreUnavailable } from "../../session/ports.ts";
+
+/** SQLite's result codes for mistakes in a statement or its parameters: bugs, not outages (sqlite.org/rescode.html). */
+const BUGS = new Set([19 /* CONSTRAINT */, 20 /* MISMATCH */, 21 /* MISUSE */, 25 /* RANGE */]);
+
+/** Runs a step on the database; full, locked, unreadable, corrupt or closed becomes StoreUnavailable. */
+export function guarded<T>(step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    if (error instanceof Error && isOutage(error)) {
+      throw new StoreUnavailable(`embedded store: ${error.message}`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function isOutage(error: Error & { code?: unknown; errcode?: unknown }): boolean {
+  if (error.code === "ERR_INVALID_STATE") return true; // closed
+  return error.code === "ERR_SQLITE_ERROR" && !BUGS.has(Number(error.errcode) & 0xff);
+}

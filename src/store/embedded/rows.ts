@@ -1,0 +1,72 @@
+/** Rows of the embedded store and the domain's words. What stands in the file was written by this room, so it is trusted. */
+import type { RotationState } from "../../session/rotation.ts";
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
+
+type Fixed = Omit<NewSession, "sid" | "subject">;
+
+export type SessionRow = {
+  readonly sid: SessionId;
+  readonly subject: string;
+  readonly created_at: number;
+  readonly last_refreshed_at: number;
+  readonly idle_expires_at: number;
+  readonly absolute_expires_at: number;
+  readonly fixed: string;
+  readonly rotation: string;
+};
+
+export type LogRow = {
+  readonly seq: number;
+  readonly sid: SessionId;
+  readonly revoked_at: number;
+  readonly expires_at: number;
+  readonly reason: EndReason;
+};
+
+/** The session at its creation. */
+export function newborn(session: NewSession, now: number): Session {
+  const absoluteExpiresAt = now + session.absoluteLifetime;
+  return {
+    ...session,
+    createdAt: now,
+    lastRefreshedAt: now,
+    idleExpiresAt: Math.min(now + session.idleTimeout, absoluteExpiresAt),
+    absoluteExpiresAt,
+  };
+}
+
+export function toRow(session: Session, rotation: RotationState): Record<keyof SessionRow, string | number> {
+  const { clientId, audience, claims, client, idleTimeout, absoluteLifetime } = session;
+  const fixed: Fixed = { clientId, audience, claims, client, idleTimeout, absoluteLifetime };
+  return {
+    sid: session.sid,
+    subject: session.subject,
+    created_at: session.createdAt,
+    last_refreshed_at: session.lastRefreshedAt,
+    idle_expires_at: session.idleExpiresAt,
+    absolute_expires_at: session.absoluteExpiresAt,
+    fixed: JSON.stringify(fixed),
+    rotation: JSON.stringify(rotation),
+  };
+}
+
+export function sessionOf(row: SessionRow): Session {
+  const fixed = JSON.parse(row.fixed) as Fixed;
+  return {
+    sid: row.sid,
+    subject: row.subject,
+    ...fixed,
+    createdAt: row.created_at,
+    lastRefreshedAt: row.last_refreshed_at,
+    idleExpiresAt: row.idle_expires_at,
+    absoluteExpiresAt: row.absolute_expires_at,
+  };
+}
+
+export function rotationOf(row: SessionRow): RotationState {
+  return JSON.parse(row.rotation) as RotationState;
+}
+
+export function revocationOf(row: LogRow): Revocation {
+  return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
+}

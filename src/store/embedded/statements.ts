@@ -1,0 +1,40 @@
+import type { DatabaseSync } from "node:sqlite";
+
+/** How many rows past their end one writing step removes: more than it adds, so that garbage never grows. */
+const SWEEP = 4;
+
+export type Statements = ReturnType<typeof prepareStatements>;
+
+/** Every statement of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry). */
+export function prepareStatements(db: DatabaseSync) {
+  return {
+    storeId: db.prepare("SELECT id FROM store"),
+    dataVersion: db.prepare("PRAGMA data_version"),
+
+    session: db.prepare("SELECT * FROM sessions WHERE sid = ?"),
+    insert: db.prepare(
+      `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation)
+       VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation)`,
+    ),
+    slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
+    remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
+    // In order of creation.
+    ofSubject: db.prepare("SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? ORDER BY rowid"),
+    page: db.prepare(
+      `SELECT * FROM sessions WHERE subject = ? AND idle_expires_at > ? AND (created_at, sid) < (?, ?)
+       ORDER BY created_at DESC, sid DESC LIMIT ?`,
+    ),
+    sweepSessions: db.prepare(
+      `DELETE FROM sessions WHERE sid IN
+       (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ${SWEEP})`,
+    ),
+
+    marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? LIMIT 1"),
+    append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),
+    after: db.prepare("SELECT * FROM log WHERE seq > ? AND expires_at > ? ORDER BY seq"),
+    // Looks at the oldest entries only: they expire in the order in which they were written.
+    sweepLog: db.prepare(
+      `DELETE FROM log WHERE expires_at <= ? AND seq IN (SELECT seq FROM log ORDER BY seq LIMIT ${SWEEP})`,
+    ),
+  };
+}

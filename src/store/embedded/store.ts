@@ -1,0 +1,272 @@
+/**
+ * The store that needs no server: one SQLite file, for one machine.
+ *
+ * Every verb is one transaction, run to its end within one turn of the event loop. Creating and ending are on
+ * disk (fsync) before they are acknowledged. Rotations are written without waiting for the disk: a killed
+ * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import {
+  type Clock,
+  type CreateOutcome,
+  type EndOutcome,
+  type Found,
+  InvalidCursor,
+  type RevocationBatch,
+  type RotateOutcome,
+  type SessionPage,
+  type SessionStore,
+  StoreUnavailable,
+} from "../../session/ports.ts";
+import { decide, firstState, type PresentedToken, type RotationState } from "../../session/rotation.ts";
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
+import { formatPosition, type PagePosition, parsePosition } from "../page.ts";
+import { Wakers } from "../wakers.ts";
+import { guarded } from "./failure.ts";
+import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, sessionOf, toRow } from "./rows.ts";
+import { openDatabase } from "./schema.ts";
+import { prepareStatements, type Statements } from "./statements.ts";
+
+export type EmbeddedStoreOptions = {
+  /** The database file. Its directory is made (0700) if it is not there. */
+  readonly path: string;
+  readonly clock: Clock;
+  /** R of rotation.ts, ms. */
+  readonly reuseInterval: number;
+  /** How long an ended session is remembered: at least the longest access token life, ms. */
+  readonly markerLife: number;
+};
+
+/** How often the writes of other processes on the same file are looked for while somebody listens, ms. */
+const POLL = 100;
+
+/** Before every session: the first page starts after this. */
+const TOP: PagePosition = { createdAt: Number.MAX_SAFE_INTEGER, sid: "" as SessionId };
+
+/** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
+export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore {
+  try {
+    return new EmbeddedStore(openDatabase(options.path), options);
+  } catch (cause) {
+    const fault = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreUnavailable(`cannot open ${options.path}: ${fault}`, { cause });
+  }
+}
+
+class EmbeddedStore implements SessionStore {
+  readonly #db: DatabaseSync;
+  readonly #sql: Statements;
+  readonly #options: EmbeddedStoreOptions;
+  readonly #id: string;
+  readonly #wakers: Wakers;
+  #synchronous = "";
+  /** Entries of the transaction that runs, told once it has been committed. */
+  #appended: Revocation[] = [];
+  #poll: NodeJS.Timeout | undefined;
+
+  constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
+    this.#db = db;
+    this.#options = options;
+    this.#sql = prepareStatements(db);
+    this.#id = String(this.#sql.storeId.get()?.id);
+    this.#wakers = new Wakers(
+      () => this.#startPolling(),
+      () => clearInterval(this.#poll),
+    );
+  }
+
+  async create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome> {
+    return this.#write("FULL", (now) => {
+      const existing = this.#row(session.sid);
+      if (existing !== undefined) return { session: sessionOf(existing), evicted: [] }; // run twice
+      const live = this.#liveOf(session.subject, now);
+      const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
+      for (const sid of evicted) this.#end(sid, "session_limit", now);
+      const created = newborn(session, now);
+      this.#sql.insert.run(toRow(created, firstState(childNonce)));
+      this.#sql.sweepSessions.run(now);
+      return { session: created, evicted };
+    });
+  }
+
+  async rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome> {
+    // Only a reuse ends a session, and an ending must be on disk: it is decided anew in a durable transaction.
+    return (
+      this.#write("NORMAL", (now) => this.#rotate(sid, token, freshNonce, now, false)) ??
+      this.#write("FULL", (now) => this.#rotate(sid, token, freshNonce, now, true)) ?? { outcome: "unknown" }
+    );
+  }
+
+  async find(sid: SessionId): Promise<Found> {
+    return this.#read((now) => {
+      const row = this.#row(sid);
+      if (row === undefined) return { status: this.#marked(sid, now) ? "revoked" : "unknown" };
+      if (now >= row.idle_expires_at) return { status: "unknown" };
+      return { status: "live", session: sessionOf(row), rotation: rotationOf(row), now };
+    });
+  }
+
+  async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
+    const { createdAt, sid } = from === undefined ? TOP : parsePosition(from);
+    return this.#read((now) => {
+      const rows = this.#sql.page.all(subject, now, createdAt, sid, limit + 1) as SessionRow[];
+      const sessions = rows.slice(0, limit).map(sessionOf);
+      const last = sessions.at(-1);
+      return { sessions, next: rows.length > limit && last !== undefined ? formatPosition(last) : undefined };
+    });
+  }
+
+  async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
+    return this.#write("FULL", (now) => {
+      const live = this.#live(sid, now) !== undefined;
+      if (!live && this.#marked(sid, now)) return "already";
+      this.#end(sid, reason, now);
+      return live ? "ended" : "marked";
+    });
+  }
+
+  async endOwned(actor: SessionId, target: SessionId, reason: EndReason) {
+    return this.#write("FULL", (now) => {
+      const subject = this.#live(actor, now)?.subject;
+      if (subject === undefined) return "actor_ended" as const;
+      if (this.#live(target, now)?.subject !== subject) return "not_found" as const;
+      this.#end(target, reason, now);
+      return "ended" as const;
+    });
+  }
+
+  async endAll(
+    subject: string,
+    reason: EndReason,
+    { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
+  ) {
+    return this.#write("FULL", (now) => {
+      if (actor !== undefined && this.#live(actor, now)?.subject !== subject) return "actor_ended" as const;
+      const ended = this.#liveOf(subject, now).filter((sid) => sid !== except);
+      for (const sid of ended) this.#end(sid, reason, now);
+      return { ended };
+    });
+  }
+
+  async revocations(cursor: string | undefined): Promise<RevocationBatch> {
+    const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
+    return this.#read((now) => {
+      const rows = this.#sql.after.all(after, now) as LogRow[];
+      return { revocations: rows.map(revocationOf), cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}` };
+    });
+  }
+
+  onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
+    return this.#wakers.add(wake);
+  }
+
+  async ping(): Promise<void> {
+    this.#read(() => this.#sql.storeId.get());
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#poll);
+    if (this.#db.isOpen) this.#db.close();
+  }
+
+  #rotate(sid: SessionId, token: PresentedToken, freshNonce: string, now: number, mayEnd: boolean) {
+    const row = this.#row(sid);
+    if (row === undefined) return { outcome: this.#marked(sid, now) ? "revoked" : "unknown" } as const;
+    if (now >= row.absolute_expires_at) return { outcome: "expired" } as const;
+    if (now >= row.idle_expires_at) return { outcome: "idle" } as const;
+    const state = rotationOf(row);
+    const decision = decide(state, token, freshNonce, now, this.#options.reuseInterval);
+    const session = sessionOf(row);
+    if ("next" in decision) {
+      const idleExpiresAt = Math.min(now + session.idleTimeout, session.absoluteExpiresAt);
+      this.#sql.slide.run(now, idleExpiresAt, JSON.stringify(decision.next), sid);
+      return served(decision.outcome, { ...session, lastRefreshedAt: now, idleExpiresAt }, decision.next, now);
+    }
+    if (decision.outcome === "repeat") return served("repeat", session, state, now);
+    if (!mayEnd) return undefined;
+    this.#end(sid, "reuse", now);
+    return { outcome: "reuse", subject: row.subject } as const;
+  }
+
+  #row(sid: SessionId): SessionRow | undefined {
+    return this.#sql.session.get(sid) as SessionRow | undefined;
+  }
+
+  #live(sid: SessionId, now: number): SessionRow | undefined {
+    const row = this.#row(sid);
+    return row !== undefined && now < row.idle_expires_at ? row : undefined;
+  }
+
+  #liveOf(subject: string, now: number): SessionId[] {
+    return (this.#sql.ofSubject.all(subject, now) as { sid: SessionId }[]).map(({ sid }) => sid);
+  }
+
+  #marked(sid: SessionId, now: number): boolean {
+    return this.#sql.marker.get(sid, now) !== undefined;
+  }
+
+  #end(sid: SessionId, reason: EndReason, now: number): void {
+    const expiresAt = now + this.#options.markerLife;
+    this.#sql.remove.run(sid);
+    this.#sql.append.run(sid, now, expiresAt, reason);
+    this.#sql.sweepLog.run(now);
+    this.#appended.push({ sid, revokedAt: now, expiresAt, reason });
+  }
+
+  #read<T>(step: (now: number) => T): T {
+    return guarded(() => step(this.#options.clock()));
+  }
+
+  /** One transaction. FULL: on disk when this returns, with everything that was written before it. */
+  #write<T>(synchronous: "FULL" | "NORMAL", step: (now: number) => T): T {
+    return guarded(() => {
+      this.#appended = [];
+      if (this.#synchronous !== synchronous) this.#db.exec(`PRAGMA synchronous = ${synchronous}`);
+      this.#synchronous = synchronous;
+      this.#db.exec("BEGIN IMMEDIATE");
+      try {
+        const result = step(this.#options.clock());
+        this.#db.exec("COMMIT");
+        if (this.#appended.length > 0) this.#wakers.wake(this.#appended);
+        return result;
+      } finally {
+        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      }
+    });
+  }
+
+  #startPolling(): void {
+    let seen: unknown;
+    this.#poll = setInterval(() => {
+      const version = this.#dataVersion();
+      if (version !== seen) this.#wakers.wake([]);
+      seen = version;
+    }, POLL).unref();
+  }
+
+  /** Changes with every commit of another process; unknown is as good as changed. */
+  #dataVersion(): unknown {
+    try {
+      return this.#sql.dataVersion.get()?.data_version;
+    } catch {
+      return Number.NaN;
+    }
+  }
+
+  /** A cursor of another file (this one was replaced) is as good as none: all that the log holds is read again. */
+  #parseCursor(cursor: string): number {
+    const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
+    if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
+    return id === this.#id ? Number(seq) : 0;
+  }
+}
+
+function served(
+  outcome: "repeat" | "rotate" | "heal" | "recover",
+  session: Session,
+  state: RotationState,
+  now: number,
+) {
+  const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
+  return { outcome, session, child, now } as const;
+}

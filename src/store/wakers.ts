@@ -1,0 +1,28 @@
+import type { Revocation } from "../session/words.ts";
+
+type Wake = (hint: readonly Revocation[]) => void;
+
+/** Those who want to hear of revocations. The first to come and the last to go are told to whoever listens for them. */
+export class Wakers {
+  readonly #wakes = new Set<Wake>();
+  readonly #first: () => void;
+  readonly #last: () => void;
+
+  constructor(first: () => void, last: () => void) {
+    this.#first = first;
+    this.#last = last;
+  }
+
+  add(wake: Wake): () => void {
+    const own: Wake = (hint) => wake(hint); // the same function may come twice
+    this.#wakes.add(own);
+    if (this.#wakes.size === 1) this.#first();
+    return () => {
+      if (this.#wakes.delete(own) && this.#wakes.size === 0) this.#last();
+    };
+  }
+
+  wake(hint: readonly Revocation[]): void {
+    for (const wake of this.#wakes) wake(hint);
+  }
+}
