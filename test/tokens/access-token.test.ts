@@ -1,0 +1,364 @@
+import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
+import fc from "fast-check";
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importJWK, jwtVerify, SignJWT } from "jose";
+import { describe, expect, it } from "vitest";
+import type { AccessClaims } from "../../src/session/ports.ts";
+import { createAccessTokens } from "../../src/tokens/access-token.ts";
+import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
+import { readyKeys } from "../../src/tokens/keys.ts";
+import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession } from "./support.ts";
+
+const TTL = 300_000;
+const keys = someKeys();
+
+function tokensOf(options: Partial<Parameters<typeof createAccessTokens>[0]> = {}) {
+  return createAccessTokens({
+    keys,
+    issuer: ISSUER,
+    ttl: TTL,
+    entropy: countingEntropy(),
+    clock: () => NOW,
+    ...options,
+  });
+}
+
+function privateJwk() {
+  const signing = keys.ring.signing.find((key) => key.state === "signing");
+  if (signing?.jwk === undefined) throw new Error("no signing key");
+  return { kid: signing.kid, jwk: signing.jwk };
+}
+
+const segment = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** Signs whatever header and payload, with the service's own key. */
+function forge(header: string, payload: string): string {
+  const key = createPrivateKey({ key: privateJwk().jwk, format: "jwk" });
+  const input = `${header}.${payload}`;
+  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+}
+
+describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
+  const own = someKeys(alg);
+  const tokens = tokensOf({ keys: own });
+
+  it("are accepted by an independent implementation that has the JWKS alone", async () => {
+    const { token } = tokens.issue(someSession(), NOW);
+    const { payload, protectedHeader } = await jwtVerify(
+      token,
+      createLocalJWKSet({ keys: [...own.current.jwks.keys] }),
+      {
+        issuer: ISSUER,
+        audience: "https://api.example",
+        typ: "at+jwt",
+        algorithms: [alg],
+        currentDate: new Date(NOW),
+      },
+    );
+    expect(protectedHeader).toEqual({ typ: "at+jwt", alg, kid: own.current.signing.kid });
+    expect(payload).toMatchObject({ sub: "user-1", sid: SID, client_id: "app", iat: Math.floor(NOW / 1000) });
+  });
+
+  it("are verified by the issuer itself", () => {
+    const { token, expiresAt } = tokens.issue(someSession({ claims: '{"role":"admin"}' }), NOW);
+    const claims = tokens.verify(token);
+    expect(claims).toMatchObject({ sid: SID, sub: "user-1", exp: expiresAt / 1000, all: { role: "admin" } });
+  });
+
+  it("that the other algorithm or another key signed are refused", () => {
+    const { token } = tokensOf({ keys: someKeys(alg) }).issue(someSession(), NOW);
+    expect(tokens.verify(token)).toBe("unknown_key");
+    const [, payload, signature] = token.split(".");
+    const [header] = tokens.issue(someSession(), NOW).token.split(".");
+    expect(tokens.verify(`${header}.${payload}.${signature}`)).toBe("forged");
+  });
+});
+
+describe("the claims of an access token", () => {
+  it("are those of RFC 9068 and the session, and no others", () => {
+    const { token } = tokensOf().issue(someSession({ claims: '{"scope":"a b","n":[1,{"x":null}]}' }), NOW);
+    expect(decodeJwt(token)).toEqual({
+      iss: ISSUER,
+      sub: "user-1",
+      aud: "https://api.example",
+      exp: Math.floor((NOW + TTL) / 1000),
+      iat: Math.floor(NOW / 1000),
+      jti: "AQEBAQEBAQEBAQEBAQEBAQ",
+      sid: SID,
+      client_id: "app",
+      scope: "a b",
+      n: [1, { x: null }],
+    });
+    expect(decodeProtectedHeader(token)).toEqual({ typ: "at+jwt", alg: "ES256", kid: keys.current.signing.kid });
+  });
+
+  it("carry any subject, client, audience and claims unchanged", () => {
+    const text = fc.string({ unit: "grapheme", maxLength: 60 });
+    const input = fc.record({
+      subject: text,
+      clientId: text,
+      audience: text,
+      more: fc.dictionary(text, fc.jsonValue()),
+    });
+    const tokens = tokensOf();
+    const reserved = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"];
+    fc.assert(
+      fc.property(input, ({ more, ...session }) => {
+        const claims = JSON.stringify(more);
+        const { all } = tokens.verify(tokens.issue(someSession({ ...session, claims }), NOW).token) as AccessClaims;
+        expect(all).toMatchObject({ sub: session.subject, aud: session.audience, client_id: session.clientId });
+        const own = Object.entries(JSON.parse(claims)).filter(([name]) => !reserved.includes(name));
+        expect(new Map(Object.entries(all))).toEqual(new Map([...Object.entries(all), ...own]));
+      }),
+    );
+  });
+
+  it("are never overridden by the session's own", () => {
+    const reserved = {
+      iss: "x",
+      sub: "x",
+      aud: "x",
+      exp: 9e9,
+      nbf: 9e9,
+      iat: 0,
+      jti: "x",
+      sid: "x",
+      client_id: "x",
+      cnf: {},
+    };
+    const plain = decodeJwt(tokensOf().issue(someSession(), NOW).token);
+    const tokens = tokensOf();
+    expect(decodeJwt(tokens.issue(someSession({ claims: JSON.stringify(reserved) }), NOW).token)).toEqual(plain);
+    const twice = '{"sub":"x","\\u0073ub":"y","role":"r"}';
+    const { token } = tokensOf().issue(someSession({ claims: twice }), NOW);
+    expect(
+      Buffer.from(token.split(".")[1] ?? "", "base64url")
+        .toString()
+        .match(/"sub"/g),
+    ).toHaveLength(1);
+    expect(decodeJwt(token)).toEqual({ ...plain, role: "r" });
+  });
+
+  it("have an id of their own each time", () => {
+    const tokens = tokensOf();
+    const jti = () => decodeJwt(tokens.issue(someSession(), NOW).token).jti;
+    expect(jti()).not.toBe(jti());
+  });
+});
+
+describe("the life of an access token", () => {
+  it("is the configured one, shortened by up to a twentieth and never lengthened", () => {
+    const fraction = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+    fc.assert(
+      fc.property(fraction, fc.integer({ min: 1000, max: 86_400_000 }), (drawn, ttl) => {
+        const { expiresAt } = tokensOf({ entropy: countingEntropy(drawn), ttl }).issue(someSession(), NOW);
+        expect(expiresAt).toBeLessThanOrEqual(NOW + ttl);
+        expect(expiresAt).toBeGreaterThan(NOW + ttl * 0.95 - 1000);
+      }),
+    );
+    const { expiresAt } = tokensOf({ entropy: countingEntropy(0.5) }).issue(someSession(), NOW);
+    expect(expiresAt).toBe(Math.floor((NOW + TTL * 0.975) / 1000) * 1000);
+  });
+
+  it("ends with the session's, whichever expiry comes first", () => {
+    const left = fc.integer({ min: 0, max: 400_000 });
+    const tokens = tokensOf();
+    fc.assert(
+      fc.property(left, left, (idle, absolute) => {
+        const session = someSession({ idleExpiresAt: NOW + idle, absoluteExpiresAt: NOW + absolute });
+        const end = Math.min(NOW + TTL, NOW + idle, NOW + absolute);
+        const { token, expiresAt } = tokens.issue(session, NOW);
+        expect(expiresAt).toBe(Math.floor(end / 1000) * 1000);
+        expect(decodeJwt(token).exp).toBe(expiresAt / 1000);
+      }),
+    );
+  });
+
+  it("of a session in its last second is over already", () => {
+    const tokens = tokensOf();
+    const { token } = tokens.issue(someSession({ idleExpiresAt: NOW + 300 }), NOW); // NOW is 678 ms into its second
+    expect(tokens.verify(token)).toBe("expired");
+  });
+
+  it("ends at exp to the millisecond, without leeway", () => {
+    let now = NOW;
+    const tokens = tokensOf({ clock: () => now });
+    const { token, expiresAt } = tokens.issue(someSession(), NOW);
+    now = expiresAt - 1;
+    expect(tokens.verify(token)).toMatchObject({ sid: SID });
+    now = expiresAt;
+    expect(tokens.verify(token)).toBe("expired");
+  });
+});
+
+describe("what is no access token of ours", () => {
+  const tokens = tokensOf();
+  const { token } = tokens.issue(someSession({ claims: '{"role":"user"}' }), NOW);
+  const [header = "", payload = "", signature = ""] = token.split(".");
+  const { kid, jwk } = privateJwk();
+
+  it("a token with any one character changed", () => {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    for (let at = 0; at < token.length; at += 1) {
+      const other = alphabet[(alphabet.indexOf(token[at] ?? "") + 1) % 64];
+      expect(tokens.verify(token.slice(0, at) + other + token.slice(at + 1))).toBeTypeOf("string");
+    }
+  });
+
+  it("a signature that decodes to the same bytes but is spelled otherwise", () => {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const last = alphabet.indexOf(signature.at(-1) ?? "");
+    const bytes = Buffer.from(signature, "base64url");
+    for (let spare = 1; spare < 16; spare += 1) {
+      const twin = signature.slice(0, -1) + alphabet[last + spare];
+      expect(Buffer.from(twin, "base64url")).toEqual(bytes);
+      expect(tokens.verify(`${header}.${payload}.${twin}`)).toBe("malformed");
+    }
+    for (const twin of [`${signature}=`, `${signature}==`, `${signature}\n`, ` ${signature}`, `${signature}A`]) {
+      expect(tokens.verify(`${header}.${payload}.${twin}`)).toBe("malformed");
+    }
+  });
+
+  it("any text, without throwing", () => {
+    const part = fc.oneof(fc.string(), fc.base64String(), fc.constantFrom(header, payload, signature, ""));
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 5 }), (parts) => {
+        const input = parts.join(".");
+        fc.pre(input !== token);
+        expect(["malformed", "unknown_key", "forged", "expired"]).toContain(tokens.verify(input));
+      }),
+    );
+  });
+
+  it("a token with more or fewer segments, or a longer one than we make", () => {
+    for (const input of [
+      "",
+      ".",
+      "..",
+      header,
+      `${header}.${payload}`,
+      `${token}.`,
+      `.${token}`,
+      `${token}.${signature}`,
+    ]) {
+      expect(tokens.verify(input)).toBe("malformed");
+    }
+    expect(tokens.verify(forge(header, segment({ pad: "x".repeat(16_384) })))).toBe("malformed");
+  });
+
+  it.each([
+    ["no algorithm", { typ: "at+jwt", alg: "none", kid }],
+    ["none, spelled otherwise", { typ: "at+jwt", alg: "nOnE", kid }],
+    ["a symmetric algorithm", { typ: "at+jwt", alg: "HS256", kid }],
+    ["another asymmetric algorithm", { typ: "at+jwt", alg: "EdDSA", kid }],
+    ["another type", { typ: "JWT", alg: "ES256", kid }],
+    ["the type in full", { typ: "application/at+jwt", alg: "ES256", kid }],
+    ["no type", { alg: "ES256", kid }],
+    ["no kid", { typ: "at+jwt", alg: "ES256" }],
+    ["a path for a kid", { typ: "at+jwt", alg: "ES256", kid: "../../keys.json" }],
+    ["a key of its own", { typ: "at+jwt", alg: "ES256", kid, jwk: { kty: "EC", crv: "P-256", x: jwk.x, y: jwk.y } }],
+    ["a place to fetch keys from", { typ: "at+jwt", alg: "ES256", kid, jku: "https://evil.example/jwks" }],
+    ["a certificate", { typ: "at+jwt", alg: "ES256", kid, x5u: "https://evil.example/c" }],
+    ["critical extensions", { typ: "at+jwt", alg: "ES256", kid, crit: ["b64"], b64: false }],
+    ["members in another order", { alg: "ES256", typ: "at+jwt", kid }],
+  ])("a header with %s, though our key signed it", (_, other) => {
+    expect(["malformed", "unknown_key"]).toContain(tokens.verify(forge(segment(other), payload)));
+    expect(["malformed", "unknown_key"]).toContain(tokens.verify(`${segment(other)}.${payload}.`));
+  });
+
+  it("an HMAC under our public key", () => {
+    const spki = createPublicKey({ key: { kty: "EC", crv: "P-256", x: jwk.x, y: jwk.y } as never, format: "jwk" });
+    const input = `${segment({ typ: "at+jwt", alg: "HS256", kid })}.${payload}`;
+    const mac = createHmac("sha256", spki.export({ type: "spki", format: "pem" }))
+      .update(input)
+      .digest("base64url");
+    expect(tokens.verify(`${input}.${mac}`)).toBe("malformed");
+  });
+
+  it("the null signature", () => {
+    expect(tokens.verify(`${header}.${payload}.${Buffer.alloc(64).toString("base64url")}`)).toBe("forged");
+  });
+
+  it("a payload that our key signed but that is none of ours", async () => {
+    const good = decodeJwt(token);
+    const otherwise = [
+      [],
+      null,
+      "text",
+      {},
+      { ...good, iss: "https://other.example" },
+      { ...good, sid: `${SID}=` },
+      { ...good, sid: undefined },
+      { ...good, exp: String(good.exp) },
+      { ...good, exp: undefined },
+      { ...good, sub: 1 },
+      { ...good, aud: ["https://api.example"] },
+    ];
+    for (const claims of otherwise) expect(tokens.verify(forge(header, segment(claims)))).toBe("malformed");
+    expect(tokens.verify(forge(header, Buffer.from("{").toString("base64url")))).toBe("malformed");
+    expect(tokens.verify(forge(header, segment(good)))).toMatchObject({ sid: SID });
+  });
+
+  it("accepts what jose signs in our form: nothing of the form is private to our code", async () => {
+    const key = await importJWK(jwk, "ES256");
+    const signed = await new SignJWT(decodeJwt(token))
+      .setProtectedHeader({ typ: "at+jwt", alg: "ES256", kid })
+      .sign(key);
+    expect(tokens.verify(signed)).toMatchObject({ sid: SID });
+  });
+
+  it("does not tell s from n − s: ECDSA signatures are malleable, so a session is revoked by its sid, never by token text", () => {
+    const n = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+    const raw = Buffer.from(signature, "base64url");
+    const s = n - BigInt(`0x${raw.subarray(32).toString("hex")}`);
+    const twin = Buffer.concat([raw.subarray(0, 32), Buffer.from(s.toString(16).padStart(64, "0"), "hex")]);
+    expect(twin).not.toEqual(raw);
+    expect(tokens.verify(`${header}.${payload}.${twin.toString("base64url")}`)).toEqual(tokens.verify(token));
+  });
+});
+
+describe("a ring that changes", () => {
+  it("verifies under published and retired keys, and no longer under revoked ones", () => {
+    const ring = generateRing("ES256", NOW);
+    const [signing, published] = ring.signing;
+    if (signing === undefined || published === undefined) throw new Error("two keys");
+    const live = { current: readyKeys(ring) };
+    const tokens = tokensOf({ keys: live });
+    const before = tokens.issue(someSession(), NOW).token;
+    live.current = readyKeys({
+      ...ring,
+      signing: [
+        { ...published, state: "signing" },
+        { ...signing, state: "retired" },
+      ],
+    });
+    const after = tokens.issue(someSession(), NOW).token;
+    expect(tokens.verify(before)).toMatchObject({ sid: SID });
+    expect(tokens.verify(after)).toMatchObject({ sid: SID });
+    live.current = readyKeys(ring);
+    expect(tokens.verify(after)).toMatchObject({ sid: SID });
+    const { jwk: _, ...name } = signing;
+    live.current = readyKeys({
+      ...ring,
+      signing: [
+        { ...published, state: "signing" },
+        { ...name, state: "revoked" },
+      ],
+    });
+    expect(tokens.verify(before)).toBe("unknown_key");
+    expect(live.current.revokedKids).toEqual([signing.kid]);
+    expect(live.current.jwks.keys.map((key) => key.kid)).toEqual([published.kid]);
+  });
+
+  it("may hold keys of both algorithms", () => {
+    const next = { ...generateSigningKey("EdDSA", NOW) };
+    const ring = { ...keys.ring, signing: [...keys.ring.signing, next] };
+    const live = { current: readyKeys(ring) };
+    const tokens = tokensOf({ keys: live });
+    const before = tokens.issue(someSession(), NOW).token;
+    const signing = ring.signing.map((key) => ({ ...key, state: key === next ? "signing" : "retired" }) as const);
+    live.current = readyKeys({ ...ring, signing });
+    expect(decodeProtectedHeader(tokens.issue(someSession(), NOW).token).alg).toBe("EdDSA");
+    expect(tokens.verify(before)).toMatchObject({ sid: SID });
+    expect(tokens.verify(tokens.issue(someSession(), NOW).token)).toMatchObject({ sid: SID });
+  });
+});

@@ -1,0 +1,48 @@
+import type { Session, SessionId } from "../../src/session/words.ts";
+import { generateMacKey, generateRing } from "../../src/tokens/generate-key.ts";
+import { readyKeys } from "../../src/tokens/keys.ts";
+import type { Entropy } from "../../src/tokens/random.ts";
+
+export const ISSUER = "https://auth.example";
+export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+export const SID = "AAECAwQFBgcICQoLDA0ODxA" as SessionId;
+
+/** Counts up, so that a token is the same in every run. */
+export function countingEntropy(fraction = 0): Entropy {
+  let calls = 0;
+  return {
+    text(bytes) {
+      calls += 1;
+      return Buffer.alloc(bytes, calls).toString("base64url");
+    },
+    fraction: () => fraction,
+  };
+}
+
+/** Keys as an instance holds them, and a further MAC key that it does not. */
+export function someKeys(alg: "ES256" | "EdDSA" = "ES256") {
+  const ring = generateRing(alg, NOW);
+  return {
+    ring,
+    current: readyKeys(ring),
+    foreign: readyKeys({ ...ring, mac: [{ ...generateMacKey(NOW), state: "signing" }] }),
+  };
+}
+
+export function someSession(changes: Partial<Session> = {}): Session {
+  return {
+    sid: SID,
+    subject: "user-1",
+    clientId: "app",
+    audience: "https://api.example",
+    claims: "{}",
+    client: { userAgent: "", ipAddress: "", displayName: "" },
+    idleTimeout: 14 * 86_400_000,
+    absoluteLifetime: 90 * 86_400_000,
+    createdAt: NOW,
+    lastRefreshedAt: NOW,
+    idleExpiresAt: NOW + 14 * 86_400_000,
+    absoluteExpiresAt: NOW + 90 * 86_400_000,
+    ...changes,
+  };
+}
