@@ -6,7 +6,7 @@ import { type Keys, readyKeys } from "./keys.ts";
 import { KeyRingFault, parseRing } from "./ring.ts";
 import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
-/** How often a watched ring is looked at, ms. Notices of the file system only make it sooner. */
+/** How often a watched ring is looked at, ms; notices of the file system only make it sooner. */
 const POLL = 1000;
 
 export type RingEvents = {
@@ -23,8 +23,10 @@ export interface KeyRing {
   /**
    * Follows the file until the returned function is called. Keeps no process alive. Whoever replaces the file at
    * one stroke, as `npm run keys` does, is seen at once; one that is written in pieces is taken when it is whole.
+   *
+   * @param every how often to look without a notice of the file system, ms
    */
-  watch(events: RingEvents): () => void;
+  watch(events: RingEvents, every?: number): () => void;
 }
 
 /** Reads the ring at `path`. Throws KeyRingFault. */
@@ -57,47 +59,62 @@ function createKeyRing(path: string, firstText: string): KeyRing {
   let lastFault = "";
   let told = "";
 
-  /** A fault is told when it is still there at the next look: a file half written is no broken file. */
-  const look = async (events: RingEvents): Promise<void> => {
+  const take = async (events: RingEvents): Promise<KeyRingFault | undefined> => {
     try {
       const text = await readRingText(path);
-      if (text !== inForce) {
-        current = ready(text);
-        inForce = text;
-        events.changed(current);
-      }
-      lastFault = told = "";
+      if (text === inForce) return undefined;
+      current = ready(text);
+      inForce = text;
     } catch (error) {
-      const fault = error instanceof KeyRingFault ? error : atPath(path, new KeyRingFault("cannot be read"));
-      if (fault.message === lastFault && fault.message !== told) {
-        told = fault.message;
-        events.refused(fault);
-      }
-      lastFault = fault.message;
+      return error instanceof KeyRingFault ? error : atPath(path, new KeyRingFault("cannot be used"));
     }
+    events.changed(current);
+    return undefined;
+  };
+
+  /** A fault is told when the next poll finds it again: a file half written is no broken file. */
+  const poll = async (events: RingEvents): Promise<void> => {
+    const fault = await take(events);
+    const message = fault?.message ?? "";
+    if (fault !== undefined && message === lastFault && message !== told) events.refused(fault);
+    if (message === lastFault) told = message;
+    lastFault = message;
   };
 
   return {
     get current() {
       return current;
     },
-    watch: (events) => follow(path, () => look(events)),
+    watch: (events, every = POLL) =>
+      follow(
+        dirname(path),
+        () => take(events),
+        () => poll(events),
+        every,
+      ),
   };
 }
 
-/** Calls `look` every POLL ms and after each notice, one call at a time, until stopped. */
-function follow(path: string, look: () => Promise<void>): () => void {
-  let looking = Promise.resolve();
-  const queue = (): void => {
-    looking = looking.then(look);
+/** Calls `poll` every so many ms, and `notice` when the file system says that something changed; one call at a time. */
+function follow(
+  directory: string,
+  notice: () => Promise<unknown>,
+  poll: () => Promise<unknown>,
+  every: number,
+): () => void {
+  let busy: Promise<unknown> = Promise.resolve();
+  let stopped = false;
+  const queue = (look: () => Promise<unknown>): void => {
+    busy = busy.then(() => (stopped ? undefined : look()));
   };
-  const timer = setInterval(queue, POLL).unref();
+  const timer = setInterval(() => queue(poll), every).unref();
   let watcher: FSWatcher | undefined;
   try {
-    // The directory, since a ring is replaced by a new file. Where it cannot be watched, the poll is enough.
-    watcher = watch(dirname(path), { persistent: false }, queue).on("error", () => watcher?.close());
+    // The directory, since a ring is replaced by a new file. Where it cannot be watched, polling is enough.
+    watcher = watch(directory, { persistent: false }, () => queue(notice)).on("error", () => watcher?.close());
   } catch {}
   return () => {
+    stopped = true;
     clearInterval(timer);
     watcher?.close();
   };

@@ -43,11 +43,10 @@ function readySigningKey({ kid, alg, state }: RingKey, jwk: Jwk): ReadySigningKe
   try {
     const sign = createSigner(alg, createPrivateKey({ key: jwk, format: "jwk" }));
     const check = createSignatureCheck(alg, createPublicKey({ key: shared, format: "jwk" }));
-    if (!check("probe", sign("probe"))) throw new KeyRingFault("its halves are not of one pair");
+    if (!check("probe", sign("probe"))) throw new Error("its halves are not of one pair");
     return { kid, header: headerSegment(alg, kid), sign, check, state, public: { ...shared, kid, alg, use: "sig" } };
-  } catch (fault) {
-    const what = fault instanceof KeyRingFault ? fault.message : "it is no key of its algorithm";
-    throw new KeyRingFault(`signing key ${kid}: ${what}`);
+  } catch {
+    throw new KeyRingFault(`signing key ${kid}: not a working pair of keys for ${alg}`);
   }
 }
 

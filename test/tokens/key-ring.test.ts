@@ -1,0 +1,233 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { generateRing } from "../../src/tokens/generate-key.ts";
+import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
+import type { Keys } from "../../src/tokens/keys.ts";
+import { KeyRingFault, type Ring, writeRing } from "../../src/tokens/ring.ts";
+import { changeRingFile, createRingFile, readRing } from "../../src/tokens/ring-file.ts";
+import { NOW } from "./support.ts";
+
+let directories: string[] = [];
+afterEach(() => {
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+  directories = [];
+});
+
+function somewhere(): string {
+  const directory = mkdtempSync(join(tmpdir(), "key-ring-"));
+  directories.push(directory);
+  return directory;
+}
+
+function fileWith(ring: Ring): string {
+  const path = join(somewhere(), "keys.json");
+  writeFileSync(path, writeRing(ring), { mode: 0o600 });
+  return path;
+}
+
+describe("a ring on first start", () => {
+  it("is made in a directory and a file that nobody else can read", async () => {
+    const path = join(somewhere(), "new", "keys.json");
+    const ring = await loadOrCreateKeyRing(path, "EdDSA", NOW);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700);
+    expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+    expect((await loadOrCreateKeyRing(path, "ES256", NOW)).current.signing.kid).toBe(ring.current.signing.kid);
+  });
+
+  it("is one ring, however many processes start at once", async () => {
+    const path = join(somewhere(), "new", "keys.json");
+    const script = join(import.meta.dirname, "start-with-ring.ts");
+    const starts = Array.from({ length: 5 }, () => spawn(process.execPath, [script, path]));
+    await Promise.all(starts.map(({ stdout }) => once(stdout, "data")));
+    const answers = starts.map(({ stdin, stdout }: ChildProcess) => {
+      stdin?.write("go\n");
+      return stdout === null ? [] : once(stdout, "data");
+    });
+    const kids = new Set((await Promise.all(answers)).map(String));
+    expect([...kids]).toEqual([expect.stringMatching(/^[\w-]{43} \d+\n$/)]);
+    expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+  });
+
+  it("is not made where one must exist", async () => {
+    const path = join(somewhere(), "keys.json");
+    await expect(loadKeyRing(path)).rejects.toThrow(
+      `key ring ${path}: there is none; \`npm run keys -- create\` makes one`,
+    );
+  });
+
+  it("never replaces a broken one", async () => {
+    const path = join(somewhere(), "keys.json");
+    writeFileSync(path, "{", { mode: 0o600 });
+    await expect(loadOrCreateKeyRing(path, "ES256", NOW)).rejects.toThrow(`key ring ${path}: not JSON`);
+    expect(await createRingFile(path, generateRing("ES256", NOW))).toBe(false);
+  });
+});
+
+describe("the mode of a ring file", () => {
+  it.each([0o644, 0o604, 0o620, 0o602, 0o666])("is refused when others could read or change it (%o)", async (mode) => {
+    const path = fileWith(generateRing("ES256", NOW));
+    chmodSync(path, mode);
+    await expect(loadKeyRing(path)).rejects.toThrow(/chmod 600/);
+  });
+
+  it.each([0o600, 0o400, 0o440])("is fine for the owner, and for a group that may read (%o)", async (mode) => {
+    const path = fileWith(generateRing("ES256", NOW));
+    chmodSync(path, mode);
+    expect((await loadKeyRing(path)).current.jwks.keys).toHaveLength(2);
+  });
+});
+
+describe("changing a ring file", () => {
+  it("writes the new ring at one stroke, with the same mode", async () => {
+    const path = fileWith(generateRing("ES256", NOW));
+    const next = generateRing("ES256", NOW);
+    await changeRingFile(path, () => next);
+    expect(await readRing(path)).toEqual(next);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+  });
+
+  it("leaves the ring as it was when the change is refused or makes no ring", async () => {
+    const ring = generateRing("ES256", NOW);
+    const path = fileWith(ring);
+    const refuse = () => {
+      throw new Error("no");
+    };
+    await expect(changeRingFile(path, refuse)).rejects.toThrow("no");
+    await expect(changeRingFile(path, () => ({ signing: [], mac: [] }))).rejects.toThrow(KeyRingFault);
+    expect(await readRing(path)).toEqual(ring);
+    expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+  });
+
+  it("is refused while another does it, so that no change is lost", async () => {
+    const path = fileWith(generateRing("ES256", NOW));
+    const changes = Array.from({ length: 8 }, () => changeRingFile(path, () => generateRing("ES256", NOW)));
+    const outcomes = await Promise.allSettled(changes);
+    const done = outcomes.filter((outcome) => outcome.status === "fulfilled");
+    expect(done.map((outcome) => outcome.value)).toContainEqual(await readRing(path));
+    for (const outcome of outcomes) {
+      if (outcome.status === "rejected") expect(String(outcome.reason)).toMatch(/another command is changing it/);
+    }
+    expect(await changeRingFile(path, (ring) => ring)).toEqual(await readRing(path));
+  });
+});
+
+describe("a running instance", () => {
+  const EVERY = 20; // ms between looks; the tests wait for what is told, however long it takes
+
+  /** Watches a ring and tells what happens, event by event. */
+  function follow(ring: KeyRing) {
+    const told: (Keys | KeyRingFault)[] = [];
+    let wake = () => {};
+    const tell = (what: Keys | KeyRingFault) => {
+      told.push(what);
+      wake();
+    };
+    const stop = ring.watch({ changed: tell, refused: tell }, EVERY);
+    onTestFinished(stop);
+    const next = async () => {
+      while (told.length === 0) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      return told.shift();
+    };
+    return { next, told, stop };
+  }
+
+  it("takes a replaced ring into force", async () => {
+    const path = fileWith(generateRing("ES256", NOW));
+    const ring = await loadKeyRing(path);
+    const { next } = follow(ring);
+    for (let round = 0; round < 3; round += 1) {
+      const other = await changeRingFile(path, () => generateRing("ES256", NOW));
+      expect(await next()).toBe(ring.current);
+      expect(ring.current.signing.kid).toBe(other.signing[0]?.kid);
+    }
+  });
+
+  it("keeps the old ring while the new one is written in pieces, and takes it when it is whole", async () => {
+    const first = generateRing("ES256", NOW);
+    const path = fileWith(first);
+    const ring = await loadKeyRing(path);
+    const { next } = follow(ring);
+    const other = generateRing("EdDSA", NOW);
+    const text = writeRing(other);
+    for (let length = 0; length < text.length - 2; length += 40) {
+      writeFileSync(path, text.slice(0, length));
+      await new Promise(setImmediate); // lets the watcher see it
+      expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
+    }
+    writeFileSync(path, text);
+    let told = await next();
+    while (told instanceof KeyRingFault) told = await next();
+    expect(ring.current.signing.kid).toBe(other.signing[0]?.kid);
+  });
+
+  it("refuses a broken ring once and aloud, keeps the old one, and takes the mended one", async () => {
+    const first = generateRing("ES256", NOW);
+    const path = fileWith(first);
+    const ring = await loadKeyRing(path);
+    const { next, told } = follow(ring);
+    writeFileSync(path, '{"version":9}');
+    expect(String(await next())).toContain(`key ring ${path}: the ring: signing is missing`);
+    rmSync(path);
+    expect(String(await next())).toContain("there is none");
+    writeFileSync(path, writeRing(first), { mode: 0o600 });
+    chmodSync(path, 0o644);
+    expect(String(await next())).toContain("chmod 600");
+    expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
+    const mended = generateRing("ES256", NOW);
+    chmodSync(path, 0o600);
+    writeFileSync(path, writeRing(mended));
+    expect(await next()).toBe(ring.current);
+    expect(ring.current.signing.kid).toBe(mended.signing[0]?.kid);
+    expect(told).toEqual([]);
+  });
+
+  it("sees a ring behind a link that is turned elsewhere, as orchestrators mount secrets", async () => {
+    const directory = somewhere();
+    const rings = [generateRing("ES256", NOW), generateRing("ES256", NOW)];
+    for (const [index, each] of rings.entries()) {
+      mkdirSync(join(directory, `data${index}`));
+      writeFileSync(join(directory, `data${index}`, "keys.json"), writeRing(each), { mode: 0o400 });
+    }
+    mkdirSync(join(directory, "mount"));
+    symlinkSync(join(directory, "data0"), join(directory, "current"));
+    symlinkSync(join(directory, "current", "keys.json"), join(directory, "mount", "keys.json"));
+    const ring = await loadKeyRing(join(directory, "mount", "keys.json"));
+    const { next } = follow(ring);
+    symlinkSync(join(directory, "data1"), join(directory, "turned"));
+    renameSync(join(directory, "turned"), join(directory, "current"));
+    expect(await next()).toBe(ring.current);
+    expect(ring.current.signing.kid).toBe(rings[1]?.signing[0]?.kid);
+  });
+
+  it("is told nothing more once it has stopped watching", async () => {
+    const path = fileWith(generateRing("ES256", NOW));
+    const ring = await loadKeyRing(path);
+    const stopped = follow(ring);
+    stopped.stop();
+    const other = await loadKeyRing(path);
+    const { next } = follow(other);
+    await changeRingFile(path, () => generateRing("ES256", NOW));
+    await next();
+    expect(stopped.told).toEqual([]);
+  });
+});

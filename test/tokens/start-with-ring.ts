@@ -1,0 +1,9 @@
+// One service start, as a process: waits for a line on standard input, then tells which keys it signs with.
+import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
+
+process.stdin.once("data", async () => {
+  const { current } = await loadOrCreateKeyRing(process.argv[2] ?? "", "ES256", Date.now());
+  process.stdout.write(`${current.signing.kid} ${current.mac.id}\n`);
+  process.stdin.destroy();
+});
+process.stdout.write("waiting\n");
