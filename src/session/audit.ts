@@ -20,6 +20,7 @@ export type AuditEvent =
       readonly subject?: string | undefined;
       readonly reason: EndReason;
     }
+  | { readonly event: "authn_token_reuse"; readonly sid: SessionId; readonly subject: string }
   | {
       readonly event: "authn_failed";
       readonly operation: string;

@@ -1,3 +1,5 @@
+import type { SessionId } from "./words.ts";
+
 /**
  * The closed list of errors that a caller can see (README.md shows the same table, and a test compares
  * them). `message` is the public text: the same for every cause, so that it tells an attacker nothing.
@@ -48,3 +50,6 @@ export type RefusalReason =
   | "revoked"
   | "reuse"
   | "unknown_session";
+
+/** A credential that is proven bad: an expected outcome, so a value. */
+export type Refused = { readonly refused: RefusalReason; readonly sid?: SessionId | undefined };

@@ -1,0 +1,134 @@
+/**
+ * One port that speaks HTTP/1.1 and HTTP/2: by prior knowledge without TLS (RFC 9113 section 3.3), by
+ * ALPN with it. A stock gRPC client and a browser find the same handlers.
+ */
+import { createServer as createHttp1, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer as createTls } from "node:tls";
+import type { connectNodeAdapter } from "@connectrpc/connect-node";
+
+/** What answers requests: node:http's and node:http2's, in the type that connect-node gives to both. */
+export type Handler = ReturnType<typeof connectNodeAdapter>;
+export type Request = Parameters<Handler>[0];
+export type Response = Parameters<Handler>[1];
+
+/** A whole answer. (The two response types agree on everything but how TypeScript sees it.) */
+export function answer(response: Response, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
+  (response as ServerResponse).writeHead(status, headers).end(body);
+}
+
+export type Tls = { readonly cert: Buffer; readonly key: Buffer };
+
+export type Door = {
+  /** `http://127.0.0.1:8080` */
+  readonly url: string;
+  readonly port: number;
+  readonly scheme: "http" | "https";
+  /** Answers connections from now on; those that came before have waited. */
+  serve(handler: Handler): void;
+  /** Stops accepting, lets what is in flight finish for at most `grace` ms, then cuts. */
+  close(grace: number): Promise<void>;
+};
+
+/** How long a connection may stay silent before its first byte, and its first request head incomplete. */
+const HEAD_TIMEOUT = 10_000;
+/** Longer than the idle timeout of the usual load balancers (60 s): they, not we, close first. */
+const KEEP_ALIVE_TIMEOUT = 65_000;
+/** How a connection with prior knowledge begins; no HTTP/1.1 method does. */
+const HTTP2_PREFACE = "PRI";
+
+/** Takes a port. @throws an error that names door, host and port when it cannot be had */
+export async function openDoor(name: string, host: string, port: number, tls?: Tls): Promise<Door> {
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  let handler: Handler | undefined;
+  let waiting: Socket[] = [];
+  const handle = (request: Request, response: Response) => handler?.(request, response);
+
+  const http1 = createHttp1(
+    { headersTimeout: HEAD_TIMEOUT, keepAliveTimeout: KEEP_ALIVE_TIMEOUT, connectionsCheckingInterval: 5_000 },
+    handle,
+  );
+  const http2 = createHttp2(handle);
+  http2.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  // A peer that breaks the protocol or leaves is its own affair; Node has closed its connection.
+  http2.on("sessionError", () => {});
+
+  const secure =
+    tls &&
+    createTls(
+      { ...tls, ALPNProtocols: ["h2", "http/1.1"], minVersion: "TLSv1.2", handshakeTimeout: HEAD_TIMEOUT },
+      (socket) => {
+        socket.on("error", () => socket.destroy());
+        (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
+      },
+    );
+  const accept = (socket: Socket) => (secure === undefined ? sniff(socket) : secure.emit("connection", socket));
+  const sniff = (socket: Socket) => {
+    const head: Buffer[] = [];
+    const giveUp = () => socket.destroy();
+    const onReadable = () => {
+      for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) head.push(chunk);
+      const bytes = Buffer.concat(head);
+      const start = bytes.toString("latin1", 0, HTTP2_PREFACE.length);
+      if (bytes.length < HTTP2_PREFACE.length && HTTP2_PREFACE.startsWith(start)) return;
+      socket.off("readable", onReadable).off("end", giveUp).setTimeout(0).off("timeout", giveUp);
+      // In this order: HTTP/2 would lose bytes that are put back after it has taken the connection.
+      socket.unshift(bytes);
+      (start === HTTP2_PREFACE ? http2 : http1).emit("connection", socket);
+    };
+    socket.on("readable", onReadable).on("end", giveUp).setTimeout(HEAD_TIMEOUT, giveUp);
+  };
+
+  const listener = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    if (handler === undefined) waiting.push(socket);
+    else accept(socket);
+  });
+  const address = await new Promise<AddressInfo>((resolve, reject) => {
+    listener.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(name, host, port, error)));
+    listener.listen(port, host, () => resolve(listener.address() as AddressInfo));
+  });
+  const scheme = tls === undefined ? "http" : "https";
+  const shownHost = host.includes(":") ? `[${host}]` : host;
+
+  return {
+    url: `${scheme}://${shownHost}:${address.port}`,
+    port: address.port,
+    scheme,
+    serve(given) {
+      handler = given;
+      for (const socket of waiting) accept(socket);
+      waiting = [];
+    },
+    close(grace) {
+      for (const session of sessions) session.close();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, grace);
+      // Connections become idle one by one as their answers go out.
+      const closeIdle = setInterval(() => http1.closeIdleConnections(), 20);
+      listener.close(() => {
+        clearTimeout(cut);
+        clearInterval(closeIdle);
+        http1.close();
+        http2.close();
+        resolve();
+      });
+      return promise;
+    },
+  };
+}
+
+function cannotListen(name: string, host: string, port: number, error: NodeJS.ErrnoException): Error {
+  const reason =
+    error.code === "EADDRINUSE" ? "the port is taken" : error.code === "EACCES" ? "no permission" : error.message;
+  return new Error(`cannot open the ${name} door on ${host}:${port}: ${reason}`, { cause: error });
+}

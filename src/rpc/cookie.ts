@@ -1,0 +1,88 @@
+/** The refresh token cookie (RFC 6265bis): read, set, cleared, and its settings checked as browsers do. */
+
+/** Where the browser sends the refresh token unless configured otherwise. */
+const DEFAULT_PATH = "/v1/auth";
+const PREFIX = /^__(Host|Secure)-/i;
+
+export type CookieSettings = {
+  readonly name: string;
+  readonly domain: string | undefined;
+  readonly path: string | undefined;
+  readonly sameSite: "Strict" | "Lax" | "None";
+  readonly secure: boolean;
+};
+
+/** Everything for which a browser would drop the cookie, silently: one line each. */
+export function cookieFaults(cookie: CookieSettings): string[] {
+  const faults: string[] = [];
+  const host = /^__Host-/i.test(cookie.name);
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(cookie.name)) faults.push("COOKIE_NAME is not a cookie name (RFC 6265)");
+  if (cookie.domain !== undefined && !/^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(cookie.domain)) {
+    faults.push("COOKIE_DOMAIN is not a domain name");
+  }
+  if (cookie.path !== undefined && !/^\/[!-:<-~]*$/.test(cookie.path)) {
+    faults.push("COOKIE_PATH is not an absolute path without spaces and semicolons");
+  }
+  if (cookie.sameSite === "None" && !cookie.secure) {
+    faults.push("COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop the cookie otherwise");
+  }
+  if (PREFIX.test(cookie.name) && !cookie.secure) {
+    faults.push("COOKIE_NAME with a __Secure- or __Host- prefix needs COOKIE_SECURE=true: browsers drop it otherwise");
+  }
+  if (host && cookie.domain !== undefined) {
+    faults.push("COOKIE_NAME with the __Host- prefix allows no COOKIE_DOMAIN: browsers drop it otherwise");
+  }
+  if (host && cookie.path !== undefined && cookie.path !== "/") {
+    faults.push("COOKIE_NAME with the __Host- prefix allows no COOKIE_PATH but /: browsers drop it otherwise");
+  }
+  return faults;
+}
+
+/** The value of a cookie in a `Cookie` header: `ambiguous` when it is there with different values. */
+function read(header: string, name: string): string | undefined | "ambiguous" {
+  let found: string | undefined;
+  for (const pair of header.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
+    const value = pair.slice(equals + 1).trim();
+    if (found !== undefined && found !== value) return "ambiguous";
+    found = value;
+  }
+  return found;
+}
+
+export type RefreshCookie = {
+  /** The refresh token of a `Cookie` header. `ambiguous` is no token's text. */
+  read(header: string | null): string | undefined | "ambiguous";
+  /** The `Set-Cookie` value that keeps `token` for `maxAge` seconds. */
+  set(token: string, maxAge: number): string;
+  /** The `Set-Cookie` values that remove it. */
+  readonly clear: readonly string[];
+};
+
+/**
+ * With a prefixed name (`__Secure-refresh_token`) the plain name is still read, and cleared on logout,
+ * so that a deployment can move over.
+ */
+export function refreshCookie(settings: CookieSettings): RefreshCookie {
+  const { name, domain, sameSite, secure } = settings;
+  const plain = name.replace(PREFIX, "");
+  // The __Host- prefix demands Path=/.
+  const path = settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH);
+  const attributes =
+    `; Path=${path}${domain === undefined ? "" : `; Domain=${domain}`}; HttpOnly` +
+    `${secure ? "; Secure" : ""}; SameSite=${sameSite}; Max-Age=`;
+  const names = plain === name ? [name] : [name, plain];
+  return {
+    read(header) {
+      if (header === null) return undefined;
+      for (const candidate of names) {
+        const value = read(header, candidate);
+        if (value !== undefined) return value;
+      }
+      return undefined;
+    },
+    set: (token, maxAge) => `${name}=${token}${attributes}${maxAge}`,
+    clear: names.map((n) => `${n}=${attributes}0`),
+  };
+}

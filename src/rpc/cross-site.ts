@@ -1,0 +1,52 @@
+/**
+ * Cross-site defence of the public door: a browser tells where a request comes from, and what comes
+ * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
+ */
+import { createContextKey, type Interceptor } from "@connectrpc/connect";
+import { ServiceError } from "../session/errors.ts";
+
+/** The origin that the request was sent to, looked up only when it matters; set by the door. */
+export const ownOriginKey = createContextKey<() => string | null>(() => null, { description: "own origin" });
+
+export type CrossSiteRules = {
+  readonly allowedOrigins: readonly string[];
+  /** Whether siblings under the same registrable domain may call. */
+  readonly allowSameSite: boolean;
+  /** Whether allowed origins may be on other sites altogether: only sensible with SameSite=None cookies. */
+  readonly allowCrossSite: boolean;
+};
+
+/** Why a request is refused, or undefined. Requests with neither header do not come from a browser. */
+export function crossSiteFault(
+  headers: Pick<Headers, "get">,
+  ownOrigin: () => string | null,
+  rules: CrossSiteRules,
+): "sec-fetch-site" | "origin" | undefined {
+  const origin = headers.get("origin");
+  const listed = origin !== null && rules.allowedOrigins.includes(origin);
+  switch (headers.get("sec-fetch-site")) {
+    case null:
+    case "same-origin":
+    case "none":
+      break;
+    case "same-site":
+      if (!rules.allowSameSite) return "sec-fetch-site";
+      break;
+    case "cross-site":
+      if (!rules.allowCrossSite || !listed) return "sec-fetch-site";
+      break;
+    default:
+      return "sec-fetch-site";
+  }
+  if (origin === null || listed) return undefined;
+  return origin === ownOrigin() ? undefined : "origin";
+}
+
+export function crossSiteDefence(rules: CrossSiteRules, onRefused: (header: string) => void): Interceptor {
+  return (next) => (request) => {
+    const fault = crossSiteFault(request.header, request.contextValues.get(ownOriginKey), rules);
+    if (fault === undefined) return next(request);
+    onRefused(fault);
+    throw new ServiceError("E403_FORBIDDEN");
+  };
+}

@@ -1,0 +1,96 @@
+/** auth.v1.SessionService: message ↔ domain, and nothing decided here. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import type { Audit } from "../session/audit.ts";
+import { invalidRequest, type Refused, ServiceError } from "../session/errors.ts";
+import * as owner from "../session/owner.ts";
+import {
+  type AccessClaims,
+  type AccessTokens,
+  InvalidCursor,
+  type Random,
+  type RefreshTokens,
+  type SessionStore,
+} from "../session/ports.ts";
+import { refresh } from "../session/refresh.ts";
+import { parseSessionId } from "../session/words.ts";
+import { bearerOf } from "./bearer.ts";
+import type { RefreshCookie } from "./cookie.ts";
+import { InvalidToken } from "./errors.ts";
+import { pageSizeOf, timesOf } from "./messages.ts";
+
+export type SessionServiceNeeds = {
+  readonly store: SessionStore;
+  readonly refreshTokens: RefreshTokens;
+  readonly accessTokens: AccessTokens;
+  readonly random: Random;
+  readonly audit: Audit;
+  readonly cookie: RefreshCookie;
+};
+
+export function sessionService(needs: SessionServiceNeeds): ServiceImpl<typeof SessionService> {
+  const { audit, cookie } = needs;
+
+  /** The reason goes to the audit; the caller sees one answer for all of them. */
+  function granted<T>(result: T | Refused, operation: string): T {
+    if (typeof result !== "object" || result === null || !("refused" in result)) return result as T;
+    const { refused: reason, sid } = result as Refused;
+    audit({ event: "authn_failed", operation, reason, sid });
+    throw reason === "absent" || operation === "Refresh" ? new ServiceError("E001_AUTH_FAILURE") : new InvalidToken();
+  }
+
+  const caller = (context: HandlerContext): AccessClaims =>
+    granted(owner.authenticate(needs.accessTokens, bearerOf(context.requestHeader)), context.method.name);
+
+  return {
+    async refresh(_request, context) {
+      const presented = cookie.read(context.requestHeader.get("cookie"));
+      const refreshed = granted(await refresh(needs, presented), context.method.name);
+      context.responseHeader.append("set-cookie", cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
+      return { data: { accessToken: refreshed.accessToken.token } };
+    },
+
+    async logout(_request, context) {
+      granted(await owner.logout(needs, caller(context)), context.method.name);
+      for (const value of cookie.clear) context.responseHeader.append("set-cookie", value);
+      return { data: {} };
+    },
+
+    async listSessions(request, context) {
+      const claims = caller(context);
+      const limit = pageSizeOf(request.pageSize);
+      const page = granted(
+        await owner.listOwn(needs, claims, limit, request.pageToken || undefined).catch(badPageToken),
+        context.method.name,
+      );
+      const sessions = page.sessions.map((session) => ({
+        sessionId: session.sid,
+        ...session.client,
+        ...timesOf(session),
+        current: session.sid === claims.sid,
+      }));
+      return { data: { sessions, nextPageToken: page.next ?? "" } };
+    },
+
+    async revokeSession(request, context) {
+      const claims = caller(context);
+      const target = parseSessionId(request.sessionId);
+      // An id that cannot be one gets the same answer as an id that is not one.
+      if (target === undefined) throw new ServiceError("E404_NOT_FOUND");
+      const outcome = granted(await owner.revokeOwn(needs, claims, target), context.method.name);
+      if (outcome === "not_found") throw new ServiceError("E404_NOT_FOUND");
+      return { data: {} };
+    },
+
+    async revokeOtherSessions(_request, context) {
+      const { count } = granted(await owner.revokeOthers(needs, caller(context)), context.method.name);
+      return { data: { revokedCount: count } };
+    },
+  };
+}
+
+/** A page token is only as good as the store that made it. */
+export function badPageToken(error: unknown): never {
+  if (error instanceof InvalidCursor) throw invalidRequest("page_token", "is not a page token");
+  throw error;
+}

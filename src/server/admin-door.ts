@@ -1,0 +1,53 @@
+/** The admin door: for internal services, behind an admin token. */
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { Config } from "../config/config.ts";
+import { answer, type Handler } from "../door/listen.ts";
+import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { adminAuthentication } from "../rpc/admin-authentication.ts";
+import { errorTranslation } from "../rpc/errors.ts";
+import { jsonOptions } from "../rpc/json.ts";
+import { type SessionAdminServiceNeeds, sessionAdminService } from "../rpc/session-admin-service.ts";
+
+type Needs = SessionAdminServiceNeeds & {
+  readonly adminTokens: readonly string[];
+  readonly jwks: () => string;
+  readonly metrics: Metrics;
+  readonly stopping: AbortSignal;
+  readonly log: Logger;
+};
+
+export function adminHandler(config: Config, needs: Needs): Handler {
+  const { log, audit, stopping, metrics } = needs;
+  const rpc = connectNodeAdapter({
+    routes: (router) => router.service(SessionAdminService, sessionAdminService(needs)),
+    interceptors: [
+      errorTranslation((err, method) => log.error({ err, method }, "bug")),
+      adminAuthentication(needs.adminTokens, (operation) =>
+        audit({ event: "authn_failed", operation, reason: "malformed" }),
+      ),
+    ],
+    jsonOptions,
+    readMaxBytes: config.maxBodyBytes,
+    shutdownSignal: stopping,
+    fallback: (_request, response) => answer(response, 404, { "content-type": "text/plain" }, "not found\n"),
+  });
+  return withPages(
+    new Map<string, Render>([
+      ["/healthz", healthz],
+      [
+        "/readyz",
+        () =>
+          readyz(
+            () => needs.store.ping(),
+            () => stopping.aborted,
+          ),
+      ],
+      ["/.well-known/jwks.json", () => jwks(needs.jwks, config.jwksMaxAge / 1000)],
+      ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
+    ]),
+    rpc,
+  );
+}

@@ -1,0 +1,33 @@
+/** Which store: Redis when there is a REDIS_URL, else the embedded one. */
+import { join } from "node:path";
+import type { Config } from "../config/config.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { createEmbeddedStore } from "../store/embedded/store.ts";
+
+/** How long verifiers' clocks and answers under way may outlast the last access token of a session, ms. */
+const MARKER_SLACK = 60_000;
+
+export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: SessionStore };
+
+/** @param onRefused told when a store that was down at start turns out to be unfit */
+export async function openStore(config: Config, log: Logger, onRefused: (error: Error) => void): Promise<OpenedStore> {
+  const { reuseInterval } = config;
+  const markerLife = config.accessTokenTtl + MARKER_SLACK;
+  if (config.redis === undefined) {
+    const path = join(config.dataDir, "sessions.db");
+    return { kind: "embedded", store: createEmbeddedStore({ path, clock: Date.now, reuseInterval, markerLife }) };
+  }
+  // Loaded only where it is used: a start on the embedded store stays quick.
+  const { createRedisStore } = await import("../store/redis/store.ts");
+  const store = await createRedisStore({
+    target: config.redis,
+    reuseInterval,
+    markerLife,
+    waitReplicas: config.redisWaitReplicas,
+    commandTimeout: config.redisCommandTimeout,
+    log: (message, err) => log.warn({ err }, message),
+    onRefused,
+  });
+  return { kind: "redis", store };
+}

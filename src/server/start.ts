@@ -1,0 +1,170 @@
+/** The composition root: this folder alone knows every room. */
+import { readFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ADMIN_TOKEN_FILE, ownAdminToken } from "../config/admin-tokens.ts";
+import type { Config } from "../config/config.ts";
+import { type Door, openDoor, type Tls } from "../door/listen.ts";
+import { createAudit } from "../observability/audit.ts";
+import type { Logger } from "../observability/logger.ts";
+import { createMetrics } from "../observability/metrics.ts";
+import { refreshCookie } from "../rpc/cookie.ts";
+import { followRevocations } from "../session/feed.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { createAccessTokens } from "../tokens/access-token.ts";
+import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
+import { createRandom, systemEntropy } from "../tokens/random.ts";
+import { createRefreshTokens } from "../tokens/refresh-token.ts";
+import { KeyRingFault } from "../tokens/ring.ts";
+import { adminHandler } from "./admin-door.ts";
+import { openStore } from "./open-store.ts";
+import { publicHandler } from "./public-door.ts";
+import { quickstart } from "./quickstart.ts";
+
+/** How often a store that is late is asked again, ms. */
+const STORE_RETRY = 200;
+
+/** A fault that an operator can mend; its message is all there is to say. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+}
+
+export type Service = {
+  readonly publicUrl: string;
+  readonly adminUrl: string;
+  /** Stops accepting, finishes what is in flight, closes the store. */
+  stop(): Promise<void>;
+};
+
+export type World = {
+  readonly log: Logger;
+  /** Standard output. */
+  readonly out: (text: string) => void;
+  /** The service cannot go on, and why: known only after it had started. */
+  readonly onFatal: (error: Error) => void;
+};
+
+/**
+ * Starts the service; resolves once it is ready, having said so on `out`. While a Redis that is late
+ * is waited for, the doors are open and answer "unavailable".
+ */
+export async function start(config: Config, { log, out, onFatal }: World): Promise<Service> {
+  const ring = await openKeyRing(config);
+  const [publicDoor, adminDoor] = await openDoors(config);
+  const metrics = createMetrics();
+  const audit = createAudit(log, metrics);
+  const issuer = config.issuer ?? `${publicDoor.scheme}://127.0.0.1:${publicDoor.port}`;
+  const entropy = systemEntropy();
+  const { kind, store } = await openStore(config, log, (error) => onFatal(startError(error))).catch(
+    async (error: unknown) => {
+      await Promise.all([publicDoor.close(0), adminDoor.close(0)]);
+      throw startError(error);
+    },
+  );
+  const feed = followRevocations({
+    store,
+    clock: Date.now,
+    onError: (err) => log.error({ err }, "the revocation log cannot be read: the feed is silent until it can"),
+  });
+  const stopWatching = ring.watch({
+    changed: () => {
+      log.info("the key ring has changed");
+      feed.beat();
+    },
+    refused: (fault) => log.error({ fault: fault.message }, "the key ring is broken: the one before stays in force"),
+  });
+
+  const stopping = new AbortController();
+  const common = {
+    store,
+    refreshTokens: createRefreshTokens(ring),
+    accessTokens: createAccessTokens({ keys: ring, issuer, ttl: config.accessTokenTtl, entropy, clock: Date.now }),
+    random: createRandom(entropy),
+    audit,
+    cookie: refreshCookie(config.cookie),
+    jwks: () => JSON.stringify(ring.current.jwks),
+    stopping: stopping.signal,
+    log,
+  };
+  publicDoor.serve(publicHandler(config, common));
+  adminDoor.serve(
+    adminHandler(config, {
+      ...config,
+      ...common,
+      adminTokens: config.adminTokens ?? [ownAdminToken(config.dataDir)],
+      issuer,
+      audience: config.audience ?? issuer,
+      feed,
+      revokedKeyIds: () => ring.current.revokedKids,
+      metrics,
+    }),
+  );
+
+  await untilItAnswers(store, log);
+  out(`${JSON.stringify({ event: "ready", public: publicDoor.url, admin: adminDoor.url, store: kind })}\n`);
+  if (kind === "embedded" && config.adminTokens === undefined) {
+    const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
+    out(quickstart(publicDoor.url, adminDoor.url, tokenFile, config.cookie.name));
+  }
+
+  return {
+    publicUrl: publicDoor.url,
+    adminUrl: adminDoor.url,
+    async stop() {
+      stopping.abort();
+      stopWatching();
+      await feed.close();
+      await Promise.all([publicDoor.close(config.shutdownTimeout), adminDoor.close(config.shutdownTimeout)]);
+      await store.close();
+    },
+  };
+}
+
+/** A path as a person at this prompt would type it. */
+function shortest(path: string): string {
+  const near = relative(process.cwd(), path);
+  return near.startsWith("..") ? resolve(path) : near;
+}
+
+async function openDoors(config: Config): Promise<[Door, Door]> {
+  const tls = readTls(config);
+  const doors: Door[] = [];
+  try {
+    const first = await openDoor("public", config.host, config.port, tls);
+    doors.push(first);
+    return [first, await openDoor("admin", config.adminHost, config.adminPort, tls)];
+  } catch (error) {
+    await Promise.all(doors.map((door) => door.close(0)));
+    throw startError(error);
+  }
+}
+
+async function openKeyRing(config: Config): Promise<KeyRing> {
+  try {
+    return config.redis === undefined
+      ? await loadOrCreateKeyRing(config.keysFile, config.signingAlgorithm, Date.now())
+      : await loadKeyRing(config.keysFile);
+  } catch (error) {
+    throw error instanceof KeyRingFault ? new StartError(error.message, { cause: error }) : error;
+  }
+}
+
+function readTls(config: Config): Tls | undefined {
+  if (config.tlsCertFile === undefined || config.tlsKeyFile === undefined) return undefined;
+  return { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
+}
+
+async function untilItAnswers(store: SessionStore, log: Logger): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await store.ping();
+    } catch (err) {
+      if (attempt === 0) log.warn({ err }, "waiting for the store");
+      await sleep(STORE_RETRY);
+    }
+  }
+}
+
+function startError(error: unknown): Error {
+  return error instanceof Error ? new StartError(error.message, { cause: error }) : new StartError(String(error));
+}

@@ -1,0 +1,51 @@
+import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
+import { decide } from "./rotation.ts";
+
+type Needs = {
+  readonly store: Pick<SessionStore, "find">;
+  readonly refreshTokens: Pick<RefreshTokens, "parse">;
+  readonly accessTokens: Pick<AccessTokens, "verify">;
+  readonly reuseInterval: number;
+  readonly issuer: string;
+};
+
+export type Introspection =
+  | { readonly active: false }
+  | {
+      readonly active: true;
+      readonly tokenType: "access_token" | "refresh_token";
+      readonly claims: Readonly<Record<string, unknown>>;
+    };
+
+const INACTIVE: Introspection = { active: false };
+
+/**
+ * Whether a token of either kind would be accepted now (RFC 7662 section 2.2). Asks, never rotates:
+ * a refresh token that would end its session as reused is inactive, and its session lives on.
+ */
+export async function introspect(needs: Needs, text: string): Promise<Introspection> {
+  const refreshToken = needs.refreshTokens.parse(text);
+  if (typeof refreshToken === "object") {
+    const found = await needs.store.find(refreshToken.sid);
+    if (found.status !== "live") return INACTIVE;
+    const { session, rotation, now } = found;
+    if (decide(rotation, refreshToken, "", now, needs.reuseInterval).outcome === "reuse") return INACTIVE;
+    return {
+      active: true,
+      tokenType: "refresh_token",
+      claims: {
+        iss: needs.issuer,
+        sub: session.subject,
+        aud: session.audience,
+        client_id: session.clientId,
+        sid: session.sid,
+        iat: Math.floor(refreshToken.issuedAt / 1000),
+        exp: Math.floor(session.idleExpiresAt / 1000),
+      },
+    };
+  }
+  const claims = needs.accessTokens.verify(text);
+  if (typeof claims === "string") return INACTIVE;
+  const found = await needs.store.find(claims.sid);
+  return found.status === "live" ? { active: true, tokenType: "access_token", claims: claims.all } : INACTIVE;
+}

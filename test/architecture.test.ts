@@ -1,0 +1,100 @@
+/** The walls between the rooms, and that gen/ is what the contracts say. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = join(import.meta.dirname, "..");
+const SRC = join(ROOT, "src");
+
+/** Which rooms a room may import, besides itself and packages. `server` and `main` may import all. */
+const WALLS: Record<string, readonly string[]> = {
+  session: [],
+  tokens: ["session"],
+  store: ["session"],
+  rpc: ["session", "gen"],
+  observability: ["session"],
+  door: [],
+  http: ["gen/google"],
+  "protoc-gen-http": ["http", "gen/google"],
+  "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google"],
+  verifier: ["gen"],
+  config: ["rpc/cookie.ts", "store/redis/url.ts", "session"],
+};
+
+/** Packages that one room alone may use. */
+const KEEPERS: Record<string, readonly string[]> = {
+  ioredis: ["store"],
+  "node:sqlite": ["store"],
+  jose: ["tokens", "verifier"],
+  pino: ["observability"],
+  "prom-client": ["observability"],
+};
+
+const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts") && statSync(join(SRC, name)).isFile())
+  .map((name) => name.replaceAll("\\", "/"));
+
+const importsOf = (file: string): string[] =>
+  [...readFileSync(join(SRC, file), "utf8").matchAll(/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g)].map(
+    (match) => match[1] as string,
+  );
+
+/** A relative import as a path from the root without `src/`: `session/words.ts`, `gen/auth/v1/session_pb.ts`. */
+const target = (file: string, specifier: string) =>
+  relative(ROOT, join(dirname(join(SRC, file)), specifier)).replace(/^src\//, "");
+
+const roomOf = (file: string) => (file.includes("/") ? (file.split("/")[0] as string) : "");
+
+test("every room is behind its walls", () => {
+  const breaches: string[] = [];
+  for (const file of files) {
+    const room = roomOf(file);
+    if (room === "server" || room === "") continue;
+    const allowed = WALLS[room];
+    expect(allowed, `the room ${room} has no walls: name it here`).toBeDefined();
+    for (const specifier of importsOf(file)) {
+      const inside = specifier.startsWith(".") ? target(file, specifier) : undefined;
+      if (inside === undefined) {
+        if (room === "session") breaches.push(`${file} → ${specifier}`);
+        continue;
+      }
+      const ok = roomOf(inside) === room || allowed?.some((wall) => inside === wall || inside.startsWith(`${wall}/`));
+      if (!ok) breaches.push(`${file} → ${inside}`);
+    }
+  }
+  expect(breaches).toEqual([]);
+});
+
+test("what talks to the world has one room", () => {
+  const breaches = files.flatMap((file) =>
+    importsOf(file)
+      .filter((specifier) => specifier in KEEPERS && !KEEPERS[specifier]?.includes(roomOf(file)))
+      .map((specifier) => `${file} → ${specifier}`),
+  );
+  expect(breaches).toEqual([]);
+});
+
+test("the environment is read in main alone", () => {
+  const readers = files.filter((file) => /process\.env/.test(readFileSync(join(SRC, file), "utf8")));
+  expect(readers.filter((file) => file.includes("/"))).toEqual([]);
+});
+
+test("no import goes in a circle", () => {
+  const graph = new Map(
+    files.map((file) => [
+      file,
+      importsOf(file)
+        .filter((s) => s.startsWith("."))
+        .map((s) => target(file, s)),
+    ]),
+  );
+  const done = new Set<string>();
+  const visit = (file: string, way: readonly string[]): void => {
+    if (way.includes(file)) throw new Error(`a circle: ${[...way.slice(way.indexOf(file)), file].join(" → ")}`);
+    if (done.has(file)) return;
+    for (const next of graph.get(file) ?? []) visit(next, [...way, file]);
+    done.add(file);
+  };
+  for (const file of files) visit(file, []);
+  expect(done.size).toBeGreaterThan(files.length - 1);
+});

@@ -1,0 +1,113 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { ConfigError, readConfig } from "../../src/config/config.ts";
+
+function faultsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig(env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+}
+
+/** One bad value for every variable that can have one. */
+const BAD: Record<string, string> = {
+  HOST: "not a host",
+  PORT: "65536",
+  ADMIN_HOST: "a/b",
+  ADMIN_PORT: "-1",
+  REDIS_URL: "http://127.0.0.1",
+  REDIS_WAIT_REPLICAS: "many",
+  REDIS_COMMAND_TIMEOUT: "1ms",
+  DATA_DIR: "d".repeat(5000),
+  ADMIN_TOKENS: "short",
+  KEYS_FILE: "k".repeat(5000),
+  SIGNING_ALGORITHM: "none",
+  JWKS_MAX_AGE: "0",
+  ISSUER: "ftp://issuer",
+  AUDIENCE: "a".repeat(300),
+  ACCESS_TOKEN_TTL: "5 minutes",
+  SESSION_IDLE_TTL: "soon",
+  SESSION_ABSOLUTE_TTL: "1e9",
+  REUSE_INTERVAL: "10m",
+  MAX_SESSIONS_PER_SUBJECT: "0",
+  ALLOWED_ORIGINS: "*",
+  ALLOW_SAME_SITE: "yes",
+  COOKIE_NAME: "a b",
+  COOKIE_DOMAIN: "exa mple",
+  COOKIE_PATH: "v1",
+  COOKIE_SAMESITE: "Sometimes",
+  COOKIE_SECURE: "1",
+  TRUST_PROXY: "all",
+  TLS_CERT_FILE: "/nonexistent/cert.pem",
+  TLS_KEY_FILE: "/nonexistent/key.pem",
+  MAX_BODY_BYTES: "1",
+  SHUTDOWN_TIMEOUT: "x",
+  LOG_LEVEL: "loud",
+};
+
+test("every fault is named at once, one line each, and no line repeats a value", () => {
+  const faults = faultsOf(BAD);
+  expect(faults.map((line) => line.split(" ")[0]).sort()).toEqual(Object.keys(BAD).sort());
+  for (const value of ["http://127", "/nonexistent", "loud"]) expect(faults.join("\n")).not.toContain(value);
+});
+
+test("the bad values cover every variable that the reader knows", () => {
+  const source = readFileSync(new URL("../../src/config/config.ts", import.meta.url), "utf8");
+  const known = [...source.matchAll(/read\("([A-Z_]+)"/g)].map((match) => match[1]);
+  expect(Object.keys(BAD).sort()).toEqual([...new Set(known)].sort());
+});
+
+test("without any variable the defaults of the contract hold", () => {
+  const config = readConfig({});
+  expect(config).toMatchObject({
+    host: "127.0.0.1",
+    port: 8080,
+    adminPort: 8081,
+    redis: undefined,
+    accessTokenTtl: 300_000,
+    sessionIdleTtl: 14 * 86_400_000,
+    sessionAbsoluteTtl: 90 * 86_400_000,
+    reuseInterval: 10_000,
+    keysFile: "data/keys.json",
+    cookie: { name: "refresh_token", sameSite: "Lax", secure: true },
+  });
+  expect(Object.isFrozen(config) && Object.isFrozen(config.cookie)).toBe(true);
+});
+
+test.each([
+  ["70s", 70_000],
+  ["5m", 300_000],
+  ["14d", 14 * 86_400_000],
+  ["90", 90_000],
+  ["60500ms", 60_500],
+  ["2h", 7_200_000],
+])("a duration of %s is %d ms", (text, ms) => {
+  expect(readConfig({ SESSION_ABSOLUTE_TTL: text, SESSION_IDLE_TTL: "60s" }).sessionAbsoluteTtl).toBe(ms);
+});
+
+test("an empty variable counts as unset", () => {
+  expect(readConfig({ REDIS_URL: "", PORT: "" })).toEqual(readConfig({}));
+});
+
+describe("settings that browsers or the protocol cannot live with are refused", () => {
+  test.each<[string, Record<string, string>]>([
+    ["COOKIE_SAMESITE=None", { COOKIE_SAMESITE: "none", COOKIE_SECURE: "false" }],
+    ["__Host- prefix allows no COOKIE_DOMAIN", { COOKIE_NAME: "__Host-rt", COOKIE_DOMAIN: "example.com" }],
+    ["__Host- prefix allows no COOKIE_PATH", { COOKIE_NAME: "__Host-rt", COOKIE_PATH: "/v1" }],
+    ["prefix needs COOKIE_SECURE", { COOKIE_NAME: "__Secure-rt", COOKIE_SECURE: "false" }],
+    ["TLS_CERT_FILE and TLS_KEY_FILE", { TLS_CERT_FILE: import.meta.filename }],
+    ["SESSION_IDLE_TTL must not exceed", { SESSION_IDLE_TTL: "91d" }],
+    ["a third of SESSION_IDLE_TTL", { SESSION_IDLE_TTL: "20s" }],
+    ["REDIS_WAIT_REPLICAS needs REDIS_URL", { REDIS_WAIT_REPLICAS: "1" }],
+    ["ADMIN_PORT must differ", { PORT: "9000", ADMIN_PORT: "9000" }],
+    ["REDIS_URL", { REDIS_URL: "redis://:hunter2@127.0.0.1:notaport" }],
+  ])("%s", (text, env) => {
+    const faults = faultsOf(env);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toContain(text);
+    expect(faults[0]).not.toContain("hunter2");
+  });
+});
