@@ -59,8 +59,10 @@ async function run(args: string[]): Promise<string> {
     case "list":
       noOperand(operand);
       return show(await readRing(path), now, times);
-    case "rotate":
-      return change((ring) => rotate(ring, kinds(operand), generate, now, times, force));
+    case "rotate": {
+      const which = kinds(operand);
+      return change((ring) => rotate(ring, which, generate, now, times, force));
+    }
     case "retire":
       return change((ring) =>
         operand === undefined ? withoutSpent(ring, now, times) : retire(ring, operand, generate, now, times, force),

@@ -7,7 +7,9 @@ export function generateSigningKey(alg: SigningAlg, now: number): RingKey {
   const { privateKey } =
     alg === "ES256" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync("ed25519");
   const jwk = privateKey.export({ format: "jwk" });
-  return { kid: thumbprint(jwk), alg, state: "published", since: now, jwk };
+  const kid = thumbprint(jwk);
+  // A name that begins with a dash would be taken for an option by whoever types it in an emergency.
+  return kid.startsWith("-") ? generateSigningKey(alg, now) : { kid, alg, state: "published", since: now, jwk };
 }
 
 /** A new MAC key, `published`. Its kid is four random bytes, which every refresh token carries. */
