@@ -1,0 +1,61 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+
+/**
+ * Well-known messages that are one value in JSON text, so that a path segment or a query parameter can carry them.
+ */
+export const textMessages: ReadonlySet<string> = new Set(
+  [
+    "Timestamp",
+    "Duration",
+    "FieldMask",
+    "DoubleValue",
+    "FloatValue",
+    "Int64Value",
+    "UInt64Value",
+    "Int32Value",
+    "UInt32Value",
+    "BoolValue",
+    "StringValue",
+    "BytesValue",
+  ].map((name) => `google.protobuf.${name}`),
+);
+
+/** Messages of arbitrary JSON: a query parameter carries them as JSON text. A path does not. */
+export const jsonMessages: ReadonlySet<string> = new Set(
+  ["Struct", "Value", "ListValue"].map((name) => `google.protobuf.${name}`),
+);
+
+/** The top-level field of that proto name, or undefined. */
+export function fieldByName(message: DescMessage, name: string): DescField | undefined {
+  return message.fields.find((field) => field.name === name);
+}
+
+/**
+ * Resolves a path of proto names, `book.author.name`, from a message inwards.
+ * @returns the fields, outermost first, or the reason why there is no such path
+ */
+export function resolveFieldPath(message: DescMessage, path: string): DescField[] | string {
+  const fields: DescField[] = [];
+  let within: DescMessage | undefined = message;
+  for (const name of path.split(".")) {
+    if (within === undefined) return `field "${fields.at(-1)?.name}" of ${path} is not a message, it has no fields`;
+    const field = fieldByName(within, name);
+    if (field === undefined) return `message ${within.typeName} has no field "${name}"`;
+    fields.push(field);
+    within = field.fieldKind === "message" ? field.message : undefined;
+  }
+  return fields;
+}
+
+/** Why no path variable can bind this path of fields, or undefined if one can. */
+export function pathFieldProblem(fields: readonly DescField[]): string | undefined {
+  for (const field of fields) {
+    if (field.fieldKind === "map") return `"${field.name}" is a map field`;
+    if (field.fieldKind === "list") return `"${field.name}" is a repeated field`;
+  }
+  const last = fields.at(-1);
+  if (last?.fieldKind === "message" && !textMessages.has(last.message.typeName)) {
+    return `"${last.name}" is a message field of type ${last.message.typeName}`;
+  }
+  return undefined;
+}

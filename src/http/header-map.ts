@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+/** `field-name` of RFC 9110 section 5.1. */
+const nameCharacters = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+// What fetch forbids in a value: NUL, CR, LF, and what no byte can carry.
+const badValue = /[\0\r\n]|[^\0-\xff]/;
+const outerWhitespace = /^[\t\r\n ]+|[\t\r\n ]+$/g;
+
+/**
+ * Headers as fetch has them, made without work: it reads node's parsed headers in place until it is changed or listed.
+ * A real `Headers` per request and per response costs more than the rest of a small request together.
+ */
+export class HeaderMap implements Headers {
+  #source: IncomingHttpHeaders | undefined;
+  #values: Map<string, string[]> | undefined;
+
+  constructor(source?: IncomingHttpHeaders) {
+    this.#source = source;
+  }
+
+  get(name: string): string | null {
+    const key = keyOf(name);
+    if (this.#values === undefined) {
+      const value = this.#source?.[key];
+      // An inherited name such as "constructor" is neither string nor array.
+      return typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : null;
+    }
+    return this.#values.get(key)?.join(", ") ?? null;
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== null;
+  }
+
+  getSetCookie(): string[] {
+    return [...(this.#all().get("set-cookie") ?? [])];
+  }
+
+  set(name: string, value: string): void {
+    this.#all().set(keyOf(name), [checked(value)]);
+  }
+
+  append(name: string, value: string): void {
+    const key = keyOf(name);
+    const all = this.#all();
+    const values = all.get(key);
+    if (values === undefined) all.set(key, [checked(value)]);
+    else values.push(checked(value));
+  }
+
+  delete(name: string): void {
+    this.#all().delete(keyOf(name));
+  }
+
+  forEach(callback: (value: string, name: string, self: Headers) => void, thisArg?: unknown): void {
+    this.#list().forEach((value, name) => {
+      callback.call(thisArg, value, name, this);
+    });
+  }
+
+  entries(): ReturnType<Headers["entries"]> {
+    return this.#list().entries();
+  }
+
+  keys(): ReturnType<Headers["keys"]> {
+    return this.#list().keys();
+  }
+
+  values(): ReturnType<Headers["values"]> {
+    return this.#list().values();
+  }
+
+  [Symbol.iterator](): ReturnType<Headers["entries"]> {
+    return this.entries();
+  }
+
+  /** Every line as it goes over the wire: name, value, name, value. */
+  lines(): string[] {
+    const lines: string[] = [];
+    if (this.#values === undefined && this.#source === undefined) return lines;
+    for (const [name, values] of this.#all()) {
+      if (name === "set-cookie") for (const value of values) lines.push(name, value);
+      else lines.push(name, values.join(", "));
+    }
+    return lines;
+  }
+
+  /** For whoever lists headers, fetch's own order and grouping. */
+  #list(): Headers {
+    const list = new Headers();
+    for (const [name, values] of this.#all()) for (const value of values) list.append(name, value);
+    return list;
+  }
+
+  #all(): Map<string, string[]> {
+    if (this.#values !== undefined) return this.#values;
+    const all = new Map<string, string[]>();
+    for (const [name, value] of Object.entries(this.#source ?? {})) {
+      // Pseudo-headers of HTTP/2 are no headers.
+      if (value !== undefined && !name.startsWith(":")) all.set(name, Array.isArray(value) ? [...value] : [value]);
+    }
+    this.#values = all;
+    return all;
+  }
+}
+
+// So that `instanceof Headers` holds; the constructor of Headers is what must not run.
+Object.setPrototypeOf(HeaderMap.prototype, Headers.prototype);
+
+function keyOf(name: string): string {
+  if (!nameCharacters.test(name)) throw new TypeError(`invalid header name "${name}"`);
+  return name.toLowerCase();
+}
+
+function checked(value: string): string {
+  const trimmed = String(value).replace(outerWhitespace, "");
+  if (badValue.test(trimmed)) throw new TypeError("invalid header value");
+  return trimmed;
+}

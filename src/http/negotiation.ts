@@ -1,0 +1,36 @@
+/** Whether a Content-Type is JSON: `application/json`, or any type with the suffix `+json` (RFC 6839). */
+export function isJson(contentType: string): boolean {
+  if (contentType === "application/json") return true;
+  const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  return type === "application/json" || /^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+\+json$/.test(type);
+}
+
+/** Whether an Accept-Encoding admits gzip (RFC 9110 section 12.5.3): named or by `*`, and not with a weight of 0. */
+export function acceptsGzip(acceptEncoding: string | null): boolean {
+  if (acceptEncoding === null) return false;
+  let any = false;
+  for (const { name, weight } of weighted(acceptEncoding)) {
+    if (name === "gzip" || name === "x-gzip") return weight > 0;
+    if (name === "*") any = weight > 0;
+  }
+  return any;
+}
+
+export interface Weighted {
+  readonly name: string;
+  /** From 0, not acceptable, to 1. */
+  readonly weight: number;
+}
+
+/** The members of an Accept or Accept-Encoding header; what is malformed is left out. */
+export function weighted(header: string): Weighted[] {
+  const members: Weighted[] = [];
+  for (const member of header.split(",")) {
+    const [name = "", ...parameters] = member.split(";").map((part) => part.trim().toLowerCase());
+    if (name === "") continue;
+    const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    if (q === undefined) members.push({ name, weight: 1 });
+    else if (/^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q)) members.push({ name, weight: Number(q) });
+  }
+  return members;
+}

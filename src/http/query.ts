@@ -1,0 +1,96 @@
+import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
+import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
+import { BadInput } from "./bad-input.ts";
+import { decodeAll, MalformedEscape } from "./percent.ts";
+import { isTextField, otherOneofMember, setFromText, TextValueError } from "./text-value.ts";
+
+/** Puts the parameters of a query string into a request message. */
+export type QueryReader = (query: string, message: ReflectMessage) => void;
+
+export interface QueryOptions {
+  /** Whether a parameter that names no field is refused rather than ignored. */
+  readonly refuseUnknown: boolean;
+  readonly registry: Registry | undefined;
+}
+
+/**
+ * @param bound the paths, in proto names, of the fields that path and body bind: no parameter reaches them
+ */
+export function createQueryReader(type: DescMessage, bound: readonly string[], options: QueryOptions): QueryReader {
+  // Resolved names, so that a parameter is looked for once. Bounded: names come from callers.
+  const known = new Map<string, readonly DescField[]>();
+
+  function resolve(name: string): readonly DescField[] | undefined {
+    const hit = known.get(name);
+    if (hit !== undefined) return hit;
+    const fields = fieldsOf(type, name);
+    if (fields === undefined) return undefined;
+    const path = fields.map((field) => field.name).join(".");
+    if (bound.some((other) => path === other || path.startsWith(`${other}.`) || other.startsWith(`${path}.`))) {
+      return undefined;
+    }
+    if (known.size < 256) known.set(name, fields);
+    return fields;
+  }
+
+  return (query, message) => {
+    const seen = new Set<string>();
+    for (const [name, value] of parameters(query)) {
+      const fields = resolve(name);
+      const last = fields?.at(-1);
+      if (fields === undefined || last === undefined) {
+        if (options.refuseUnknown) throw new BadInput("query", name, "unknown parameter");
+        continue;
+      }
+      if (!isTextField(last)) throw new BadInput("query", name, "this field cannot be given in a query");
+      const path = fields.map((field) => field.name).join(".");
+      if (last.fieldKind !== "list" && seen.has(path)) throw new BadInput("query", name, "given more than once");
+      seen.add(path);
+      refuseSecondOneofMember(message, fields, name);
+      try {
+        setFromText(message, fields, value, options.registry);
+      } catch (error) {
+        if (error instanceof TextValueError) throw new BadInput("query", name, error.message);
+        throw error;
+      }
+    }
+  };
+}
+
+/** `application/x-www-form-urlencoded`, in order of appearance: `+` is a space, escapes are UTF-8 and well-formed. */
+function* parameters(query: string): Generator<[name: string, value: string]> {
+  for (const pair of query.split("&")) {
+    if (pair === "") continue;
+    const equals = pair.indexOf("=");
+    const [name, value] = equals === -1 ? [pair, ""] : [pair.slice(0, equals), pair.slice(equals + 1)];
+    try {
+      yield [decodeAll(name.replaceAll("+", " ")), decodeAll(value.replaceAll("+", " "))];
+    } catch (error) {
+      if (error instanceof MalformedEscape) throw new BadInput("query", undefined, error.message);
+      throw error;
+    }
+  }
+}
+
+/** The fields that a parameter's name leads to, each by its JSON name or its proto name. */
+function fieldsOf(type: DescMessage, name: string): DescField[] | undefined {
+  const fields: DescField[] = [];
+  let within: DescMessage | undefined = type;
+  for (const part of name.split(".")) {
+    const field: DescField | undefined = within?.fields.find((f) => f.jsonName === part || f.name === part);
+    if (field === undefined) return undefined;
+    fields.push(field);
+    within = field.fieldKind === "message" ? field.message : undefined;
+  }
+  return fields;
+}
+
+function refuseSecondOneofMember(message: ReflectMessage, fields: readonly DescField[], name: string): void {
+  let within = message;
+  for (const field of fields) {
+    const other = otherOneofMember(within.message, field);
+    if (other !== undefined) throw new BadInput("query", name, `${other.jsonName} of the same oneof is given too`);
+    if (field.fieldKind !== "message" || !within.isSet(field)) return;
+    within = within.get(field);
+  }
+}

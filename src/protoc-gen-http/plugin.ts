@@ -1,0 +1,59 @@
+import type { DescFile } from "@bufbuild/protobuf";
+import { createEcmaScriptPlugin, type GeneratedFile, type Schema } from "@bufbuild/protoplugin";
+import { describeRoutes, type Route, type RouteTable } from "../http/index.ts";
+import { describeProblem } from "./problem.ts";
+
+interface Options {
+  /** What generated files import the types of the runtime from. */
+  runtime: string;
+}
+
+/**
+ * The buf plugin: beside every `*_pb.ts` whose services have google.api.http annotations it writes a `*_http.ts` with
+ * their route tables. Data only. It refuses what cannot be served, naming file, line and reason, all faults at once.
+ */
+export const protocGenHttp = createEcmaScriptPlugin<Options>({
+  name: "protoc-gen-connect-http",
+  version: "v0.1.0",
+  parseOptions(raw) {
+    let runtime = "session-service/http";
+    for (const { key, value } of raw) {
+      if (key !== "runtime" || value === "") throw new Error(`unknown option "${key}=${value}"`);
+      runtime = value;
+    }
+    return { runtime };
+  },
+  generateTs(schema) {
+    const services = schema.files.flatMap((file) => file.services);
+    const { tables, problems } = describeRoutes(services);
+    if (problems.length > 0) throw new Error(problems.map(describeProblem).join("\n"));
+    for (const file of schema.files) {
+      const own = tables.filter((table) => table.service.file === file && table.routes.length > 0);
+      if (own.length > 0) generateFile(schema, file, own);
+    }
+  },
+});
+
+function generateFile(schema: Schema<Options>, file: DescFile, tables: readonly RouteTable[]): void {
+  const generated = schema.generateFile(`${file.name}_http.ts`);
+  generated.preamble(file);
+  const tableType = generated.import("RouteTable", schema.options.runtime, true);
+  for (const { service, routes } of tables) {
+    const serviceDesc = generated.importSchema(service);
+    generated.print();
+    generated.print(generated.jsDoc(`The routes of ${service.typeName}, from its google.api.http annotations.`));
+    generated.print(generated.export("const", `${service.name}Routes`), " = {");
+    generated.print("  service: ", serviceDesc, ",");
+    generated.print("  routes: [");
+    for (const route of routes) printRoute(generated, route);
+    generated.print("  ],");
+    generated.print("} as const satisfies ", tableType, "<typeof ", serviceDesc, ">;");
+  }
+}
+
+/** A route is plain data: its JSON is its source. */
+function printRoute(generated: GeneratedFile, route: Route): void {
+  generated.print("    {");
+  for (const [key, value] of Object.entries(route)) generated.print(`      ${key}: ${JSON.stringify(value)},`);
+  generated.print("    },");
+}

@@ -1,0 +1,41 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Problem } from "../http/index.ts";
+
+/** Field numbers on the way from a file to the annotation of a method (descriptor.proto, google/api/annotations.proto). */
+const serviceOfFile = 6;
+const methodOfService = 2;
+const optionsOfMethod = 4;
+const httpOption = 72295728;
+const additionalBindings = 11;
+const parts = { body: [7], response_body: [12], additional_bindings: [11], pattern: [] } as const;
+
+/** `dir/file.proto:12:5: reason`, as compilers write it; lines and columns count from 1. */
+export function describeProblem(problem: Problem): string {
+  const { method, reason } = problem;
+  const at = locate(problem);
+  const file = `${method.parent.file.name}.proto`;
+  const where = at === undefined ? file : `${file}:${at.line + 1}:${at.column + 1}`;
+  return `${where}: rpc ${method.name}: ${reason}`;
+}
+
+/** The closest place that the compiler noted: the part of the rule, the rule, the annotation, or the RPC. */
+function locate({ method, binding, part }: Problem): { line: number; column: number } | undefined {
+  const rpc = [serviceOfFile, method.parent.file.services.indexOf(method.parent), methodOfService, indexOf(method)];
+  const option = [...rpc, optionsOfMethod, httpOption];
+  const rule = binding === 0 ? option : [...option, additionalBindings, binding - 1];
+  const candidates = [part === undefined ? rule : [...rule, ...parts[part]], rule, option, rpc];
+  const locations = method.parent.file.proto.sourceCodeInfo?.location ?? [];
+  for (const path of candidates) {
+    const span = locations.find((location) => same(location.path, path))?.span;
+    if (span?.[0] !== undefined && span[1] !== undefined) return { line: span[0], column: span[1] };
+  }
+  return undefined;
+}
+
+function indexOf(method: DescMethod): number {
+  return method.parent.methods.indexOf(method);
+}
+
+function same(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((number, index) => number === b[index]);
+}
