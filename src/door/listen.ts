@@ -2,20 +2,37 @@
  * One port that speaks HTTP/1.1 and HTTP/2: by prior knowledge without TLS (RFC 9113 section 3.3), by
  * ALPN with it. A stock gRPC client and a browser find the same handlers.
  */
-import { createServer as createHttp1, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
-import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
+import {
+  createServer as createHttp1,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from "node:http";
+import {
+  createServer as createHttp2,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createServer as createTls } from "node:tls";
-import type { connectNodeAdapter } from "@connectrpc/connect-node";
 
-/** What answers requests: node:http's and node:http2's, in the type that connect-node gives to both. */
-export type Handler = ReturnType<typeof connectNodeAdapter>;
-export type Request = Parameters<Handler>[0];
-export type Response = Parameters<Handler>[1];
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
+export type Handler = (request: Request, response: Response) => void;
 
-/** A whole answer. (The two response types agree on everything but how TypeScript sees it.) */
-export function answer(response: Response, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
-  (response as ServerResponse).writeHead(status, headers).end(body);
+/** What both response types have in common. */
+type Answerable = {
+  writeHead(status: number, headers: OutgoingHttpHeaders): unknown;
+  end(): unknown;
+  end(body: string | Buffer): unknown;
+};
+
+/** A whole answer. */
+export function answer(response: Answerable, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer) {
+  response.writeHead(status, headers);
+  if (body === undefined) response.end();
+  else response.end(body);
 }
 
 export type Tls = { readonly cert: Buffer; readonly key: Buffer };

@@ -1,22 +1,32 @@
 /** The public door: for browsers and apps. */
 import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import type { Config } from "../config/config.ts";
 import { withCors } from "../door/cors.ts";
-import type { Handler, Request } from "../door/listen.ts";
+import { answer, type Handler, type Request } from "../door/listen.ts";
 import { ownOrigin } from "../door/own-origin.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
+import { createHttpHandler } from "../http/index.ts";
 import type { Logger } from "../observability/logger.ts";
 import { crossSiteDefence, ownOriginKey } from "../rpc/cross-site.ts";
 import { errorTranslation } from "../rpc/errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
 import { type SessionServiceNeeds, sessionService } from "../rpc/session-service.ts";
+import { envelope, envelopeEncoder } from "./envelope.ts";
 
 type Needs = SessionServiceNeeds & {
   readonly jwks: () => string;
   readonly stopping: AbortSignal;
   readonly log: Logger;
+};
+
+const NOT_FOUND = JSON.stringify(envelope("E404_NOT_FOUND"));
+const NOT_FOUND_HEADERS = {
+  "content-type": "application/json",
+  "content-length": Buffer.byteLength(NOT_FOUND),
+  "cache-control": "no-store",
 };
 
 export function publicHandler(config: Config, needs: Needs): Handler {
@@ -38,7 +48,20 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,
   };
-  const rpc = connectNodeAdapter({ ...options, shutdownSignal: stopping });
+  const bug = (err: unknown) => log.error({ err }, "bug");
+  const rpc = connectNodeAdapter({
+    ...options,
+    shutdownSignal: stopping,
+    fallback: (_request, response) => answer(response, 404, NOT_FOUND_HEADERS, NOT_FOUND),
+  });
+  const json = createHttpHandler({
+    ...options,
+    tables: [SessionServiceRoutes],
+    shutdownSignal: stopping,
+    failureEncoder: envelopeEncoder(bug),
+    onAnswer: (headers) => headers.set("cache-control", "no-store"),
+    fallback: rpc,
+  });
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     [
@@ -51,5 +74,5 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     ],
     ["/.well-known/jwks.json", () => jwks(needs.jwks, config.jwksMaxAge / 1000)],
   ]);
-  return withCors(config.allowedOrigins, withPages(pages, rpc));
+  return withCors(config.allowedOrigins, withPages(pages, json));
 }
