@@ -33,4 +33,6 @@ export interface ResponseStream {
   /** Resolves when the next piece may come. Rejects if the client has gone. */
   write(piece: string | Uint8Array): Promise<void>;
   end(): void;
+  /** Cuts the response, so that the client sees that it is not whole. */
+  cut(): void;
 }

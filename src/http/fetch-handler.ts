@@ -87,6 +87,7 @@ class FetchExchange implements Exchange<Request> {
     return {
       write: (piece) => writer.write(typeof piece === "string" ? encoder.encode(piece) : piece),
       end: () => void writer.close().catch(() => undefined),
+      cut: () => void writer.abort().catch(() => undefined),
     };
   }
 }

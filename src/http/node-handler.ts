@@ -120,10 +120,30 @@ class NodeExchange implements Exchange<NodeRequest> {
     const response = this.#response;
     writeHead(response, status, lines);
     return {
-      write: () => Promise.resolve(),
-      end: () => response.end(),
+      write: (piece) => write(response, piece),
+      end: () => void response.end(),
+      cut: () => void response.destroy(),
     };
   }
+}
+
+/** Resolves when the response takes more; rejects when it never will. */
+function write(response: NodeResponse, piece: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (response.destroyed || response.writableEnded) return reject(clientGone());
+    // The two kinds of response have overloads that do not unify.
+    const flowing = "stream" in response ? response.write(piece) : response.write(piece);
+    if (flowing) return resolve();
+    const settle = (act: () => void) => () => {
+      response.off("drain", onDrain);
+      response.off("close", onClose);
+      act();
+    };
+    const onDrain = settle(resolve);
+    const onClose = settle(() => reject(clientGone()));
+    response.once("drain", onDrain);
+    response.once("close", onClose);
+  });
 }
 
 function clientGone(): ConnectError {

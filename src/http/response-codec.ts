@@ -1,6 +1,7 @@
 import {
   create,
   type DescField,
+  type DescMessage,
   type DescMethod,
   isMessage,
   type JsonValue,
@@ -21,6 +22,13 @@ export interface Payload {
 
 /** Makes the response content of one route: the message or its `response_body` field, as JSON or as an HttpBody's bytes. */
 export type ResponseCodec = (message: Message) => Payload;
+
+/** The message type that a route's response content has, if it has one. */
+export function responseType(method: DescMethod, route: Route): DescMessage | undefined {
+  if (route.responseBody === "") return method.output;
+  const field = fieldByName(method.output, route.responseBody);
+  return field?.fieldKind === "message" ? field.message : undefined;
+}
 
 export function createResponseCodec(method: DescMethod, route: Route, json: Partial<JsonWriteOptions>): ResponseCodec {
   const { output } = method;

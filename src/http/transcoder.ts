@@ -1,18 +1,19 @@
-import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders, type UniversalHandlerOptions } from "@connectrpc/connect/protocol";
-import { Call, callUnary } from "./call.ts";
+import { Call, callServerStreaming, callUnary } from "./call.ts";
 import { decompress, gzip } from "./compression.ts";
 import { readTimeout } from "./deadline.ts";
+import { createEndpoints, type Endpoint } from "./endpoints.ts";
 import type { Exchange } from "./exchange.ts";
 import { type Failure, type FailureEncoder, FailureError, failureFrom, failures, statusEncoder } from "./failure.ts";
 import { HeaderMap } from "./header-map.ts";
 import { createMatcher, type Match, type MultiSegmentDecoding } from "./matcher.ts";
-import { type Route, type RouteTable, routeName } from "./model.ts";
+import type { RouteTable } from "./model.ts";
 import { acceptsGzip, isJson } from "./negotiation.ts";
-import { type RecordedRpc, recordRoutes } from "./recorder.ts";
-import { createRequestCodec, type RequestCodec } from "./request-codec.ts";
-import { createResponseCodec, type Payload, type ResponseCodec } from "./response-codec.ts";
+import { recordRoutes } from "./recorder.ts";
+import type { Payload } from "./response-codec.ts";
+import { bytesForm, streamFormFor } from "./stream-form.ts";
 import { successStatus } from "./success-status.ts";
 
 /** What an answer is about: for hooks. */
@@ -63,19 +64,16 @@ export interface Transcoder<Source> {
   serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void>;
 }
 
-interface Endpoint {
-  readonly route: Route;
-  readonly rpc: RecordedRpc;
-  readonly method: DescMethod;
-  readonly request: RequestCodec;
-  readonly response: ResponseCodec;
-}
-
+const octetStream = "application/octet-stream";
 const noBytes = new Uint8Array();
 
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createTranscoder<Source>(options: TranscoderOptions<Source>): Transcoder<Source> {
-  const endpoints = createEndpoints(options);
+  const endpoints = createEndpoints(recordRoutes(options.routes, options), {
+    tables: options.tables,
+    refuseUnknownQuery: options.refuseUnknownQuery ?? false,
+    inferUpdateMask: options.inferUpdateMask ?? true,
+  });
   const matcher = createMatcher(options.tables, options.multiSegmentDecoding);
   const encodeFailure = options.failureEncoder ?? statusEncoder;
 
@@ -109,7 +107,7 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
         request.body !== "none" && exchange.hasBody ? await readBody(exchange, rpc.options.readMaxBytes) : noBytes;
       const input = request.decode(found.bindings, query, body, contentType);
       if (rpc.spec.kind === "server_streaming") {
-        throw new FailureError(failures.noRoute());
+        return await serveStream(exchange, endpoint, call, await callServerStreaming(rpc, call, input));
       }
       const output = await callUnary(rpc, call, input);
       await succeed(exchange, endpoint, call, endpoint.response(output));
@@ -122,6 +120,56 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
         // An encoder or a hook that throws must not take the process down.
         exchange.send(500, [], undefined);
       }
+    }
+  }
+
+  /** Until the first message is there a failure is an ordinary answer; from then on it is in band. */
+  async function serveStream(
+    exchange: Exchange<Source>,
+    endpoint: Endpoint,
+    call: Call,
+    messages: AsyncIterable<Message>,
+  ): Promise<void> {
+    const iterator = messages[Symbol.asyncIterator]();
+    let next = await iterator.next();
+    const header = call.responseHeader;
+    const payload = next.done ? undefined : endpoint.response(next.value);
+    const form = endpoint.raw ? bytesForm : streamFormFor(exchange.headers.get("accept"));
+    if (!header.has("content-type"))
+      header.set("content-type", form.contentType ?? payload?.contentType ?? octetStream);
+    if (!header.has("cache-control")) header.set("cache-control", "no-cache");
+    header.append("vary", "Accept");
+    header.delete("content-length");
+    const status = call.values.get(successStatus);
+    hook(exchange, endpoint, status, header, undefined);
+    if (exchange.method === "HEAD") {
+      exchange.send(status, header.lines(), undefined);
+      call.end();
+      await iterator.return?.();
+      return;
+    }
+    const response = exchange.stream(status, header.lines());
+    const stop = exchange.onAbort((reason) => call.end(reason));
+    let first = true;
+    try {
+      if (form.open !== "") await response.write(form.open);
+      for (; !next.done; next = await iterator.next()) {
+        await response.write(form.piece(endpoint.response(next.value), first));
+        first = false;
+      }
+      if (form.close !== "") await response.write(form.close);
+      response.end();
+      call.end();
+    } catch (reason) {
+      call.end(reason);
+      const body = encodeFailure(failureFrom(reason), { rpc: endpoint.method, inBand: true }).body;
+      const piece = form.failure(body, first);
+      if (piece === undefined) response.cut();
+      else await response.write(piece + form.close).then(response.end, () => undefined);
+      // Whatever the implementation still holds, its finally blocks let go of it.
+      await iterator.return?.().catch(() => undefined);
+    } finally {
+      stop();
     }
   }
 
@@ -189,6 +237,16 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
     exchange.send(status, header.lines(), bare || exchange.method === "HEAD" ? undefined : content);
   }
 
+  function hook(
+    { source: request, method }: Exchange<Source>,
+    endpoint: Endpoint | undefined,
+    status: number,
+    header: HeaderMap,
+    failure: Failure | undefined,
+  ): void {
+    options.onAnswer?.(header, { request, method, status, rpc: endpoint?.method, failure });
+  }
+
   return { match: matcher.match, serve };
 }
 
@@ -211,38 +269,4 @@ async function readBody<Source>(exchange: Exchange<Source>, limit: number): Prom
 
 function byteLength(content: string | Uint8Array): number {
   return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
-}
-
-/** The JSON options that the Connect door derives from the same setting: unknown fields are ignored by default. */
-function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & JsonWriteOptions> {
-  return { ignoreUnknownFields: true, ...options.jsonOptions };
-}
-
-function createEndpoints<Source>(options: TranscoderOptions<Source>): ReadonlyMap<Route, Endpoint> {
-  const recorded = recordRoutes(options.routes, options);
-  const endpoints = new Map<Route, Endpoint>();
-  for (const { service, routes } of options.tables) {
-    if (!service.methods.some((method) => recorded.has(method))) {
-      throw new Error(`there are routes of ${service.typeName}, but the service is not registered`);
-    }
-    for (const route of routes) {
-      const method = service.method[route.rpc];
-      if (method === undefined) throw new Error(`${routeName(route)}: ${service.typeName} has no RPC ${route.rpc}`);
-      const rpc = recorded.get(method);
-      if (rpc === undefined) continue;
-      const json = jsonOptionsOf(rpc);
-      endpoints.set(route, {
-        route,
-        rpc,
-        method,
-        request: createRequestCodec(method, route, {
-          json,
-          refuseUnknownQuery: options.refuseUnknownQuery ?? false,
-          inferUpdateMask: options.inferUpdateMask ?? true,
-        }),
-        response: createResponseCodec(method, route, json),
-      });
-    }
-  }
-  return endpoints;
 }
