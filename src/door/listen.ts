@@ -48,15 +48,24 @@ export type Door = {
   close(grace: number): Promise<void>;
 };
 
-/** How long a connection may stay silent before its first byte, and its first request head incomplete. */
-const HEAD_TIMEOUT = 10_000;
+export type DoorOptions = {
+  readonly tls?: Tls | undefined;
+  /** How long a connection may stay silent before its first byte, and a request head incomplete, ms. */
+  readonly headTimeout?: number;
+};
+
 /** Longer than the idle timeout of the usual load balancers (60 s): they, not we, close first. */
 const KEEP_ALIVE_TIMEOUT = 65_000;
 /** How a connection with prior knowledge begins; no HTTP/1.1 method does. */
 const HTTP2_PREFACE = "PRI";
 
 /** Takes a port. @throws an error that names door, host and port when it cannot be had */
-export async function openDoor(name: string, host: string, port: number, tls?: Tls): Promise<Door> {
+export async function openDoor(
+  name: string,
+  host: string,
+  port: number,
+  { tls, headTimeout = 10_000 }: DoorOptions = {},
+): Promise<Door> {
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   let handler: Handler | undefined;
@@ -64,13 +73,18 @@ export async function openDoor(name: string, host: string, port: number, tls?: T
   const handle = (request: Request, response: Response) => handler?.(request, response);
 
   const http1 = createHttp1(
-    { headersTimeout: HEAD_TIMEOUT, keepAliveTimeout: KEEP_ALIVE_TIMEOUT, connectionsCheckingInterval: 5_000 },
+    { headersTimeout: headTimeout, keepAliveTimeout: KEEP_ALIVE_TIMEOUT, connectionsCheckingInterval: headTimeout / 2 },
     handle,
   );
+  // It never listens itself: without this it would keep no list of its connections, enforce no timeout of
+  // theirs and find none of them idle.
+  http1.emit("listening");
   const http2 = createHttp2(handle);
   http2.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
+    // First a farewell that lets streams finish (it counts as activity); then, for a dead peer, the end.
+    session.setTimeout(KEEP_ALIVE_TIMEOUT, () => (session.closed ? session.destroy() : session.close()));
   });
   // A peer that breaks the protocol or leaves is its own affair; Node has closed its connection.
   http2.on("sessionError", () => {});
@@ -78,7 +92,7 @@ export async function openDoor(name: string, host: string, port: number, tls?: T
   const secure =
     tls &&
     createTls(
-      { ...tls, ALPNProtocols: ["h2", "http/1.1"], minVersion: "TLSv1.2", handshakeTimeout: HEAD_TIMEOUT },
+      { ...tls, ALPNProtocols: ["h2", "http/1.1"], minVersion: "TLSv1.2", handshakeTimeout: headTimeout },
       (socket) => {
         socket.on("error", () => socket.destroy());
         (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
@@ -98,7 +112,7 @@ export async function openDoor(name: string, host: string, port: number, tls?: T
       socket.unshift(bytes);
       (start === HTTP2_PREFACE ? http2 : http1).emit("connection", socket);
     };
-    socket.on("readable", onReadable).on("end", giveUp).setTimeout(HEAD_TIMEOUT, giveUp);
+    socket.on("readable", onReadable).on("end", giveUp).setTimeout(headTimeout, giveUp);
   };
 
   const listener = createServer({ noDelay: true }, (socket) => {

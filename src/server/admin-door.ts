@@ -3,6 +3,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Config } from "../config/config.ts";
 import { answer, type Handler } from "../door/listen.ts";
+import { withNoStore } from "../door/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
@@ -48,6 +49,6 @@ export function adminHandler(config: Config, needs: Needs): Handler {
       ["/.well-known/jwks.json", () => jwks(needs.jwks, config.jwksMaxAge / 1000)],
       ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
     ]),
-    rpc,
+    withNoStore(rpc),
   );
 }

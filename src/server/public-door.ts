@@ -6,6 +6,7 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import type { Config } from "../config/config.ts";
 import { withCors } from "../door/cors.ts";
 import { answer, type Handler, type Request } from "../door/listen.ts";
+import { withNoStore } from "../door/no-store.ts";
 import { ownOrigin } from "../door/own-origin.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import { createHttpHandler } from "../http/index.ts";

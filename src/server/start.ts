@@ -130,9 +130,9 @@ async function openDoors(config: Config): Promise<[Door, Door]> {
   const tls = readTls(config);
   const doors: Door[] = [];
   try {
-    const first = await openDoor("public", config.host, config.port, tls);
+    const first = await openDoor("public", config.host, config.port, { tls });
     doors.push(first);
-    return [first, await openDoor("admin", config.adminHost, config.adminPort, tls)];
+    return [first, await openDoor("admin", config.adminHost, config.adminPort, { tls })];
   } catch (error) {
     await Promise.all(doors.map((door) => door.close(0)));
     throw startError(error);

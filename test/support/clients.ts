@@ -1,0 +1,205 @@
+/** One small caller per door: the same method, message and headers through every protocol that the service speaks. */
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  fromBinary,
+  fromJson,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { ErrorDetailSchema } from "../../gen/auth/v1/session_pb.ts";
+import { type RawAnswer, request } from "./raw-http.ts";
+
+/** What a caller sees. Headers hold trailers too: where a protocol puts them is its own affair. */
+export type Answer<O extends DescMessage> =
+  | { readonly ok: true; readonly message: MessageShape<O>; readonly headers: Headers }
+  | {
+      readonly ok: false;
+      /** The stable code of the error detail, such as `E001_AUTH_FAILURE`. */
+      readonly code: string | undefined;
+      /** The RPC code, such as `unauthenticated`. What JSON HTTP, which has none, stands for is not told. */
+      readonly rpc: string | undefined;
+      readonly text: string;
+      readonly headers: Headers;
+    };
+
+export type Caller = {
+  call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    input?: MessageInitShape<I>,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Answer<O>>;
+  close(): void;
+};
+
+export type DoorKind = { readonly name: string; open(url: string, ca?: Buffer): Caller };
+
+const tlsOptions = (ca: Buffer | undefined) => (ca === undefined ? {} : { ca });
+
+function rpcName(code: Code): string {
+  return (Code[code] ?? "?").replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+}
+
+function refusal(error: unknown) {
+  if (!(error instanceof ConnectError)) throw error;
+  const code = error.findDetails(ErrorDetailSchema)[0]?.code;
+  return { ok: false, code, rpc: rpcName(error.code), text: error.rawMessage, headers: error.metadata } as const;
+}
+
+/** A caller on one of connect-node's transports. */
+function overTransport(transport: Transport, close = () => {}): Caller {
+  return {
+    async call(method, input, headers) {
+      try {
+        const init = (input ?? {}) as MessageInitShape<typeof method.input>;
+        const response = await transport.unary(method, undefined, undefined, headers, init);
+        const all = new Headers(response.header);
+        for (const [name, value] of response.trailer) all.append(name, value);
+        return { ok: true, message: response.message, headers: all };
+      } catch (error) {
+        return refusal(error);
+      }
+    },
+    close,
+  };
+}
+
+function headersOf(...metadata: readonly Metadata[]): Headers {
+  const headers = new Headers();
+  for (const one of metadata) {
+    for (const [name, values] of Object.entries(one.toJSON() as Record<string, (string | Buffer)[]>)) {
+      for (const value of values) headers.append(name, typeof value === "string" ? value : value.toString("base64"));
+    }
+  }
+  return headers;
+}
+
+/** The stock gRPC client, as another team would use it. */
+function overGrpcJs(url: string, ca?: Buffer): Caller {
+  const { host } = new URL(url);
+  const client = new Client(host, ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca));
+  return {
+    call(method, input, given = {}) {
+      const metadata = new Metadata();
+      for (const [name, value] of Object.entries(given)) metadata.set(name, value);
+      return new Promise((resolve, reject) => {
+        let initial = new Metadata();
+        let failure: ServiceError | null = null;
+        let message: MessageShape<typeof method.output> | undefined;
+        const call = client.makeUnaryRequest(
+          `/${method.parent.typeName}/${method.name}`,
+          (value: MessageShape<typeof method.input>) => Buffer.from(toBinary(method.input, value)),
+          (bytes: Buffer) => fromBinary(method.output, bytes),
+          create(method.input, input),
+          metadata,
+          (error, value) => {
+            failure = error;
+            message = value;
+          },
+        );
+        call.on("metadata", (received: Metadata) => {
+          initial = received;
+        });
+        call.on("status", ({ metadata: trailer }: { metadata: Metadata }) => {
+          // The callback above is called before or after this event: look when both have happened.
+          setImmediate(() => {
+            if (message !== undefined) return resolve({ ok: true, message, headers: headersOf(initial, trailer) });
+            if (failure === null) return reject(new Error("neither a message nor an error"));
+            // An answer of trailers only has no initial metadata.
+            const headers = headersOf(trailer);
+            headers.set("grpc-status", String(failure.code));
+            headers.set("grpc-message", encodeURIComponent(failure.details));
+            resolve(refusal(findTrailerError(headers)));
+          });
+        });
+      });
+    },
+    close: () => client.close(),
+  };
+}
+
+/** The JSON routes of the contract: method, path, and which fields are no body. */
+const JSON_ROUTES: Readonly<Record<string, (fields: Record<string, unknown>) => [method: string, path: string]>> = {
+  Refresh: () => ["POST", "/v1/auth/refresh"],
+  Logout: () => ["DELETE", "/v1/auth/logout"],
+  ListSessions: (fields) => {
+    const query = new URLSearchParams(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+    return ["GET", `/v1/auth/sessions${query.size > 0 ? `?${query}` : ""}`];
+  },
+  RevokeSession: ({ sessionId }) => ["DELETE", `/v1/auth/sessions/${encodeURIComponent(String(sessionId))}`],
+  RevokeOtherSessions: () => ["POST", "/v1/auth/sessions:revokeOthers"],
+};
+
+function overJson(url: string, ca?: Buffer): Caller {
+  return {
+    async call(method, input, headers) {
+      const fields = toJson(method.input, create(method.input, input)) as Record<string, unknown>;
+      const [verb, path] = JSON_ROUTES[method.name]?.(fields) ?? [];
+      if (verb === undefined || path === undefined) throw new Error(`${method.name} has no JSON route`);
+      const body = verb === "GET" ? undefined : "{}";
+      const type = body === undefined ? {} : { "content-type": "application/json" };
+      const answer = await request(url, {
+        method: verb,
+        path,
+        headers: { ...type, ...headers },
+        body,
+        ...tlsOptions(ca),
+      });
+      return readJson(method, answer);
+    },
+    close() {},
+  };
+}
+
+function readJson<O extends DescMessage>(method: { readonly output: O }, answer: RawAnswer): Answer<O> {
+  const json = JSON.parse(answer.body);
+  if (answer.status === 200) return { ok: true, message: fromJson(method.output, json), headers: answer.headers };
+  const { code, message } = json.error as { code: string; message: string };
+  return { ok: false, code, rpc: undefined, text: message, headers: answer.headers };
+}
+
+/** Every door that speaks RPC. */
+export const RPC_DOORS: readonly DoorKind[] = [
+  {
+    name: "Connect JSON",
+    open: (baseUrl, ca) =>
+      overTransport(
+        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false, nodeOptions: tlsOptions(ca) }),
+      ),
+  },
+  {
+    name: "Connect binary",
+    open: (baseUrl, ca) =>
+      overTransport(
+        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true, nodeOptions: tlsOptions(ca) }),
+      ),
+  },
+  {
+    name: "gRPC-Web",
+    open: (baseUrl, ca) =>
+      overTransport(createGrpcWebTransport({ baseUrl, httpVersion: "1.1", nodeOptions: tlsOptions(ca) })),
+  },
+  {
+    name: "gRPC by connect-node",
+    open(baseUrl, ca) {
+      const sessionManager = new Http2SessionManager(baseUrl, {}, tlsOptions(ca));
+      return overTransport(createGrpcTransport({ baseUrl, sessionManager }), () => sessionManager.abort());
+    },
+  },
+  { name: "gRPC by grpc-js", open: overGrpcJs },
+];
+
+/** Every door of the public service. */
+export const PUBLIC_DOORS: readonly DoorKind[] = [...RPC_DOORS, { name: "JSON HTTP", open: overJson }];

@@ -1,0 +1,53 @@
+/** HTTP/1.1 exactly as told: raw paths, any header, no cookie jar, no redirects. */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+
+export type RawRequest = {
+  readonly method?: string;
+  /** The request target as it goes over the wire. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string | Buffer | undefined;
+  readonly ca?: Buffer;
+};
+
+export type RawAnswer = {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Each `Set-Cookie` by itself. */
+  readonly cookies: readonly string[];
+  readonly body: string;
+};
+
+/** Sends one request on a connection of its own. */
+export function request(url: string, { method = "GET", path, headers = {}, body, ca }: RawRequest): Promise<RawAnswer> {
+  const { hostname, port, protocol } = new URL(url);
+  const send = protocol === "https:" ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const outgoing = send(
+      {
+        host: hostname,
+        port,
+        method,
+        path,
+        headers: { ...headers },
+        agent: false,
+        ...(ca === undefined ? {} : { ca }),
+      },
+      (incoming) => void read(incoming).then(resolve, reject),
+    );
+    outgoing.once("error", reject);
+    outgoing.end(body);
+  });
+}
+
+async function read(incoming: IncomingMessage): Promise<RawAnswer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(incoming.headersDistinct)) {
+    for (const value of values ?? []) headers.append(name, value);
+  }
+  const body = Buffer.concat(chunks).toString();
+  return { status: incoming.statusCode ?? 0, headers, cookies: incoming.headers["set-cookie"] ?? [], body };
+}

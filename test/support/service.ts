@@ -1,0 +1,143 @@
+/** The real service as a process of its own, on free ports. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "../..");
+/** A service that says nothing for this long will not say anything any more, ms. */
+const PATIENCE = 20_000;
+
+export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+export type Process = {
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
+  stdout(): string;
+  stderr(): string;
+  kill(signal: NodeJS.Signals): void;
+};
+
+export type Service = Process & {
+  readonly publicUrl: string;
+  readonly adminUrl: string;
+  readonly adminToken: string;
+  readonly dataDir: string;
+  /** The ready line, parsed. */
+  readonly ready: Readonly<Record<string, unknown>>;
+  /** SIGTERM; resolves when the process is gone. */
+  stop(): Promise<Exit>;
+  kill9(): Promise<Exit>;
+  /** Another process with the same environment and data; this one must be gone. */
+  restart(): Promise<Service>;
+};
+
+const children = new Set<ChildProcess>();
+const directories = new Set<string>();
+process.once("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+});
+
+/** A directory that is gone when the tests are. */
+export function scratch(): string {
+  const directory = mkdtempSync(join(tmpdir(), "session-service-"));
+  directories.add(directory);
+  return directory;
+}
+
+/** Runs `node src/main.ts` in nothing but the given environment. */
+export function spawnService(env: Readonly<Record<string, string>>): Process {
+  const child = spawn(process.execPath, ["src/main.ts"], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.add(child);
+  const { pid } = child;
+  if (pid === undefined) throw new Error("the service did not start");
+  const text = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (chunk: string) => {
+      text[name] += chunk;
+    });
+  }
+  const exited = new Promise<Exit>((resolve) => {
+    // "close": nothing that it has written is still under way.
+    child.once("close", (code, signal) => {
+      children.delete(child);
+      resolve({ code, signal });
+    });
+  });
+  return {
+    pid,
+    exited,
+    stdout: () => text.stdout,
+    stderr: () => text.stderr,
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+/** Waits until `found` finds something in what the process has written. @throws when it ends before */
+export function waitFor<T>(running: Process, found: () => T | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const value = found();
+      if (value === undefined) return;
+      stop();
+      resolve(value);
+    };
+    const timer = setInterval(look, 5);
+    const deadline = setTimeout(() => fail("nothing came"), PATIENCE);
+    const stop = () => {
+      clearInterval(timer);
+      clearTimeout(deadline);
+    };
+    const fail = (why: string) => {
+      stop();
+      reject(new Error(`${why}\nstdout: ${running.stdout()}\nstderr: ${running.stderr()}`));
+    };
+    void running.exited.then(() => {
+      look();
+      fail("the service ended");
+    });
+  });
+}
+
+/** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` says otherwise. */
+export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  const dataDir = env.DATA_DIR ?? join(scratch(), "data");
+  const given = { PORT: "0", ADMIN_PORT: "0", ...env, DATA_DIR: dataDir };
+  const running = spawnService(given);
+  const line = await waitFor(running, () => {
+    const end = running.stdout().indexOf("\n");
+    return end < 0 ? undefined : running.stdout().slice(0, end);
+  });
+  const ready = JSON.parse(line) as Record<string, unknown>;
+  const end = (signal: NodeJS.Signals) => {
+    running.kill(signal);
+    return running.exited;
+  };
+  return {
+    ...running,
+    ready,
+    publicUrl: String(ready.public),
+    adminUrl: String(ready.admin),
+    adminToken: env.ADMIN_TOKENS?.split(",")[0] ?? readFileSync(join(dataDir, "admin-token"), "utf8").trim(),
+    dataDir,
+    stop: () => end("SIGTERM"),
+    kill9: () => end("SIGKILL"),
+    restart: () => startService(given),
+  };
+}
+
+/** Runs a service that is expected to refuse its start. */
+export async function runToExit(
+  env: Readonly<Record<string, string>>,
+): Promise<Exit & { stdout: string; stderr: string }> {
+  const running = spawnService({ PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data"), ...env });
+  const timer = setTimeout(() => running.kill("SIGKILL"), PATIENCE);
+  const exit = await running.exited;
+  clearTimeout(timer);
+  return { ...exit, stdout: running.stdout(), stderr: running.stderr() };
+}
