@@ -27,7 +27,6 @@ const NOT_FOUND = JSON.stringify(envelope("E404_NOT_FOUND"));
 const NOT_FOUND_HEADERS = {
   "content-type": "application/json",
   "content-length": Buffer.byteLength(NOT_FOUND),
-  "cache-control": "no-store",
 };
 
 export function publicHandler(config: Config, needs: Needs): Handler {
@@ -60,7 +59,6 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     tables: [SessionServiceRoutes],
     shutdownSignal: stopping,
     failureEncoder: envelopeEncoder(bug),
-    onAnswer: (headers) => headers.set("cache-control", "no-store"),
     fallback: rpc,
   });
   const pages = new Map<string, Render>([
@@ -75,5 +73,5 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     ],
     ["/.well-known/jwks.json", () => jwks(needs.jwks, config.jwksMaxAge / 1000)],
   ]);
-  return withCors(config.allowedOrigins, withPages(pages, json));
+  return withCors(config.allowedOrigins, withPages(pages, withNoStore(json)));
 }
