@@ -20,7 +20,7 @@ import {
 } from "../../session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../session/rotation.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
-import { formatPosition, type PagePosition, parsePosition } from "../page.ts";
+import { pageOf, parsePosition } from "../page.ts";
 import { Wakers } from "../wakers.ts";
 import { guarded } from "./failure.ts";
 import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, sessionOf, toRow } from "./rows.ts";
@@ -39,9 +39,6 @@ export type EmbeddedStoreOptions = {
 
 /** How often the writes of other processes on the same file are looked for while somebody listens, ms. */
 const POLL = 100;
-
-/** Before every session: the first page starts after this. */
-const TOP: PagePosition = { createdAt: Number.MAX_SAFE_INTEGER, sid: "" as SessionId };
 
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
 export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore {
@@ -107,12 +104,10 @@ class EmbeddedStore implements SessionStore {
   }
 
   async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
-    const { createdAt, sid } = from === undefined ? TOP : parsePosition(from);
+    const { createdAt, sid } = parsePosition(from);
     return this.#read((now) => {
       const rows = this.#sql.page.all(subject, now, createdAt, sid, limit + 1) as SessionRow[];
-      const sessions = rows.slice(0, limit).map(sessionOf);
-      const last = sessions.at(-1);
-      return { sessions, next: rows.length > limit && last !== undefined ? formatPosition(last) : undefined };
+      return pageOf(rows.map(sessionOf), limit);
     });
   }
 

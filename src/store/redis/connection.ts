@@ -1,0 +1,70 @@
+/**
+ * The connections, and how they behave when Redis does not.
+ *
+ * - A command waits `commandTimeout` at most, and none waits for a connection: while there is none, the answer is
+ *   "unavailable", at once. A connection that stays silent for twice that long is given up, with all that waits on it.
+ * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then be told "already
+ *   ended" of its own doing; the caller, who can be told "don't know", retries better.
+ * - Reconnecting goes on for ever, at most a second apart, so that service resumes as soon as Redis does.
+ */
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import type { RedisTarget } from "./url.ts";
+
+export type Client = Redis | Cluster;
+
+/** How long a TCP or TLS handshake may take, ms. */
+const CONNECT_TIMEOUT = 2_000;
+
+function backoff(attempt: number): number {
+  return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
+}
+
+/** @param commandTimeout ms */
+export function connect(target: RedisTarget, commandTimeout: number): Client {
+  const { host, port } = target.nodes[0];
+  const common = {
+    ...(target.username === undefined ? {} : { username: target.username }),
+    ...(target.password === undefined ? {} : { password: target.password }),
+    ...(target.tls ? { tls: {} } : {}),
+    db: target.db,
+    disableClientInfo: true,
+    connectTimeout: CONNECT_TIMEOUT,
+    commandTimeout,
+    socketTimeout: 2 * commandTimeout,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    // A demoted master: find the new one.
+    reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
+  };
+  if (target.kind === "single") return new Redis({ ...common, retryStrategy: backoff, host, port });
+  if (target.kind === "sentinel") {
+    return new Redis({
+      ...common,
+      retryStrategy: backoff,
+      sentinels: target.nodes.map((node) => ({ ...node })),
+      name: target.master ?? "",
+      enableTLSForSentinelMode: target.tls,
+      sentinelCommandTimeout: commandTimeout,
+      sentinelRetryStrategy: backoff,
+      failoverDetector: true,
+    });
+  }
+  return new Cluster([...target.nodes], {
+    enableOfflineQueue: false,
+    clusterRetryStrategy: backoff,
+    slotsRefreshTimeout: CONNECT_TIMEOUT,
+    // A moved slot is followed; nothing is retried for longer than a command may take.
+    maxRedirections: 4,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: commandTimeout / 4,
+    redisOptions: common,
+  });
+}
+
+/** A connection for a subscription: nothing is expected on it, so its silence means nothing. */
+export function connectSubscriber(client: Redis): Redis {
+  return client.duplicate({ commandTimeout: undefined, socketTimeout: undefined } as RedisOptions);
+}

@@ -1,0 +1,18 @@
+import { StoreUnavailable } from "../../session/ports.ts";
+
+/**
+ * Replies of Redis that mean a mistake of ours, not a state of the server. Whatever else comes back (LOADING, READONLY, OOM,
+ * BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or does not come back means that we cannot know.
+ */
+const BUGS = /^(WRONGTYPE|CROSSSLOT|ERR (?!max number of clients|.*master|.*replica))/;
+
+/** What a failed command means to the domain. The error itself is not kept as a cause: it may name the arguments of AUTH. */
+export function translate(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof StoreUnavailable) return error;
+  if (error.name === "ReplyError" && BUGS.test(error.message)) return error;
+  return new StoreUnavailable(`Redis: ${error.message}`);
+}
+
+export function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("NOSCRIPT");
+}

@@ -1,0 +1,38 @@
+/** Whether a Redis may hold sessions at all, which is another question than whether it answers. */
+import { Cluster } from "ioredis";
+import type { Client } from "./connection.ts";
+
+/** This Redis can be reached and must not be used. The message is for the operator. */
+export class RedisRefused extends Error {
+  override readonly name = "RedisRefused";
+}
+
+/** @throws RedisRefused, or what the commands throw */
+export async function checkFitness(client: Client): Promise<void> {
+  const nodes = client instanceof Cluster ? client.nodes("master") : [client];
+  await Promise.all(
+    nodes.map(async (node) => {
+      const info = await node.info("server", "memory", "cluster");
+      const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
+      const at = `the Redis at ${node.options.host}:${node.options.port}`;
+      const policy = field("maxmemory_policy");
+      if (policy !== "noeviction") {
+        throw new RedisRefused(
+          `${at} has maxmemory-policy ${policy}, which would drop revocations when memory runs short: set it to noeviction`,
+        );
+      }
+      if (Number.parseInt(field("redis_version"), 10) < 7) {
+        throw new RedisRefused(`${at} is version ${field("redis_version")}; 7.0 or newer is needed`);
+      }
+      if (field("cluster_enabled") === "1" && !(client instanceof Cluster)) {
+        throw new RedisRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
+      }
+    }),
+  );
+}
+
+/** Credentials that Redis will not take: more waiting will not help. */
+export function refusedCredentials(error: unknown): RedisRefused | undefined {
+  if (!(error instanceof Error) || !/^(WRONGPASS|NOAUTH|NOPERM)/.test(error.message)) return undefined;
+  return new RedisRefused(`Redis refuses our credentials (${error.message.split(" ")[0]})`);
+}

@@ -1,0 +1,15 @@
+import type { EndReason, Revocation } from "../../session/words.ts";
+import { parseSessionId } from "../../session/words.ts";
+
+/** An entry of the log, as the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
+export function parseEntry(text: string): Revocation | undefined {
+  const [sid = "", revokedAt, expiresAt, reason] = text.split(" ");
+  const parsed = parseSessionId(sid);
+  if (parsed === undefined || reason === undefined) return undefined;
+  return { sid: parsed, revokedAt: Number(revokedAt), expiresAt: Number(expiresAt), reason: reason as EndReason };
+}
+
+/** The entries among several texts; what is none of ours is left out. */
+export function parseEntries(texts: readonly string[]): Revocation[] {
+  return texts.map(parseEntry).filter((entry) => entry !== undefined);
+}

@@ -1,0 +1,35 @@
+#!lua
+-- Creates a session; beyond the cap, the subject's oldest end. Run twice, it finds the session there.
+-- KEYS  1 partition
+-- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
+--       7 the record after its head, 8 cap, 9 marker life, ms
+-- Returns the session's record, then the ids of the sessions that were ended, oldest first.
+local partition, sid, now = KEYS[1], ARGV[1], clock()
+local existing = live(partition, sid, now)
+if existing then return { existing } end
+
+local index = partition .. 'u' .. ARGV[2]
+local sids = redis.call('GET', index) or ''
+local reply, evicted, cap = { '' }, {}, tonumber(ARGV[8])
+if #sids < cap * ID then
+  -- Room enough: only the front is cleared of what has expired.
+  local from = 1
+  while from <= #sids and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
+  sids = string.sub(sids, from)
+else
+  local kept = {}
+  for from = 1, #sids, ID do
+    local other = string.sub(sids, from, from + ID - 1)
+    if live(partition, other, now) then kept[#kept + 1] = other end
+  end
+  for k = 1, #kept - cap + 1 do evicted[k], reply[k + 1] = kept[k], kept[k] end
+  sids = table.concat(kept, '', #evicted + 1)
+end
+close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]))
+
+local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
+local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, now, idle, life) .. ARGV[7]
+redis.call('SET', partition .. 's' .. sid, record, 'PXAT', now + math.min(idle, life))
+redis.call('SET', index, sids .. sid, 'PXAT', math.max(redis.call('PEXPIRETIME', index), now + life))
+reply[1] = record
+return reply

@@ -1,0 +1,14 @@
+#!lua flags=allow-oom
+-- Ends a session.
+-- KEYS  1 partition
+-- ARGV  1 sid, 2 reason, 3 marker life, ms
+-- Returns 'ended'; 'already' if its marker is there; 'marked' if there was neither session nor marker.
+local partition, sid, now = KEYS[1], ARGV[1], clock()
+local record = live(partition, sid, now)
+if record then
+  unindex(partition, sid, record)
+elseif marked(partition, sid, now) then
+  return 'already'
+end
+close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]))
+return record and 'ended' or 'marked'

@@ -1,0 +1,65 @@
+-- What the scripts share. All keys of a partition begin with its hash tag, such as {a7}, so that they lie in
+-- one slot of a cluster:
+--
+--   {a7}s<sid>      a session: a packed record, see HEAD. Expires with the session.
+--   {a7}u<subject>  the subject's sessions: their ids (23 characters each), one after the other, in order of
+--                   creation. Some may have expired. Expires with the last of them.
+--   {a7}m<sid>      marker of an ended session: when it expires.
+--   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at.
+--
+-- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
+-- version, g, n (two words), c (two words), i, t, ct, created, idle timeout, absolute lifetime
+local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
+local BODY = 56 -- where the head has ended
+local ID = 23
+
+local function subject_of(record)
+  return (struct.unpack('>I2c0', record, BODY))
+end
+
+-- Idle expiry and absolute expiry. Every minting slides the idle expiry, so the child's mint time is the last refresh.
+local function expiries(record)
+  local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
+  local absolute = created + life
+  return math.min(math.max(created, minted) + idle, absolute), absolute
+end
+
+-- The session's record, if it is within both lifetimes.
+local function live(partition, sid, now)
+  local record = redis.call('GET', partition .. 's' .. sid)
+  return record and now < expiries(record) and record
+end
+
+local function marked(partition, sid, now)
+  local expires = redis.call('GET', partition .. 'm' .. sid)
+  return expires and now < tonumber(expires)
+end
+
+-- Ends sessions: deletes them, writes their markers, appends to the log and wakes the readers. The index is
+-- the caller's business. Deleting comes first: it makes room where memory is full.
+local function close(partition, sids, reason, now, marker_life)
+  if #sids == 0 then return end
+  local log, expires, entries = partition .. 'l', now + marker_life, {}
+  for k, sid in ipairs(sids) do
+    redis.call('DEL', partition .. 's' .. sid)
+    redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires)
+    entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
+    redis.call('ZADD', log, now, entries[k])
+  end
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
+  redis.call('PEXPIREAT', log, expires)
+  redis.call('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
+end
+
+-- Takes one session out of its subject's index.
+local function unindex(partition, sid, record)
+  local index = partition .. 'u' .. subject_of(record)
+  local sids = redis.call('GET', index)
+  local at = sids and string.find(sids, sid, 1, true)
+  if not at then return end
+  if #sids == ID then
+    redis.call('DEL', index)
+  else
+    redis.call('SET', index, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID), 'KEEPTTL')
+  end
+end

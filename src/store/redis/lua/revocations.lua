@@ -1,0 +1,12 @@
+#!lua flags=allow-oom
+-- What the logs of partitions hold.
+-- KEYS  any partitions of one slot
+-- ARGV  1 the least time of revocation, ms
+-- Returns the time, then the entries '<sid> <revoked at> <expires at> <reason>'.
+local found = { string.format('%.0f', clock()) }
+for _, partition in ipairs(KEYS) do
+  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', partition .. 'l', ARGV[1], '+inf')) do
+    found[#found + 1] = entry
+  end
+end
+return found

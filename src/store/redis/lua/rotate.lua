@@ -1,0 +1,45 @@
+#!lua
+-- Rotation, as src/session/rotation.ts states it, on the stored state. One token, one step.
+-- KEYS  1 partition
+-- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms
+-- Returns one string: a letter for the outcome and
+--   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record
+--   x reuse: the same, of the session that was ended
+--   m revoked, u unknown, i idle, e expired: nothing
+local partition, sid, now = KEYS[1], ARGV[1], clock()
+local key = partition .. 's' .. sid
+local record = redis.call('GET', key)
+if not record then return marked(partition, sid, now) and 'm' or 'u' end
+
+local version, g, n1, n2, c1, c2, i, t, ct, created, idle, life = struct.unpack(HEAD, record)
+local absolute = created + life
+if now >= absolute then return 'e' end
+if now >= math.max(created, ct) + idle then return 'i' end
+
+local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local R = tonumber(ARGV[8])
+local W = 3 * R
+local young = now - ct <= R
+local outcome
+if G == g + 1 and N1 == c1 and N2 == c2 and young then
+  outcome = 'p' -- rule 1
+elseif G > g then
+  outcome = G == g + 1 and 'r' or 'h' -- rules 2 and 3
+  g, n1, n2, i, t = G, N1, N2, I, now
+elseif G == g and ((N1 == n1 and N2 == n2) or t - I <= W) then
+  outcome = young and 'p' or 'v' -- rule 4
+elseif G == g - 1 and now - i <= W then
+  outcome = 'p' -- rule 5
+else
+  outcome = 'x' -- rule 6
+end
+
+if outcome == 'x' then
+  unindex(partition, sid, record)
+  close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]))
+elseif outcome ~= 'p' then
+  record = struct.pack(HEAD, version, g, n1, n2, ARGV[6], ARGV[7], i, t, now, created, idle, life)
+    .. string.sub(record, BODY)
+  redis.call('SET', key, record, 'PXAT', math.min(now + idle, absolute))
+end
+return outcome .. struct.pack('>I6', now) .. record

@@ -1,0 +1,93 @@
+/**
+ * A session as Redis holds it: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject, and
+ * what only the service reads. Small, since it is most of what a session costs; nonces are two words of 32 bits.
+ */
+import type { RotationState } from "../../session/rotation.ts";
+import type { NewSession, Session, SessionId } from "../../session/words.ts";
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const VALUE = new Uint8Array(128);
+for (const [value, character] of [...ALPHABET].entries()) VALUE[character.charCodeAt(0)] = value;
+
+/** The 8 bytes of a nonce as two unsigned numbers: Lua's own have 53 bits. */
+export function nonceWords(nonce: string): readonly [number, number] {
+  const v = (at: number) => VALUE[nonce.charCodeAt(at)] ?? 0;
+  const high = (v(0) << 26) | (v(1) << 20) | (v(2) << 14) | (v(3) << 8) | (v(4) << 2) | (v(5) >> 4);
+  const low = (v(5) << 28) | (v(6) << 22) | (v(7) << 16) | (v(8) << 10) | (v(9) << 4) | (v(10) >> 2);
+  return [high >>> 0, low >>> 0];
+}
+
+/** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
+const AT = { g: 1, n: 5, c: 13, i: 21, t: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
+
+/** What follows the head. A length takes one byte, or from 255 on three; the last text takes the rest. */
+export function encodeBody({ subject, clientId, audience, client, claims }: NewSession): Buffer {
+  const parts: Buffer[] = [];
+  const subjectBytes = Buffer.from(subject);
+  parts.push(Buffer.of(subjectBytes.length >> 8, subjectBytes.length & 255), subjectBytes);
+  for (const text of [clientId, audience, client.userAgent, client.ipAddress, client.displayName]) {
+    const bytes = Buffer.from(text);
+    const length = bytes.length < 255 ? [bytes.length] : [255, bytes.length >> 8, bytes.length & 255];
+    parts.push(Buffer.from(length), bytes);
+  }
+  parts.push(Buffer.from(claims));
+  return Buffer.concat(parts);
+}
+
+/** Reads a record that starts at `start` and ends with the bytes. */
+export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
+  const time = (at: number) => bytes.readUIntBE(start + at, 6);
+  const createdAt = time(AT.created);
+  const lastRefreshedAt = Math.max(createdAt, time(AT.ct));
+  const idleTimeout = bytes.readUIntBE(start + AT.idle, 5);
+  const absoluteLifetime = bytes.readUIntBE(start + AT.life, 5);
+  const absoluteExpiresAt = createdAt + absoluteLifetime;
+
+  let at = start + AT.body;
+  const take = (length: number): string => {
+    const from = at;
+    at += length;
+    return length === 0 ? "" : bytes.toString("utf8", from, at);
+  };
+  const length16 = (): number => {
+    at += 2;
+    return bytes.readUInt16BE(at - 2);
+  };
+  const next = (): string => {
+    const length = bytes.readUInt8(at++);
+    return take(length < 255 ? length : length16());
+  };
+  const subject = take(length16());
+  const clientId = next();
+  const audience = next();
+  const client = { userAgent: next(), ipAddress: next(), displayName: next() };
+  const claims = take(bytes.length - at);
+  return {
+    sid,
+    subject,
+    clientId,
+    audience,
+    claims,
+    client,
+    idleTimeout,
+    absoluteLifetime,
+    createdAt,
+    lastRefreshedAt,
+    idleExpiresAt: Math.min(lastRefreshedAt + idleTimeout, absoluteExpiresAt),
+    absoluteExpiresAt,
+  };
+}
+
+export function decodeRotation(bytes: Buffer, start: number): RotationState {
+  const time = (at: number) => bytes.readUIntBE(start + at, 6);
+  const nonce = (at: number) => bytes.toString("base64url", start + at, start + at + 8);
+  const generation = bytes.readUInt32BE(start + AT.g);
+  return {
+    generation,
+    nonce: generation === 0 ? "" : nonce(AT.n), // generation 0 is never presented
+    issuedAt: time(AT.i),
+    firstUsedAt: time(AT.t),
+    childNonce: nonce(AT.c),
+    childMintedAt: time(AT.ct),
+  };
+}

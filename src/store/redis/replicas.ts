@@ -1,0 +1,36 @@
+/**
+ * `REDIS_WAIT_REPLICAS`: an ending is acknowledged once so many replicas have it.
+ *
+ * WAIT holds up its connection, so it has one of its own: a small write there comes after the ending in the one
+ * stream that replicas follow, and WAIT waits for it. Too few replicas: unavailable. What was ended stays ended.
+ */
+import { StoreUnavailable } from "../../session/ports.ts";
+import { connect } from "./connection.ts";
+import { translate } from "./failure.ts";
+import type { RedisTarget } from "./url.ts";
+
+type Needs = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeout: number };
+
+export type Acknowledge = ((tag: string) => Promise<void>) & { close(): void };
+
+export function createAcknowledger({ target, waitReplicas, commandTimeout }: Needs): Acknowledge {
+  if (waitReplicas === 0) return Object.assign(async () => {}, { close() {} });
+  const client = connect(target, commandTimeout);
+  client.on("error", () => {}); // told of by the main connection
+  const acknowledge = async (tag: string): Promise<void> => {
+    const replies = await client
+      .pipeline()
+      .set(`${tag}w`, "", "PX", 1000)
+      .wait(waitReplicas, Math.floor(commandTimeout * 0.8))
+      .exec()
+      .catch((error: unknown) => {
+        throw translate(error);
+      });
+    const [[failed], [, replicas]] = replies as [[Error | null], [Error | null, number | undefined]];
+    if (failed !== null) throw translate(failed);
+    if ((replicas ?? 0) < waitReplicas) {
+      throw new StoreUnavailable(`Redis: ${replicas ?? 0} of ${waitReplicas} replicas have acknowledged in time`);
+    }
+  };
+  return Object.assign(acknowledge, { close: () => client.disconnect() });
+}

@@ -1,0 +1,342 @@
+/**
+ * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
+ * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
+ */
+import { Command } from "ioredis";
+import {
+  type CreateOutcome,
+  type EndOutcome,
+  type Found,
+  InvalidCursor,
+  type RevocationBatch,
+  type RotateOutcome,
+  type SessionPage,
+  type SessionStore,
+  StoreUnavailable,
+} from "../../session/ports.ts";
+import type { PresentedToken } from "../../session/rotation.ts";
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
+import { paginate } from "../page.ts";
+import { type Client, connect } from "./connection.ts";
+import { isUnknownScript, translate } from "./failure.ts";
+import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
+import { parseEntries } from "./log-entry.ts";
+import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
+import { decodeRotation, decodeSession, encodeBody, nonceWords } from "./record.ts";
+import { createAcknowledger } from "./replicas.ts";
+import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
+import { subscribe } from "./subscription.ts";
+import type { RedisTarget } from "./url.ts";
+
+export { RedisRefused };
+
+export type RedisStoreOptions = {
+  readonly target: RedisTarget;
+  /** R of rotation.ts, ms. */
+  readonly reuseInterval: number;
+  /** How long an ended session is remembered: at least the longest access token life, ms. */
+  readonly markerLife: number;
+  /** How many replicas must have an ending before it is acknowledged. */
+  readonly waitReplicas: number;
+  /** How long a command may take, ms. */
+  readonly commandTimeout: number;
+  readonly log?: (level: "info" | "warn", message: string) => void;
+  /** Called when a Redis that was not there at the start turns out to be unfit. */
+  readonly onRefused?: (refusal: RedisRefused) => void;
+  /** For tests, which bring a clock that they can move. */
+  readonly scripts?: Scripts;
+};
+
+/** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
+const CURSOR_SLACK = 5_000;
+
+/**
+ * Connects, waiting for Redis no longer than one command: a service may start before its Redis, and answers
+ * "unavailable" until it is there.
+ *
+ * @throws RedisRefused when Redis can be reached and must not be used
+ */
+export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {
+  const store = new RedisStore(options);
+  try {
+    await store.start();
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+class RedisStore implements SessionStore {
+  readonly #options: RedisStoreOptions;
+  readonly #scripts: Scripts;
+  readonly #client: Client;
+  readonly #acknowledge: ReturnType<typeof createAcknowledger>;
+  readonly #subscription: ReturnType<typeof subscribe>;
+  /** Why no command may be sent: not checked yet, or found unfit. */
+  #obstacle: Error | undefined = new Error("not connected yet");
+  #started = false;
+  #trouble = "";
+
+  constructor(options: RedisStoreOptions) {
+    this.#options = options;
+    this.#scripts = options.scripts ?? loadScripts();
+    this.#client = connect(options.target, options.commandTimeout);
+    this.#acknowledge = createAcknowledger(options);
+    this.#subscription = subscribe(this.#client);
+  }
+
+  /** Resolves when Redis has been found fit, or after a while. */
+  async start(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const patience = setTimeout(resolve, this.#options.commandTimeout);
+    const refuse = (refusal: RedisRefused) => {
+      this.#obstacle = refusal;
+      if (this.#started) this.#options.onRefused?.(refusal);
+      else reject(refusal);
+    };
+    this.#client.on("ready", () => {
+      this.#check().then(resolve, (error: unknown) => {
+        if (error instanceof RedisRefused) refuse(error);
+        else this.#warn(error);
+      });
+    });
+    this.#client.on("error", (error: unknown) => {
+      this.#warn(error);
+      const refusal = refusedCredentials(error);
+      if (refusal !== undefined && !this.#started) refuse(refusal);
+    });
+    try {
+      await promise;
+    } finally {
+      clearTimeout(patience);
+      this.#started = true;
+    }
+  }
+
+  async create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome> {
+    const { sid, subject, idleTimeout, absoluteLifetime } = session;
+    const tag = tagOfSession(sid);
+    if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
+    const [record, ...evicted] = buffers(
+      await this.#run("create", tag, [
+        sid,
+        subject,
+        ...nonceWords(childNonce),
+        idleTimeout,
+        absoluteLifetime,
+        encodeBody(session),
+        cap,
+        this.#options.markerLife,
+      ]),
+    );
+    if (evicted.length > 0) await this.#acknowledge(tag);
+    return { session: decodeSession(sid, buffer(record), 0), evicted: evicted.map(sessionId) };
+  }
+
+  async rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome> {
+    const { reuseInterval, markerLife } = this.#options;
+    const tag = tagOfSession(sid);
+    const [n1, n2] = nonceWords(token.nonce);
+    const [f1, f2] = nonceWords(freshNonce);
+    const reply = buffer(
+      await this.#run("rotate", tag, [
+        sid,
+        token.generation,
+        n1,
+        n2,
+        token.issuedAt,
+        f1,
+        f2,
+        reuseInterval,
+        markerLife,
+      ]),
+    );
+    const outcome = ROTATE_OUTCOMES[String.fromCharCode(reply[0] ?? 0)];
+    switch (outcome) {
+      case undefined:
+        throw new TypeError("the rotate script returned an unknown outcome");
+      case "revoked":
+      case "unknown":
+      case "idle":
+      case "expired":
+        return { outcome };
+      case "reuse":
+        await this.#acknowledge(tag);
+        return { outcome, subject: decodeSession(sid, reply, RECORD).subject };
+      default: {
+        const session = decodeSession(sid, reply, RECORD);
+        const { generation, childNonce, childMintedAt } = decodeRotation(reply, RECORD);
+        const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
+        return { outcome, session, child, now: reply.readUIntBE(1, 6) };
+      }
+    }
+  }
+
+  async find(sid: SessionId): Promise<Found> {
+    const reply = buffer(await this.#run("find", tagOfSession(sid), [sid]));
+    switch (String.fromCharCode(reply[0] ?? 0)) {
+      case "l":
+        return {
+          status: "live",
+          session: decodeSession(sid, reply, RECORD),
+          rotation: decodeRotation(reply, RECORD),
+          now: reply.readUIntBE(1, 6),
+        };
+      case "m":
+        return { status: "revoked" };
+      default:
+        return { status: "unknown" };
+    }
+  }
+
+  async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
+    const reply = buffers(await this.#run("list", tagOfSubject(subject), [subject]));
+    const sessions: Session[] = [];
+    for (let at = 0; at < reply.length; at += 2) {
+      sessions.push(decodeSession(sessionId(buffer(reply[at])), buffer(reply[at + 1]), 0));
+    }
+    return paginate(sessions, limit, from);
+  }
+
+  async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
+    const tag = tagOfSession(sid);
+    const outcome = text(await this.#run("end", tag, [sid, reason, this.#options.markerLife]));
+    await this.#acknowledge(tag);
+    return outcome as EndOutcome;
+  }
+
+  async endOwned(actor: SessionId, target: SessionId, reason: EndReason) {
+    const tag = tagOfSession(actor);
+    if (tag !== tagOfSession(target)) {
+      // Another partition is another subject.
+      return (await this.find(actor)).status === "live" ? "not_found" : "actor_ended";
+    }
+    const outcome = text(await this.#run("end_owned", tag, [actor, target, reason, this.#options.markerLife]));
+    await this.#acknowledge(tag);
+    return outcome as "ended" | "not_found" | "actor_ended";
+  }
+
+  async endAll(
+    subject: string,
+    reason: EndReason,
+    { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
+  ) {
+    const tag = tagOfSubject(subject);
+    const args = [subject, reason, this.#options.markerLife, except ?? "", actor ?? ""];
+    const [outcome, ...ended] = buffers(await this.#run("end_all", tag, args));
+    await this.#acknowledge(tag);
+    return text(outcome) === "actor_ended" ? ("actor_ended" as const) : { ended: ended.map(sessionId) };
+  }
+
+  /**
+   * The log has no order but time, and every node has its own clock: a cursor is the least time at which any partition
+   * was read, and reading resumes a little before it. What was appended since is there, and some of it is told twice.
+   */
+  async revocations(cursor: string | undefined): Promise<RevocationBatch> {
+    const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
+    const groups = this.#options.target.kind === "cluster" ? TAGS.map((tag) => [tag]) : [TAGS];
+    const replies = await Promise.all(
+      groups.map(async (tags) => buffers(await this.#run("revocations", tags, [since])).map((bytes) => text(bytes))),
+    );
+    const times = replies.map(([time]) => Number(time));
+    const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
+    revocations.sort((a, b) => a.revokedAt - b.revokedAt);
+    return { revocations, cursor: `r.${Math.min(...times)}` };
+  }
+
+  onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
+    return this.#subscription.add(wake);
+  }
+
+  async ping(): Promise<void> {
+    try {
+      await this.#check();
+    } catch (error) {
+      throw error instanceof RedisRefused ? new StoreUnavailable(error.message) : translate(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#obstacle = new Error("closed");
+    this.#subscription.close();
+    this.#acknowledge.close();
+    this.#client.disconnect();
+  }
+
+  /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */
+  async #check(): Promise<void> {
+    await checkFitness(this.#client);
+    if (this.#obstacle !== undefined || this.#trouble !== "") this.#options.log?.("info", "connected to Redis");
+    this.#obstacle = undefined;
+    this.#trouble = "";
+  }
+
+  /** Tells of trouble, once while it stays the same. */
+  #warn(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    if (message !== this.#trouble) this.#options.log?.("warn", `Redis: ${message}`);
+    this.#trouble = message;
+  }
+
+  async #run(verb: Verb, keys: string | readonly string[], args: (string | number | Buffer)[]): Promise<unknown> {
+    if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
+    const { sha, text } = this.#scripts[verb];
+    const rest = typeof keys === "string" ? [1, keys, ...args] : [keys.length, ...keys, ...args];
+    try {
+      return await this.#send("evalsha", [sha, ...rest]);
+    } catch (error) {
+      if (!isUnknownScript(error)) throw translate(error);
+    }
+    try {
+      return await this.#send("eval", [text, ...rest]); // which Redis then knows by its SHA-1
+    } catch (error) {
+      throw translate(error);
+    }
+  }
+
+  #send(name: string, args: (string | number | Buffer)[]): Promise<unknown> {
+    const command = new Command(name, args);
+    this.#client.sendCommand(command);
+    return command.promise;
+  }
+}
+
+/** Where the record begins in a reply that starts with a letter and the time. */
+const RECORD = 7;
+
+const ROTATE_OUTCOMES: Readonly<Record<string, RotateOutcome["outcome"]>> = {
+  p: "repeat",
+  r: "rotate",
+  h: "heal",
+  v: "recover",
+  x: "reuse",
+  m: "revoked",
+  u: "unknown",
+  i: "idle",
+  e: "expired",
+};
+
+function parseCursor(cursor: string): number {
+  const [, time] = /^r\.(\d{1,15})$/.exec(cursor) ?? [];
+  if (time === undefined) throw new InvalidCursor("not a cursor of the Redis store");
+  return Number(time);
+}
+
+function buffer(reply: unknown): Buffer {
+  if (!Buffer.isBuffer(reply)) throw new TypeError("a script returned no string");
+  return reply;
+}
+
+function buffers(reply: unknown): Buffer[] {
+  if (!Array.isArray(reply)) throw new TypeError("a script returned no list");
+  return reply.map(buffer);
+}
+
+function text(reply: unknown): string {
+  return buffer(reply).toString("latin1");
+}
+
+function sessionId(bytes: Buffer): SessionId {
+  return text(bytes) as SessionId;
+}

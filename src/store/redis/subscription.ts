@@ -1,0 +1,40 @@
+/** The wake hints: what the scripts publish as they append to the log. Subscribes while somebody wants to hear. */
+import { Redis } from "ioredis";
+import { Wakers } from "../wakers.ts";
+import { type Client, connectSubscriber } from "./connection.ts";
+import { parseEntries } from "./log-entry.ts";
+
+/** As in lua/partition.lua. */
+const CHANNEL = "session-revocations";
+
+export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void } {
+  let subscriber: Client | undefined;
+  // A cluster client keeps a connection of its own for subscriptions, and moves it when its node goes.
+  const open = () => {
+    subscriber = client instanceof Redis ? connectSubscriber(client) : client;
+    subscriber.on("error", ignore); // told of by the main connection
+    subscriber.on("message", told);
+    subscriber.on("ready", listen);
+    if (subscriber.status === "ready") listen();
+  };
+  const listen = () => {
+    // Whatever was published until now has been missed.
+    subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
+  };
+  const told = (channel: string, message: string) => {
+    if (channel === CHANNEL) wakers.wake(parseEntries(message.split("\n")));
+  };
+  const shut = () => {
+    if (subscriber instanceof Redis) {
+      subscriber.disconnect();
+    } else if (subscriber !== undefined) {
+      subscriber.off("message", told).off("ready", listen).off("error", ignore);
+      subscriber.unsubscribe(CHANNEL).catch(ignore);
+    }
+    subscriber = undefined;
+  };
+  const wakers = new Wakers(open, shut);
+  return { add: (wake) => wakers.add(wake), close: shut };
+}
+
+function ignore(): void {}
