@@ -76,10 +76,12 @@ function overTransport(transport: Transport, close = () => {}): Caller {
   };
 }
 
+/** An answer of trailers only shows them as both: what was there before stays. */
 function headersOf(...metadata: readonly Metadata[]): Headers {
   const headers = new Headers();
   for (const one of metadata) {
     for (const [name, values] of Object.entries(one.toJSON() as Record<string, (string | Buffer)[]>)) {
+      if (headers.has(name)) continue;
       for (const value of values) headers.append(name, typeof value === "string" ? value : value.toString("base64"));
     }
   }
@@ -115,10 +117,9 @@ function overGrpcJs(url: string, ca?: Buffer): Caller {
         call.on("status", ({ metadata: trailer }: { metadata: Metadata }) => {
           // The callback above is called before or after this event: look when both have happened.
           setImmediate(() => {
-            if (message !== undefined) return resolve({ ok: true, message, headers: headersOf(initial, trailer) });
+            const headers = headersOf(initial, trailer);
+            if (message !== undefined) return resolve({ ok: true, message, headers });
             if (failure === null) return reject(new Error("neither a message nor an error"));
-            // An answer of trailers only has no initial metadata.
-            const headers = headersOf(trailer);
             headers.set("grpc-status", String(failure.code));
             headers.set("grpc-message", encodeURIComponent(failure.details));
             resolve(refusal(findTrailerError(headers)));
