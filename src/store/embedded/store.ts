@@ -172,12 +172,16 @@ class EmbeddedStore implements SessionStore {
     const state = rotationOf(row);
     const decision = decide(state, token, freshNonce, now, this.#options.reuseInterval);
     const session = sessionOf(row);
-    if ("next" in decision) {
-      const idleExpiresAt = Math.min(now + session.idleTimeout, session.absoluteExpiresAt);
-      this.#sql.slide.run(now, idleExpiresAt, JSON.stringify(decision.next), sid);
-      return served(decision.outcome, { ...session, lastRefreshedAt: now, idleExpiresAt }, decision.next, now);
+    if (decision.outcome !== "reuse") {
+      const { outcome, next } = decision;
+      const slid = {
+        lastRefreshedAt: now,
+        idleExpiresAt: Math.min(now + session.idleTimeout, session.absoluteExpiresAt),
+      };
+      const after = outcome === "repeat" ? session : { ...session, ...slid }; // nothing is new, nothing slides
+      this.#sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
+      return served(outcome, after, next, now);
     }
-    if (decision.outcome === "repeat") return served("repeat", session, state, now);
     if (!mayEnd) return undefined;
     this.#end(sid, "reuse", now);
     return { outcome: "reuse", subject: row.subject } as const;

@@ -18,7 +18,7 @@ export function nonceWords(nonce: string): readonly [number, number] {
 }
 
 /** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
-const AT = { g: 1, n: 5, c: 13, i: 21, t: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
+const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
 /** What follows the head. A length takes one byte, or from 255 on three; the last text takes the rest. */
 export function encodeBody({ subject, clientId, audience, client, claims }: NewSession): Buffer {
@@ -85,9 +85,9 @@ export function decodeRotation(bytes: Buffer, start: number): RotationState {
   return {
     generation,
     nonce: generation === 0 ? "" : nonce(AT.n), // generation 0 is never presented
-    issuedAt: time(AT.i),
-    firstUsedAt: time(AT.t),
+    siblingsSince: time(AT.f),
     childNonce: nonce(AT.c),
     childMintedAt: time(AT.ct),
+    childServedAt: time(AT.cs),
   };
 }

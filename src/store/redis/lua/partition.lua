@@ -8,7 +8,7 @@
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at.
 --
 -- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
--- version, g, n (two words), c (two words), i, t, ct, created, idle timeout, absolute lifetime
+-- version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- where the head has ended
 local ID = 23

@@ -11,35 +11,32 @@ local key = partition .. 's' .. sid
 local record = redis.call('GET', key)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
 
-local version, g, n1, n2, c1, c2, i, t, ct, created, idle, life = struct.unpack(HEAD, record)
+local version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life = struct.unpack(HEAD, record)
 local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, ct) + idle then return 'i' end
 
 local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local R = tonumber(ARGV[8])
-local W = 3 * R
 local young = now - ct <= R
 local outcome
-if G == g + 1 and N1 == c1 and N2 == c2 and young then
-  outcome = 'p' -- rule 1
+if young and (G == g or G == g - 1 or (G == g + 1 and N1 == c1 and N2 == c2)) then
+  outcome, cs = 'p', now -- rule 1
 elseif G > g then
   outcome = G == g + 1 and 'r' or 'h' -- rules 2 and 3
-  g, n1, n2, i, t = G, N1, N2, I, now
-elseif G == g and ((N1 == n1 and N2 == n2) or t - I <= W) then
-  outcome = young and 'p' or 'v' -- rule 4
-elseif G == g - 1 and now - i <= W then
-  outcome = 'p' -- rule 5
+  g, n1, n2, f = G, N1, N2, now - cs <= R and ct or now
+elseif G == g and ((N1 == n1 and N2 == n2) or I >= f) then
+  outcome = 'v' -- rule 4
 else
-  outcome = 'x' -- rule 6
+  outcome = 'x' -- rule 5
 end
+if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
 
 if outcome == 'x' then
   unindex(partition, sid, record)
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]))
-elseif outcome ~= 'p' then
-  record = struct.pack(HEAD, version, g, n1, n2, ARGV[6], ARGV[7], i, t, now, created, idle, life)
-    .. string.sub(record, BODY)
-  redis.call('SET', key, record, 'PXAT', math.min(now + idle, absolute))
+else
+  record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
+  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute))
 end
 return outcome .. struct.pack('>I6', now) .. record
