@@ -145,6 +145,7 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
 
   async function* watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
     if (!answering) throw new StoreUnavailable("the revocation log cannot be read");
+    forgetExpired();
     let told = from;
     let position = positions.get(from) ?? base;
     if (from !== "" && !positions.has(from)) {

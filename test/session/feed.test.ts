@@ -1,0 +1,229 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type FeedBatch, followRevocations, type RevocationFeed } from "../../src/session/feed.ts";
+import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
+import type { SessionId } from "../../src/session/words.ts";
+import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
+import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
+
+const MARKER_LIFE = 300_000;
+const random = createRandom(systemEntropy());
+
+/** A real store on a clock that the test moves and with a switch that the test throws. */
+function createWorld() {
+  const directory = mkdtempSync(join(tmpdir(), "feed-"));
+  let now = Date.now();
+  let down = false;
+  const clock = () => now;
+  const path = join(directory, "sessions.db");
+  const real = createEmbeddedStore({ path, clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
+  const feeds: RevocationFeed[] = [];
+  return {
+    clock,
+    advance(ms: number) {
+      now += ms;
+    },
+    set down(value: boolean) {
+      down = value;
+    },
+    reads: 0,
+    follow(onError: (error: unknown) => void = () => {}): RevocationFeed {
+      const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
+        revocations: async (cursor) => {
+          this.reads++;
+          if (down) throw new StoreUnavailable("down");
+          return real.revocations(cursor);
+        },
+        onRevocation: (wake) => real.onRevocation(wake),
+      };
+      const feed = followRevocations({ store, clock, onError });
+      feeds.push(feed);
+      return feed;
+    },
+    async end(): Promise<SessionId> {
+      const sid = random.sessionId("alice");
+      await real.end(sid, "logout");
+      return sid;
+    },
+    async close() {
+      await Promise.all(feeds.map((feed) => feed.close()));
+      await real.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+let world: ReturnType<typeof createWorld>;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => world.close());
+
+/** A watch that has been opened; a feed that has not read the log yet is asked again, as clients do. */
+async function open(feed: RevocationFeed, cursor = "") {
+  const abort = new AbortController();
+  for (;;) {
+    const watch = feed.watch(cursor, abort.signal);
+    try {
+      const first = await watch.next();
+      if (first.done) throw new Error("ended at once");
+      return { watch, first: first.value, stop: () => abort.abort() };
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      await new Promise(setImmediate);
+    }
+  }
+}
+
+async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<FeedBatch> {
+  const { value } = await watch.next();
+  if (!value) throw new Error("the watch has ended");
+  return value;
+}
+
+/** Reads on until `sid` is told; how many empty batches came before. */
+async function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
+  for (;;) {
+    const batch = await next(watch);
+    if (batch.revocations.some((revocation) => revocation.sid === sid)) return batch;
+  }
+}
+
+test("a watch begins with what is revoked now, and goes on with what happens", async () => {
+  const before = await world.end();
+  const { watch, first } = await open(world.follow());
+  expect(first.revocations.map((r) => r.sid)).toEqual([before]);
+  expect(first.caughtUp).toBe(true);
+  const after = await world.end();
+  expect((await until(watch, after)).revocations).toMatchObject([{ sid: after, reason: "logout" }]);
+});
+
+test("a heartbeat is an empty batch, and comes only while the store answers", async () => {
+  const told: unknown[] = [];
+  const feed = world.follow((error) => told.push(error));
+  const { watch } = await open(feed);
+  expect((await next(watch)).revocations).toEqual([]);
+  world.down = true;
+  const silence = watch.next();
+  const reads = world.reads;
+  while (world.reads < reads + 2) await new Promise(setImmediate);
+  await expect(Promise.race([silence.then(() => "told"), Promise.resolve("silent")])).resolves.toBe("silent");
+  await expect(feed.watch("", new AbortController().signal).next()).rejects.toThrow(StoreUnavailable);
+  expect(told).toHaveLength(1);
+  world.down = false;
+  expect((await silence).value).toMatchObject({ revocations: [] });
+});
+
+test("a cursor resumes at the instance that gave it, and at another one", async () => {
+  const early = await world.end();
+  const feed = world.follow();
+  const { first, stop } = await open(feed);
+  stop();
+  const late = await world.end();
+  for (const instance of [feed, world.follow()]) {
+    const resumed = await open(instance, first.cursor);
+    if (!resumed.first.revocations.some((r) => r.sid === late)) await until(resumed.watch, late);
+  }
+  expect(early).not.toBe(late);
+});
+
+test("a cursor that nobody made is refused", async () => {
+  const feed = world.follow();
+  await open(feed);
+  await expect(feed.watch("nonsense", new AbortController().signal).next()).rejects.toThrow(InvalidCursor);
+});
+
+test("a watcher that does not take its batches is cut off, and told so", async () => {
+  const { watch } = await open(world.follow());
+  world.advance(10_001);
+  await expect(watch.next()).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });
+});
+
+test("what has expired is not told any more", async () => {
+  await world.end();
+  const feed = world.follow();
+  await open(feed);
+  world.advance(MARKER_LIFE + 1);
+  const fresh = await world.end();
+  const { first, watch } = await open(feed);
+  const batch = first.revocations.length > 0 ? first : await until(watch, fresh);
+  expect(batch.revocations.map((r) => r.sid)).toEqual([fresh]);
+});
+
+test("many watchers cost the store no more than one", async () => {
+  const feed = world.follow();
+  const watches = await Promise.all(Array.from({ length: 50 }, () => open(feed)));
+  const reads = world.reads;
+  const sid = await world.end();
+  await Promise.all(watches.map(({ watch }) => until(watch, sid)));
+  expect(world.reads - reads).toBeLessThan(5);
+});
+
+test("closing ends every watch with an error that sends it elsewhere", async () => {
+  const feed = world.follow();
+  const { watch } = await open(feed);
+  const end = watch.next();
+  await feed.close();
+  await expect(end.then(() => watch.next())).rejects.toMatchObject({ code: "E503_UNAVAILABLE" });
+});
+
+test("an aborted watch ends quietly", async () => {
+  const { watch, stop } = await open(world.follow());
+  const end = watch.next();
+  stop();
+  expect(await end).toMatchObject({ done: true });
+});
+
+test("whatever happens, a watcher that resumes is told of every revocation", async () => {
+  const step = fc.constantFrom("end", "cut", "outage", "back", "other instance", "read");
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const own = createWorld();
+      try {
+        const ended: SessionId[] = [];
+        const seen = new Set<SessionId>();
+        let feed = own.follow();
+        let cursor = "";
+        let watching: Awaited<ReturnType<typeof open>> | undefined;
+        let reading: Promise<unknown> = Promise.resolve();
+        const take = (batch: FeedBatch) => {
+          for (const revocation of batch.revocations) seen.add(revocation.sid);
+          cursor = batch.cursor;
+        };
+        for (const what of steps) {
+          if (what === "end") ended.push(await own.end());
+          if (what === "outage") own.down = true;
+          if (what === "back") own.down = false;
+          if (what === "other instance") feed = own.follow();
+          if (what === "cut") {
+            watching?.stop();
+            await reading;
+            watching = undefined;
+          }
+          if (what === "read" && watching === undefined) {
+            own.down = false;
+            watching = await open(feed, cursor);
+            take(watching.first);
+            const { watch } = watching;
+            reading = (async () => {
+              for await (const batch of watch) take(batch);
+            })();
+          }
+        }
+        own.down = false;
+        watching?.stop();
+        await reading;
+        const last = await open(feed, cursor);
+        take(last.first);
+        while (ended.some((sid) => !seen.has(sid))) take(await next(last.watch));
+        expect(ended.filter((sid) => !seen.has(sid))).toEqual([]);
+      } finally {
+        await own.close();
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
