@@ -1,9 +1,10 @@
-/** Ways in which a refresh token is none: every text here must be refused without asking the store. */
+/** Texts that look like our tokens. */
 import { createHmac, randomBytes } from "node:crypto";
 
 /** Where the parts of a refresh token begin, bytes. */
 const PARTS = { version: 0, "key id": 1, "session id": 5, generation: 22, nonce: 26, "time of issue": 34, MAC: 40 };
 
+/** Ways in which a refresh token is none: each must be refused without asking the store. */
 export function badRefreshTokens(good: string): readonly (readonly [what: string, text: string])[] {
   const bytes = Buffer.from(good, "base64url");
   const flipped = (at: number) => {
@@ -35,5 +36,50 @@ export function badRefreshTokens(good: string): readonly (readonly [what: string
     ["with another last byte", flipped(bytes.length - 1)],
     ["under a foreign key", foreign.toString("base64url")],
     ["under a key that is not in the ring", unknownKey.toString("base64url")],
+  ];
+}
+
+const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+/** Order of P-256 (SEC 2 section 2.4.2). */
+const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+/** Other texts with the claims of an access token, the last of them with a signature that is valid for anybody. */
+export function malleated(token: string): readonly (readonly [what: string, text: string])[] {
+  const [header, payload, signature] = token.split(".") as [string, string, string];
+  const last = BASE64URL.indexOf(signature.at(-1) as string);
+  const bytes = Buffer.from(signature, "base64url");
+  const s = N - BigInt(`0x${bytes.toString("hex", 32)}`);
+  const mirrored = Buffer.concat([bytes.subarray(0, 32), Buffer.from(s.toString(16).padStart(64, "0"), "hex")]);
+  return [
+    ["as it was", token],
+    ["with another last character of the same bytes", token.slice(0, -1) + BASE64URL[last + 1]],
+    ["padded", `${token}==`],
+    ["with padded segments", `${header}=.${payload}=.${signature}==`],
+    ["in the other base64 alphabet", `${header}.${payload}.${bytes.toString("base64").replace(/=+$/, "")}`],
+    ["with a fourth segment", `${token}.`],
+    ["with n - s", `${header}.${payload}.${mirrored.toString("base64url")}`],
+  ];
+}
+
+/** Access tokens that somebody without our key can make of one. */
+export function forgedAccessTokens(token: string): readonly (readonly [what: string, text: string])[] {
+  const [header, payload, signature] = token.split(".") as [string, string, string];
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const claims = JSON.parse(Buffer.from(payload, "base64url").toString());
+  const { kid } = JSON.parse(Buffer.from(header, "base64url").toString());
+  const hmac = `${encode({ typ: "at+jwt", alg: "HS256", kid })}.${payload}`;
+  return [
+    ["empty", ""],
+    ["a word", "token"],
+    ["with another subject", `${header}.${encode({ ...claims, sub: "root" })}.${signature}`],
+    ["with another expiry", `${header}.${encode({ ...claims, exp: claims.exp + 3600 })}.${signature}`],
+    ["without a signature", `${header}.${payload}.`],
+    ["with alg none", `${encode({ typ: "at+jwt", alg: "none", kid })}.${payload}.`],
+    ["with alg HS256", `${hmac}.${createHmac("sha256", kid).update(hmac).digest("base64url")}`],
+    ["of another kid", `${encode({ typ: "at+jwt", alg: "ES256", kid: "other" })}.${payload}.${signature}`],
+    ["of another type", `${encode({ typ: "JWT", alg: "ES256", kid })}.${payload}.${signature}`],
+    ["with a zero signature", `${header}.${payload}.${Buffer.alloc(64).toString("base64url")}`],
+    ["with half a signature", `${header}.${payload}.${signature.slice(0, 43)}`],
+    ["too long", `${token}${"A".repeat(8000)}`],
   ];
 }

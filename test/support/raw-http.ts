@@ -23,6 +23,8 @@ export type RawAnswer = {
 export function request(url: string, { method = "GET", path, headers = {}, body, ca }: RawRequest): Promise<RawAnswer> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
+  // Node leaves it out where a method usually has no body.
+  const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
   return new Promise((resolve, reject) => {
     const outgoing = send(
       {
@@ -30,7 +32,7 @@ export function request(url: string, { method = "GET", path, headers = {}, body,
         port,
         method,
         path,
-        headers: { ...headers },
+        headers: { ...length, ...headers },
         agent: false,
         ...(ca === undefined ? {} : { ca }),
       },
