@@ -71,6 +71,7 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
       };
       waiting.add(wake);
       signal.addEventListener("abort", wake);
+      if (signal.aborted) wake();
     });
   }
 
