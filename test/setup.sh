@@ -10,5 +10,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server >&2
   exit 0
 fi
-echo "the tests need redis-server 6.2 or newer on the PATH: install it and run this again" >&2
+echo "the tests need redis-server 7.0 or newer on the PATH: install it and run this again" >&2
 exit 1

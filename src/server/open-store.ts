@@ -26,7 +26,7 @@ export async function openStore(config: Config, log: Logger, onRefused: (error: 
     markerLife,
     waitReplicas: config.redisWaitReplicas,
     commandTimeout: config.redisCommandTimeout,
-    log: (message, err) => log.warn({ err }, message),
+    log: (level, message) => log[level](message),
     onRefused,
   });
   return { kind: "redis", store };
