@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { type CreateSessionRequestSchema, SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { type Answer, type Caller, RPC_DOORS } from "./clients.ts";
+import { type Answer, type Caller, type DoorKind, RPC_DOORS } from "./clients.ts";
 
 export const admin = SessionAdminService.method;
 
@@ -20,10 +20,12 @@ export const somebody = () => `subject-${randomUUID()}`;
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 export const cookie = (token: string) => ({ cookie: `refresh_token=${token}` });
 
-/** A caller on the admin door that everybody uses who wants an admin call, not a test of one. */
-export function openAdmin(service: { readonly adminUrl: string }): Caller {
-  return (RPC_DOORS[0] as (typeof RPC_DOORS)[number]).open(service.adminUrl);
-}
+const anyDoor = RPC_DOORS[0] as DoorKind;
+
+/** A caller for those who want an admin call made, not tested. */
+export const openAdmin = (service: { readonly adminUrl: string }): Caller => anyDoor.open(service.adminUrl);
+/** The same on the public door. */
+export const openPublic = (service: { readonly publicUrl: string }): Caller => anyDoor.open(service.publicUrl);
 
 export async function logIn(
   service: { readonly adminUrl: string; readonly adminToken: string },
