@@ -68,8 +68,7 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
 
   // Rule 1: another tab, a resent command, a request that left before its tab saw the successor.
-  const near = ahead === 1 ? token.nonce === state.childNonce : ahead === 0 || ahead === -1;
-  if (young && near) return { outcome: "repeat", next: { ...state, childServedAt: now } };
+  if (young && ahead >= -1 && ahead <= 1) return { outcome: "repeat", next: { ...state, childServedAt: now } };
 
   // Rule 2: any child is used. Rule 3: the store lost its last writes; the MAC proves that we minted this.
   if (ahead >= 1) {

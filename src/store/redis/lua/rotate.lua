@@ -20,7 +20,7 @@ local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), to
 local R = tonumber(ARGV[8])
 local young = now - ct <= R
 local outcome
-if young and (G == g or G == g - 1 or (G == g + 1 and N1 == c1 and N2 == c2)) then
+if young and G >= g - 1 and G <= g + 1 then
   outcome, cs = 'p', now -- rule 1
 elseif G > g then
   outcome = G == g + 1 and 'r' or 'h' -- rules 2 and 3
