@@ -3,13 +3,12 @@
  * redacted by name, whoever logs it.
  */
 import { type Logger, type LoggerOptions, pino } from "pino";
-import pretty from "pino-pretty";
 
 export type { Logger };
 
 const SECRETS = ["token", "cookie", "authorization", "accessToken", "refreshToken", "password", "secret", "privateJwk"];
 
-export function createLogger(level: string, stream: NodeJS.WriteStream = process.stderr): Logger {
+export async function createLogger(level: string): Promise<Logger> {
   const options: LoggerOptions = {
     level,
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`]), censor: "[redacted]" },
@@ -19,7 +18,9 @@ export function createLogger(level: string, stream: NodeJS.WriteStream = process
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
   };
-  return stream.isTTY ? pino(options, pretty({ destination: 2, sync: true })) : pino(options, pino.destination(2));
+  if (!process.stderr.isTTY) return pino(options, pino.destination(2));
+  const { default: pretty } = await import("pino-pretty");
+  return pino(options, pretty({ destination: 2, sync: true }));
 }
 
 function describeError(error: unknown): object {

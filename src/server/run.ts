@@ -1,0 +1,42 @@
+/** Environment → config → start → signals. */
+import { ConfigError, readConfig } from "../config/config.ts";
+import { createLogger } from "../observability/logger.ts";
+import { type Service, StartError, start } from "./start.ts";
+
+/** Runs the service until a signal ends it; ends the process with code 1 and a line per fault when it cannot. */
+export async function run(env: NodeJS.ProcessEnv): Promise<void> {
+  try {
+    const config = readConfig(env);
+    const log = await createLogger(config.logLevel);
+    let service: Service | undefined;
+    const stop = (signal: string) => {
+      log.info({ event: "stopping", signal }, "stopping");
+      // Before it is ready there is nothing in flight that could be finished.
+      Promise.resolve(service?.stop()).then(
+        () => process.exit(0),
+        (error: unknown) => fail(faultsOf(error)),
+      );
+    };
+    process.once("SIGTERM", stop);
+    process.once("SIGINT", stop);
+    service = await start(config, {
+      log,
+      out: (text) => process.stdout.write(text),
+      onFatal: (error) => fail(faultsOf(error)),
+    });
+  } catch (error) {
+    fail(faultsOf(error));
+  }
+}
+
+function fail(lines: readonly string[]): never {
+  for (const line of lines) process.stderr.write(`${line}\n`);
+  process.exit(1);
+}
+
+/** What went wrong, for the operator: known faults by their text, anything else with its stack. */
+function faultsOf(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return error.faults;
+  if (error instanceof StartError) return [error.message];
+  return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
+}
