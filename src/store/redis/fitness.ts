@@ -1,5 +1,6 @@
 /** Whether a Redis may hold sessions at all, which is another question than whether it answers. */
 import { Cluster } from "ioredis";
+import { StoreUnavailable } from "../../session/ports.ts";
 import type { Client } from "./connection.ts";
 
 /** This Redis can be reached and must not be used. The message is for the operator. */
@@ -10,6 +11,7 @@ export class RedisRefused extends Error {
 /** @throws RedisRefused, or what the commands throw */
 export async function checkFitness(client: Client): Promise<void> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
+  if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
   await Promise.all(
     nodes.map(async (node) => {
       const info = await node.info("server", "memory", "cluster");

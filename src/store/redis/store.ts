@@ -76,6 +76,7 @@ class RedisStore implements SessionStore {
   /** Why no command may be sent: not checked yet, or found unfit. */
   #obstacle: Error | undefined = new Error("not connected yet");
   #started = false;
+  #closed = false;
   #trouble = "";
 
   constructor(options: RedisStoreOptions) {
@@ -258,6 +259,7 @@ class RedisStore implements SessionStore {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     this.#obstacle = new Error("closed");
     this.#subscription.close();
     this.#acknowledge.close();
@@ -267,6 +269,7 @@ class RedisStore implements SessionStore {
   /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */
   async #check(): Promise<void> {
     await checkFitness(this.#client);
+    if (this.#closed) throw new StoreUnavailable("Redis: closed");
     if (this.#obstacle !== undefined || this.#trouble !== "") this.#options.log?.("info", "connected to Redis");
     this.#obstacle = undefined;
     this.#trouble = "";

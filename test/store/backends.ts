@@ -1,0 +1,112 @@
+/** The stores under test, each on a clock that the test moves. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Cluster, Redis } from "ioredis";
+import type { SessionStore } from "../../src/session/ports.ts";
+import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
+import { TAGS } from "../../src/store/redis/partitions.ts";
+import { loadScripts } from "../../src/store/redis/scripts.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../src/store/redis/store.ts";
+import { parseRedisUrl, type RedisTarget } from "../../src/store/redis/url.ts";
+import { startRedis, startRedisCluster } from "../support/redis.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
+
+export type Backend = {
+  /** Another instance on the same data. */
+  open(): Promise<SessionStore>;
+  now(): number;
+  advance(ms: number): Promise<void>;
+  /** Whether a subject, as an instance of another process would see it, is told what was revoked, or only that. */
+  readonly hintsAcrossInstances: "entries" | "empty";
+  stop(): Promise<void>;
+};
+
+export function target(url: string): RedisTarget {
+  const parsed = parseRedisUrl(url);
+  if ("fault" in parsed) throw new Error(parsed.fault);
+  return parsed;
+}
+
+export function redisOptions(url: string, more: Partial<RedisStoreOptions> = {}): RedisStoreOptions {
+  return {
+    target: target(url),
+    reuseInterval: REUSE_INTERVAL,
+    markerLife: MARKER_LIFE,
+    waitReplicas: 0,
+    commandTimeout: 500,
+    ...more,
+  };
+}
+
+export async function embeddedBackend(): Promise<Backend> {
+  const directory = mkdtempSync(join(tmpdir(), "store-"));
+  let now = Date.now();
+  const stores: SessionStore[] = [];
+  return {
+    async open() {
+      const store = createEmbeddedStore({
+        path: join(directory, "sessions.db"),
+        clock: () => now,
+        reuseInterval: REUSE_INTERVAL,
+        markerLife: MARKER_LIFE,
+      });
+      stores.push(store);
+      return store;
+    },
+    now: () => now,
+    async advance(ms) {
+      now += ms;
+    },
+    hintsAcrossInstances: "empty",
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+/**
+ * The scripts with another clock: the time is a key of the partition. It starts at the real time and only moves
+ * forward, so that Redis, which expires keys by its own clock, never does so before the test's clock says so.
+ */
+const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
+
+async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {
+  const { kind, nodes } = target(url);
+  const admin = kind === "cluster" ? new Cluster([...nodes]) : new Redis(nodes[0]);
+  let now = Date.now();
+  const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, now)));
+  await setClock();
+  const stores: SessionStore[] = [];
+  return {
+    async open() {
+      const store = await createRedisStore(
+        redisOptions(url, { scripts: loadScripts(MOVABLE_CLOCK), commandTimeout: 5_000 }),
+      );
+      stores.push(store);
+      return store;
+    },
+    now: () => now,
+    async advance(ms) {
+      now += ms;
+      await setClock();
+    },
+    hintsAcrossInstances: "entries",
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      admin.disconnect();
+      await stopServers();
+    },
+  };
+}
+
+export async function redisBackend(): Promise<Backend> {
+  const server = await startRedis();
+  return onRedis(server.url, () => server.stop());
+}
+
+export async function redisClusterBackend(): Promise<Backend> {
+  const cluster = await startRedisCluster();
+  return onRedis(cluster.url, () => cluster.stop());
+}

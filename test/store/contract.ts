@@ -1,0 +1,517 @@
+/** What every store owes the domain, as a function of the backend. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
+import { firstState, type PresentedToken } from "../../src/session/rotation.ts";
+import type { NewSession, Revocation, SessionId } from "../../src/session/words.ts";
+import type { Backend } from "./backends.ts";
+import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
+
+const CAP = 100;
+
+export function storeContract(name: string, start: () => Promise<Backend>): void {
+  describe(`${name} store`, () => {
+    let backend: Backend;
+    let store: SessionStore;
+
+    beforeAll(async () => {
+      backend = await start();
+      store = await backend.open();
+    });
+    afterAll(() => backend.stop());
+
+    /** Creates a session and its first token. */
+    async function login(user: string, more: Partial<NewSession> = {}) {
+      const first = nonce();
+      const session = newSession(user, more);
+      await store.create(session, first, CAP);
+      return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } satisfies PresentedToken };
+    }
+
+    /** Presents a token that must be served. */
+    async function refresh(sid: SessionId, token: PresentedToken) {
+      const answer = await store.rotate(sid, token, nonce());
+      if (!("child" in answer)) throw new Error(`refused: ${answer.outcome}`);
+      return answer;
+    }
+
+    async function logged(sid: SessionId): Promise<string[]> {
+      const { revocations } = await store.revocations(undefined);
+      return revocations.filter((entry) => entry.sid === sid).map((entry) => entry.reason);
+    }
+
+    describe("create", () => {
+      test("a session is there as it was created, with its expiries", async () => {
+        const session = newSession(subject());
+        const first = nonce();
+        const created = {
+          ...session,
+          createdAt: backend.now(),
+          lastRefreshedAt: backend.now(),
+          idleExpiresAt: backend.now() + IDLE,
+          absoluteExpiresAt: backend.now() + ABSOLUTE,
+        };
+        expect(await store.create(session, first, CAP)).toEqual({ session: created, evicted: [] });
+        expect(await store.find(session.sid)).toEqual({
+          status: "live",
+          session: created,
+          rotation: firstState(first),
+          now: backend.now(),
+        });
+      });
+
+      test("the idle expiry is never later than the absolute one", async () => {
+        const session = newSession(subject(), { idleTimeout: 2 * ABSOLUTE });
+        const { session: created } = await store.create(session, nonce(), CAP);
+        expect(created.idleExpiresAt).toBe(created.absoluteExpiresAt);
+      });
+
+      test("text of any script and size comes back as it went in", async () => {
+        const user = subject("ユーザー\u0000\n{a7}");
+        const session = newSession(user, {
+          clientId: "ü".repeat(200),
+          audience: "",
+          claims: JSON.stringify({ text: '𝄞"\\'.repeat(1000) }),
+          client: { userAgent: "x".repeat(1024), ipAddress: "2001:db8::1", displayName: "é".repeat(127) },
+        });
+        await store.create(session, nonce(), CAP);
+        const found = await store.find(session.sid);
+        expect(found).toMatchObject({ status: "live", session });
+        expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
+      });
+
+      test("run twice, it makes one session", async () => {
+        const user = subject();
+        const session = newSession(user);
+        const first = nonce();
+        const once = await store.create(session, first, 1);
+        expect(await store.create(session, first, 1)).toEqual(once);
+        expect((await store.list(user, 10, undefined)).sessions).toHaveLength(1);
+      });
+
+      test("beyond the cap the oldest sessions end, with the reason", async () => {
+        const user = subject();
+        const [a, b, c] = [await login(user), await login(user), await login(user)];
+        const d = newSession(user);
+        expect((await store.create(d, nonce(), 2)).evicted).toEqual([a.sid, b.sid]);
+        const { sessions } = await store.list(user, 10, undefined);
+        expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([c.sid, d.sid]));
+        expect(await store.find(a.sid)).toEqual({ status: "revoked" });
+        expect(await logged(b.sid)).toEqual(["session_limit"]);
+      });
+
+      test("expired sessions do not count towards the cap", async () => {
+        const user = subject();
+        await login(user, { idleTimeout: SECOND });
+        const kept = await login(user);
+        await login(user, { idleTimeout: SECOND });
+        await backend.advance(SECOND);
+        expect((await store.create(newSession(user), nonce(), 2)).evicted).toEqual([]);
+        expect((await store.find(kept.sid)).status).toBe("live");
+      });
+
+      test("with a cap of one, a login ends the session before it", async () => {
+        const user = subject();
+        const before = await login(user);
+        expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([before.sid]);
+      });
+    });
+
+    describe("rotate", () => {
+      test("a used successor is confirmed and a child is minted", async () => {
+        const { sid, first } = await login(subject());
+        await backend.advance(SECOND);
+        const fresh = nonce();
+        const now = backend.now();
+        const answer = await store.rotate(sid, first, fresh);
+        expect(answer).toMatchObject({
+          outcome: "rotate",
+          child: { generation: 2, nonce: fresh, issuedAt: now },
+          session: { sid, lastRefreshedAt: now, idleExpiresAt: now + IDLE },
+          now,
+        });
+        expect(await store.find(sid)).toMatchObject({
+          rotation: { generation: 1, nonce: first.nonce, childNonce: fresh, childMintedAt: now, childServedAt: now },
+          session: { lastRefreshedAt: now, idleExpiresAt: now + IDLE },
+        });
+      });
+
+      test("a repeated answer is the same and slides nothing", async () => {
+        const { sid, first } = await login(subject());
+        const rotated = await refresh(sid, first);
+        await backend.advance(REUSE_INTERVAL);
+        const { now: _, ...repeated } = await refresh(sid, first);
+        expect(repeated).toEqual({ outcome: "repeat", child: rotated.child, session: rotated.session });
+      });
+
+      test("a lost answer is recovered with another child", async () => {
+        const { sid, first } = await login(subject());
+        const lost = await refresh(sid, first);
+        await backend.advance(REUSE_INTERVAL + 1);
+        const recovered = await refresh(sid, first);
+        expect(recovered.outcome).toBe("recover");
+        expect(recovered.child).toMatchObject({ generation: 2, issuedAt: backend.now() });
+        expect(recovered.child.nonce).not.toBe(lost.child.nonce);
+        expect(recovered.session.idleExpiresAt).toBe(backend.now() + IDLE);
+      });
+
+      test("a token newer than the state, which has lost its last writes, heals it", async () => {
+        const { sid } = await login(subject());
+        const ahead = { generation: 4_000_000_000, nonce: nonce(), issuedAt: backend.now() - SECOND };
+        const healed = await refresh(sid, ahead);
+        expect(healed).toMatchObject({ outcome: "heal", child: { generation: ahead.generation + 1 } });
+        expect(await store.find(sid)).toMatchObject({ rotation: { generation: ahead.generation, nonce: ahead.nonce } });
+      });
+
+      test("the absolute expiry is never slid", async () => {
+        const { sid, first } = await login(subject(), { absoluteLifetime: IDLE + SECOND });
+        await backend.advance(IDLE - SECOND);
+        const { session } = await refresh(sid, first);
+        expect(session.idleExpiresAt).toBe(session.absoluteExpiresAt);
+        await backend.advance(2 * SECOND);
+        expect(["expired", "unknown"]).toContain((await store.rotate(sid, first, nonce())).outcome);
+      });
+
+      test("reuse ends the session in the same step", async () => {
+        const user = subject();
+        const { sid, first } = await login(user);
+        const second = await refresh(sid, first);
+        await backend.advance(4 * REUSE_INTERVAL);
+        const third = await refresh(sid, second.child);
+        await backend.advance(4 * REUSE_INTERVAL);
+        expect(await store.rotate(sid, first, nonce())).toEqual({ outcome: "reuse", subject: user });
+        expect(await store.rotate(sid, third.child, nonce())).toEqual({ outcome: "revoked" });
+        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
+        expect(await logged(sid)).toEqual(["reuse"]);
+      });
+
+      test("a session that never was is unknown", async () => {
+        const answer = await store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce());
+        expect(answer).toEqual({ outcome: "unknown" });
+      });
+
+      test("a session past its idle timeout is not served, and not live", async () => {
+        const user = subject();
+        const { sid, first } = await login(user);
+        await backend.advance(IDLE);
+        expect(["idle", "unknown"]).toContain((await store.rotate(sid, first, nonce())).outcome);
+        expect(await store.find(sid)).toEqual({ status: "unknown" });
+        expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
+      });
+
+      test("of many requests with one token, one rotates and all get the same successor", async () => {
+        const { sid, first } = await login(subject());
+        const other = await backend.open();
+        const answers = await Promise.all(
+          Array.from({ length: 40 }, (_, at) => (at % 2 ? store : other).rotate(sid, first, nonce())),
+        );
+        expect(answers.filter(({ outcome }) => outcome === "rotate")).toHaveLength(1);
+        expect(answers.filter(({ outcome }) => outcome === "repeat")).toHaveLength(39);
+        expect(new Set(answers.map((answer) => "child" in answer && answer.child.nonce)).size).toBe(1);
+      });
+    });
+
+    describe("end", () => {
+      test("an ended session is served no more, marked and logged", async () => {
+        const user = subject();
+        const { sid, first } = await login(user);
+        expect(await store.end(sid, "logout")).toBe("ended");
+        expect(await store.rotate(sid, first, nonce())).toEqual({ outcome: "revoked" });
+        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
+        expect((await store.revocations(undefined)).revocations).toContainEqual({
+          sid,
+          revokedAt: backend.now(),
+          expiresAt: backend.now() + MARKER_LIFE,
+          reason: "logout",
+        });
+      });
+
+      test("a second end changes nothing", async () => {
+        const { sid } = await login(subject());
+        await store.end(sid, "logout");
+        expect(await store.end(sid, "revoked_by_admin")).toBe("already");
+        expect(await logged(sid)).toEqual(["logout"]);
+      });
+
+      test("a session that the store does not know is marked all the same", async () => {
+        const sid = sidOf(subject());
+        expect(await store.end(sid, "logout")).toBe("marked");
+        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        expect(await store.end(sid, "logout")).toBe("already");
+        expect(await logged(sid)).toEqual(["logout"]);
+      });
+
+      test("a session past its lifetime is marked, not ended", async () => {
+        const { sid } = await login(subject(), { idleTimeout: SECOND });
+        await backend.advance(SECOND);
+        expect(await store.end(sid, "logout")).toBe("marked");
+      });
+
+      test("the marker lives until the last access token has expired", async () => {
+        const { sid } = await login(subject());
+        await store.end(sid, "logout");
+        await backend.advance(MARKER_LIFE - 1);
+        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        await backend.advance(1);
+        expect(await store.find(sid)).toEqual({ status: "unknown" });
+      });
+    });
+
+    describe("endOwned", () => {
+      test("a session ends another one of its subject, or itself", async () => {
+        const user = subject();
+        const [actor, target] = [await login(user), await login(user)];
+        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toBe("ended");
+        expect(await store.find(target.sid)).toEqual({ status: "revoked" });
+        expect(await logged(target.sid)).toEqual(["revoked_by_owner"]);
+        expect(await store.endOwned(actor.sid, actor.sid, "revoked_by_owner")).toBe("ended");
+        expect(await store.find(actor.sid)).toEqual({ status: "revoked" });
+      });
+
+      test("somebody else's session is not found, in the same partition or another", async () => {
+        const user = subject();
+        const actor = await login(user);
+        for (const target of [await login(neighbour(user)), await login(stranger(user))]) {
+          expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toBe("not_found");
+          expect((await store.find(target.sid)).status).toBe("live");
+        }
+      });
+
+      test("a session that is not there is not found, and not marked", async () => {
+        const user = subject();
+        const actor = await login(user);
+        const unknown = sidOf(user);
+        expect(await store.endOwned(actor.sid, unknown, "revoked_by_owner")).toBe("not_found");
+        expect(await store.find(unknown)).toEqual({ status: "unknown" });
+      });
+
+      test("an ended session ends nothing", async () => {
+        const user = subject();
+        const [actor, target, other] = [await login(user), await login(user), await login(stranger(user))];
+        await store.end(actor.sid, "logout");
+        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toBe("actor_ended");
+        expect(await store.endOwned(actor.sid, other.sid, "revoked_by_owner")).toBe("actor_ended");
+        expect((await store.find(target.sid)).status).toBe("live");
+      });
+    });
+
+    describe("endAll", () => {
+      test("ends what the subject has, oldest first, and nobody else's; a login after it lives", async () => {
+        const user = subject();
+        const [a, b, other] = [await login(user), await login(user), await login(neighbour(user))];
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [a.sid, b.sid] });
+        const after = await login(user);
+        expect(await store.find(a.sid)).toEqual({ status: "revoked" });
+        expect(await logged(b.sid)).toEqual(["revoked_subject"]);
+        expect((await store.find(other.sid)).status).toBe("live");
+        expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([after.sid]);
+        expect(await store.endAll(subject(), "revoked_subject")).toEqual({ ended: [] });
+      });
+
+      test("spares the one it is told to spare", async () => {
+        const user = subject();
+        const [a, b, c] = [await login(user), await login(user), await login(user)];
+        expect(await store.endAll(user, "revoked_others", { except: b.sid, actor: b.sid })).toEqual({
+          ended: [a.sid, c.sid],
+        });
+        expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([b.sid]);
+        expect(await store.endAll(user, "revoked_others", { except: b.sid })).toEqual({ ended: [] });
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [b.sid] });
+      });
+
+      test("an expired session is not among the ended", async () => {
+        const user = subject();
+        await login(user, { idleTimeout: SECOND });
+        const live = await login(user);
+        await backend.advance(SECOND);
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [live.sid] });
+      });
+
+      test("an actor that has ended, or is of another subject, ends nothing", async () => {
+        const user = subject();
+        const [actor, other] = [await login(user), await login(user)];
+        await store.end(actor.sid, "logout");
+        const foreign = [await login(neighbour(user)), await login(stranger(user))];
+        for (const { sid } of [actor, ...foreign]) {
+          expect(await store.endAll(user, "revoked_others", { except: sid, actor: sid })).toBe("actor_ended");
+        }
+        expect((await store.find(other.sid)).status).toBe("live");
+      });
+
+      test("hundreds of sessions end in one step", async () => {
+        const user = subject();
+        const sids: SessionId[] = [];
+        for (let at = 0; at < 300; at++) {
+          const session = newSession(user);
+          sids.push(session.sid);
+          await store.create(session, nonce(), 1000);
+        }
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: sids });
+      });
+    });
+
+    describe("list", () => {
+      test("pages hold every live session once, newest first", async () => {
+        const user = subject();
+        const expected: SessionId[] = [];
+        for (let at = 0; at < 7; at++) {
+          expected.unshift((await login(user)).sid);
+          if (at % 2) await backend.advance(1);
+        }
+        const gone = await login(user);
+        await store.end(gone.sid, "logout");
+        const seen: { sid: SessionId; createdAt: number }[] = [];
+        let from: string | undefined;
+        let pages = 0;
+        do {
+          const page = await store.list(user, 3, from);
+          seen.push(...page.sessions);
+          from = page.next;
+          pages++;
+        } while (from !== undefined);
+        expect(pages).toBe(3);
+        expect(seen.map(({ sid }) => sid).sort()).toEqual([...expected].sort());
+        const order = seen.map(({ createdAt, sid }) => `${createdAt} ${sid}`);
+        expect(order).toEqual([...order].sort().reverse());
+      });
+
+      test("a page goes on after a session that has ended meanwhile", async () => {
+        const user = subject();
+        const old = await login(user);
+        await backend.advance(1);
+        const young = await login(user);
+        const { sessions, next } = await store.list(user, 1, undefined);
+        expect(sessions.map(({ sid }) => sid)).toEqual([young.sid]);
+        await store.end(young.sid, "logout");
+        expect((await store.list(user, 1, next)).sessions.map(({ sid }) => sid)).toEqual([old.sid]);
+      });
+
+      test("a full last page has no next one", async () => {
+        const user = subject();
+        await login(user);
+        expect((await store.list(user, 1, undefined)).next).toBeUndefined();
+      });
+
+      test.each(["", "x", "1.x", "-1.AAAAAAAAAAAAAAAAAAAAAAA"])(
+        "a made-up page position is refused: %s",
+        async (from) => {
+          await expect(store.list(subject(), 1, from)).rejects.toThrow(InvalidCursor);
+        },
+      );
+    });
+
+    describe("revocations", () => {
+      test("a reader that resumes misses nothing, whoever wrote it", async () => {
+        const other = await backend.open();
+        const ended: SessionId[] = [];
+        const seen = new Set<SessionId>();
+        let cursor: string | undefined;
+        for (let round = 0; round < 10; round++) {
+          for (const instance of [store, other]) {
+            const sid = sidOf(subject());
+            await instance.end(sid, "logout");
+            ended.push(sid);
+          }
+          await backend.advance(round % 3);
+          const batch = await (round % 2 ? store : other).revocations(cursor);
+          for (const { sid } of batch.revocations) seen.add(sid);
+          cursor = batch.cursor;
+        }
+        expect(ended.filter((sid) => !seen.has(sid))).toEqual([]);
+      });
+
+      test("a reader that resumes is not told the whole log again", async () => {
+        const sid = sidOf(subject());
+        await store.end(sid, "logout");
+        await backend.advance(60 * SECOND);
+        const { cursor } = await store.revocations(undefined);
+        const { revocations } = await store.revocations(cursor);
+        expect(revocations.map((entry) => entry.sid)).not.toContain(sid);
+      });
+
+      test("what no token can outlive is dropped", async () => {
+        const user = subject();
+        const sid = sidOf(user);
+        await store.end(sid, "logout");
+        await backend.advance(MARKER_LIFE);
+        await store.end(sidOf(user), "logout");
+        const { revocations } = await store.revocations(undefined);
+        expect(
+          revocations.filter(({ expiresAt }) => expiresAt > backend.now()).map((entry) => entry.sid),
+        ).not.toContain(sid);
+      });
+
+      test.each(["", "x", "r.", "e.1", "r.-1"])("a made-up cursor is refused: %j", async (cursor) => {
+        await expect(store.revocations(cursor)).rejects.toThrow(InvalidCursor);
+      });
+
+      test("a hint comes to every instance that listens", async () => {
+        const other = await backend.open();
+        const here = hints(store);
+        const there = hints(other);
+        // A hint may come before the subscription stands, and then it is an empty one.
+        await there.heard(() => true);
+        await here.heard(() => true);
+        const sid = sidOf(subject());
+        await store.end(sid, "logout");
+        const isIt = (hint: readonly Revocation[]) =>
+          hint.some((entry) => entry.sid === sid && entry.reason === "logout");
+        await here.heard(isIt);
+        await there.heard(backend.hintsAcrossInstances === "entries" ? isIt : (hint) => hint.length === 0);
+        here.stop();
+        there.stop();
+      });
+    });
+
+    test("a closed store is unavailable", async () => {
+      const other = await backend.open();
+      await other.ping();
+      await other.close();
+      await expect(other.ping()).rejects.toThrow(StoreUnavailable);
+      await expect(other.find(sidOf(subject()))).rejects.toThrow(StoreUnavailable);
+      await expect(other.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);
+      await other.close();
+    });
+  });
+}
+
+/** Another subject whose sessions lie in the same partition. */
+function neighbour(user: string): string {
+  for (;;) {
+    const other = subject("neighbour");
+    if (sidOf(other).slice(0, 1) === sidOf(user).slice(0, 1) && partition(other) === partition(user)) return other;
+  }
+}
+
+/** A subject of another partition. */
+function stranger(user: string): string {
+  for (;;) {
+    const other = subject("stranger");
+    if (partition(other) !== partition(user)) return other;
+  }
+}
+
+function partition(user: string): number | undefined {
+  return Buffer.from(sidOf(user), "base64url")[0];
+}
+
+function hints(store: SessionStore) {
+  const heard: (readonly Revocation[])[] = [];
+  let wake = () => {};
+  const stop = store.onRevocation((hint) => {
+    heard.push(hint);
+    wake();
+  });
+  return {
+    stop,
+    /** Resolves with the first hint not taken yet that will do. */
+    async heard(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
+      for (;;) {
+        const hint = heard.shift();
+        if (hint === undefined) await new Promise<void>((resolve) => (wake = resolve));
+        else if (isIt(hint)) return;
+      }
+    },
+  };
+}

@@ -1,0 +1,43 @@
+/** What store tests put into stores: distinct and repeatable ids, nonces and subjects. */
+import { hash } from "node:crypto";
+import type { NewSession, SessionId } from "../../src/session/words.ts";
+
+export const SECOND = 1000;
+export const REUSE_INTERVAL = 10 * SECOND;
+export const MARKER_LIFE = 300 * SECOND;
+export const IDLE = 3_600 * SECOND;
+export const ABSOLUTE = 24 * 3_600 * SECOND;
+
+let count = 0;
+
+/** Bytes that never come again, spread over all values. */
+function fresh(length: number): Buffer {
+  return Buffer.from(hash("sha256", `fresh ${++count} of ${process.pid}`), "hex").subarray(0, length);
+}
+
+export function nonce(): string {
+  return fresh(8).toString("base64url");
+}
+
+export function subject(name = "subject"): string {
+  return `${name}-${++count}`;
+}
+
+export function sidOf(subject: string): SessionId {
+  const partition = Buffer.from(hash("sha256", subject).slice(0, 2), "hex");
+  return Buffer.concat([partition, fresh(16)]).toString("base64url") as SessionId;
+}
+
+export function newSession(subject: string, more: Partial<NewSession> = {}): NewSession {
+  return {
+    sid: sidOf(subject),
+    subject,
+    clientId: "web",
+    audience: "https://api.example.test",
+    claims: "{}",
+    client: { userAgent: "", ipAddress: "", displayName: "" },
+    idleTimeout: IDLE,
+    absoluteLifetime: ABSOLUTE,
+    ...more,
+  };
+}
