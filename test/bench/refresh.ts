@@ -1,0 +1,173 @@
+/**
+ * `npm run bench`: refreshes and logouts on the real service, beside the least that they can cost (floor.ts), a service
+ * written by hand (by-hand.ts) and the same method over Connect RPC, in rounds that take turns. Only ratios of one run
+ * mean anything.
+ *
+ *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--baseline <another checkout>]
+ *
+ * Exit code 1 when an answer had another status than expected: a ratio of wrong answers is none.
+ */
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { measureAtRest, residentMemory } from "./refresh/at-rest.ts";
+import { CONTENDERS, type Contender, ROTATE } from "./refresh/contenders.ts";
+import type { Result } from "./refresh/plan.ts";
+import { pinned, startGenerator, startRedis } from "./refresh/processes.ts";
+import { type Measured, median, ratio, strangers } from "./refresh/ratios.ts";
+import { between, watchCalls } from "./refresh/redis-calls.ts";
+import { asJson, asTable, type Figure } from "./refresh/report.ts";
+import { createKeys, outcomes, startService } from "./refresh/service.ts";
+
+/** Of one contender in one round, s. Short, so that what disturbs the machine disturbs all of them. */
+const SLICE = 0.4;
+const WARM_UP = 1.2;
+/** Rounds at an offered rate, and how long a slice of them takes, s. */
+const OFFERED_ROUNDS = 3;
+const OFFERED_SLICE = 1;
+const LEAST_ROUNDS = 3;
+/** The scripts that the feed runs on its own read the log of all partitions. */
+const PARTITIONS = 256;
+
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "60" },
+    json: { type: "boolean", default: false },
+    only: { type: "string" },
+    baseline: { type: "string" },
+  },
+});
+const begin = performance.now();
+const elapsed = () => (performance.now() - begin) / 1000;
+const seconds = Number(options.seconds);
+const names = options.only?.split(",") ?? Object.keys(CONTENDERS).filter((name) => name !== "baseline");
+if (options.baseline !== undefined) names.push("baseline");
+const tell = (text: string) => process.stderr.write(`${text}\n`);
+
+const redis = await startRedis();
+const world = { redisPort: redis.port, keysFile: await createKeys() };
+const atRest = options.only === undefined ? await measureAtRest(world) : undefined;
+const rotating = await startService(world, ROTATE);
+const service = await startService(world);
+const calls = watchCalls(redis.port);
+const generator = startGenerator();
+
+const contenders: Contender[] = [];
+for (const name of names) {
+  const make = CONTENDERS[name];
+  if (make === undefined) throw new Error(`--only: no ${name}; there are ${Object.keys(CONTENDERS).join(", ")}`);
+  contenders.push(await make({ world, rotating, service }, options.baseline && resolve(options.baseline)));
+}
+const results = new Map<string, Result[]>(names.map((name) => [name, []]));
+
+async function slice({ name, plan, refill }: Contender, length: number): Promise<Result> {
+  if (refill !== undefined) await generator.load({ ...plan, credentials: await refill() });
+  return generator.run({ name, seconds: length });
+}
+
+tell(`warming up ${names.join(", ")}`);
+for (const contender of contenders) {
+  await generator.load(contender.plan);
+  await slice(contender, WARM_UP);
+}
+
+const measuringOffered = names.includes("floor") && names.includes("json");
+const offeredTime = measuringOffered ? 2 * OFFERED_ROUNDS * (OFFERED_SLICE + 0.1) : 0;
+const before = await outcomes(rotating);
+const used = { roundTrips: 0, forgedReads: 0 };
+let rounds = 0;
+let roundTime = 0;
+while (rounds < LEAST_ROUNDS || elapsed() + roundTime < seconds - offeredTime - 1) {
+  const start = elapsed();
+  for (const contender of contenders) {
+    const callsBefore = await calls.read();
+    const result = await slice(contender, SLICE);
+    const callsAfter = await calls.read();
+    results.get(contender.name)?.push(result);
+    if (contender.name === "json") {
+      const sweeps = between(callsBefore, callsAfter, "zrangebyscore") / PARTITIONS;
+      used.roundTrips += between(callsBefore, callsAfter, "evalsha") - sweeps;
+    }
+    // Every script that looks at a session reads its record with GET.
+    if (contender.name === "forged") used.forgedReads += between(callsBefore, callsAfter, "get");
+  }
+  roundTime = elapsed() - start;
+  rounds++;
+  tell(`round ${rounds}`);
+}
+const after = await outcomes(rotating);
+
+const measured = new Map<string, Measured>();
+for (const { name, title, expected } of contenders) {
+  measured.set(name, { title, expected, results: results.get(name) ?? [] });
+}
+
+/** The same rate offered to floor and service, half of what the slower of them can do. */
+async function measureOffered(): Promise<[of: Measured, to: Measured, rate: number]> {
+  const rates = ["floor", "json"].map((name) => median((results.get(name) ?? []).map(({ rate }) => rate)));
+  const rate = Math.floor(Math.min(...rates) / 2);
+  const offered: Record<string, Result[]> = { floor: [], json: [] };
+  for (let round = 0; round < OFFERED_ROUNDS; round++) {
+    for (const [name, list] of Object.entries(offered)) {
+      list.push(await generator.run({ name, seconds: OFFERED_SLICE, rate }));
+    }
+  }
+  const side = (name: "floor" | "json"): Measured => ({
+    title: `${measured.get(name)?.title}, at ${rate}/s`,
+    expected: "200",
+    results: offered[name] ?? [],
+  });
+  return [side("json"), side("floor"), rate];
+}
+
+const figures: Figure[] = [];
+function figure(title: string, value: number | { refused: string }, unit: string, goal: Figure["goal"]): void {
+  if (typeof value === "number") figures.push({ title, value, unit, goal });
+  else figures.push({ title, value: undefined, unit, goal, note: value.refused });
+}
+function compare(title: string, of: string, to: string, atLeast: number): void {
+  const [one, other] = [measured.get(of), measured.get(to)];
+  if (one !== undefined && other !== undefined) figure(title, ratio(one, other, "rate"), " ×", { atLeast });
+}
+function perAnswer(title: string, name: string, count: number, atMost: number): void {
+  const contender = measured.get(name);
+  if (contender === undefined) return;
+  const answers = contender.results.flatMap((result) => Object.values(result.answers)).reduce((a, b) => a + b, 0);
+  figure(title, count / answers, "", { atMost });
+}
+
+compare("refresh, of the floor (at least 0.85)", "json", "floor", 0.9);
+compare("refresh, of the floor, repeating", "json-repeat", "floor-repeat", 0.9);
+compare("refresh, of Fastify by hand (at least 1.4)", "json", "fastify", 1.5);
+compare("refresh, of the same over Connect RPC", "json", "rpc", 1.7);
+compare("refresh, of the other checkout", "json", "baseline", 1);
+compare("logout, of the refresh floor", "logout", "floor", 0.85);
+compare("forged tokens, of refresh", "forged", "json", 3);
+const servers = [...measured.values()];
+if (measuringOffered) {
+  const [of, to, rate] = await measureOffered();
+  servers.push(to, of);
+  figure(`p99 of the floor's, both offered ${rate}/s`, ratio(of, to, "p99"), " ×", { atMost: 2 });
+}
+perAnswer("store round trips per refresh", "json", used.roundTrips, 1.005);
+perAnswer("store reads per forged token", "forged", used.forgedReads, 0);
+if (atRest !== undefined) {
+  figure("start to ready", atRest.startToReady, " ms", { atMost: 400 });
+  if (atRest.memory !== undefined) figure("resident memory at rest", atRest.memory, " MB", { atMost: 100 });
+}
+
+const rotated = Object.entries(after).map(([outcome, count]) => `${count - (before[outcome] ?? 0)} ${outcome}`);
+const report = {
+  seconds: elapsed(),
+  rounds,
+  pinned,
+  servers,
+  figures,
+  remarks: [
+    `outcomes on this service with REUSE_INTERVAL=0: ${rotated.join(", ")}; "repeating" runs on the default of 10s`,
+    `resident memory after the load: ${residentMemory(rotating.pid)?.toFixed(0) ?? "unknown"} MB`,
+    "node-oidc-provider is not measured",
+  ],
+};
+process.stdout.write(options.json ? `${asJson(report)}\n` : asTable(report));
+// The exit handler of processes.ts ends every process of the run.
+process.exit(servers.some((server) => strangers(server) !== undefined) ? 1 : 0);

@@ -1,0 +1,143 @@
+/** Who is measured: the servers, started, and what each is asked. */
+import type { Plan } from "./plan.ts";
+import { start } from "./processes.ts";
+import { logoutJson, type Request, refreshJson, refreshRpc } from "./requests.ts";
+import { accepts, ISSUER, logIn, type Service, startService, type World } from "./service.ts";
+
+export const CONNECTIONS = 32;
+/** Logouts in one round; each needs a login before it. */
+const LOGOUTS = 800;
+
+export type Contender = {
+  readonly name: string;
+  readonly title: string;
+  /** The status that each answer must have. */
+  readonly expected: string;
+  readonly plan: Plan;
+  /** Credentials for the next round, where a round uses them up. */
+  readonly refill?: () => Promise<readonly string[]>;
+};
+
+/** What every contender is made from. `rotating` rotates at each refresh, `service` has the default reuse interval. */
+export type Stage = { readonly world: World; readonly rotating: Service; readonly service: Service };
+
+/** The one difference to the default: in a benchmark a client comes back within the reuse interval, and would get a repeat. */
+export const ROTATE = { REUSE_INTERVAL: "0" };
+const DEFAULT_REUSE_INTERVAL = 10_000;
+
+function plan(name: string, port: number, request: (port: number) => Request, credentials: readonly string[]): Plan {
+  return { name, port, ...request(port), use: "adopt", credentials };
+}
+
+async function refreshTokens(service: Service): Promise<string[]> {
+  return (await logIn(service, CONNECTIONS)).map(({ refreshToken }) => refreshToken);
+}
+
+async function floor(
+  name: string,
+  title: string,
+  { world, service }: Stage,
+  reuseInterval: number,
+): Promise<Contender> {
+  const { line } = await start("server", ["test/bench/refresh/floor.ts"], {
+    env: {
+      REDIS_PORT: String(world.redisPort),
+      KEYS_FILE: world.keysFile,
+      REUSE_INTERVAL: String(reuseInterval),
+      ISSUER,
+    },
+  });
+  const { port } = JSON.parse(line) as { port: number };
+  const credentials = await refreshTokens(service);
+  await checkFloor(port, service);
+  return { name, title, expected: "200", plan: plan(name, port, refreshJson, credentials) };
+}
+
+/** A floor whose tokens the service would not take has saved itself some work. */
+async function checkFloor(port: number, service: Service): Promise<void> {
+  const [login] = await logIn(service, 1);
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/auth/refresh`, {
+    method: "POST",
+    headers: { cookie: `refresh_token=${login?.refreshToken}` },
+  });
+  const { data } = (await answer.json()) as { data: { accessToken: string } };
+  const [, successor = ""] = /^refresh_token=([^;]+)/.exec(answer.headers.getSetCookie()[0] ?? "") ?? [];
+  for (const token of [data.accessToken, successor]) {
+    if (!(await accepts(service, token))) throw new Error("the service does not accept the floor's tokens");
+  }
+}
+
+/** By name: how to start each. */
+export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: string) => Promise<Contender>>> = {
+  floor: (stage) => floor("floor", "floor: node:http, MAC, Lua, ES256", stage, 0),
+
+  json: async ({ rotating }) => ({
+    name: "json",
+    title: "this service, JSON",
+    expected: "200",
+    plan: plan("json", rotating.port, refreshJson, await refreshTokens(rotating)),
+  }),
+
+  baseline: async ({ world }, baseline) => {
+    const other = await startService(world, ROTATE, "server", baseline);
+    const credentials = await refreshTokens(other);
+    return {
+      name: "baseline",
+      title: "the other checkout, JSON",
+      expected: "200",
+      plan: plan("baseline", other.port, refreshJson, credentials),
+    };
+  },
+
+  rpc: async ({ rotating }) => ({
+    name: "rpc",
+    title: "this service, Connect RPC",
+    expected: "200",
+    plan: plan("rpc", rotating.port, refreshRpc, await refreshTokens(rotating)),
+  }),
+
+  fastify: async ({ world }) => {
+    const { line } = await start("server", ["test/bench/refresh/by-hand.ts"], {
+      env: { REDIS_PORT: String(world.redisPort), ISSUER, SESSIONS: String(CONNECTIONS), NODE_ENV: "production" },
+    });
+    const { port, tokens } = JSON.parse(line) as { port: number; tokens: string[] };
+    return {
+      name: "fastify",
+      title: "Fastify by hand: GET, MULTI, no reuse detection",
+      expected: "200",
+      plan: plan("fastify", port, refreshJson, tokens),
+    };
+  },
+
+  "floor-repeat": (stage) => floor("floor-repeat", "floor, repeating", stage, DEFAULT_REUSE_INTERVAL),
+
+  "json-repeat": async ({ service }) => ({
+    name: "json-repeat",
+    title: "this service, JSON, repeating",
+    expected: "200",
+    plan: plan("json-repeat", service.port, refreshJson, await refreshTokens(service)),
+  }),
+
+  logout: async ({ rotating }) => ({
+    name: "logout",
+    title: "this service, logout",
+    expected: "200",
+    plan: { ...plan("logout", rotating.port, logoutJson, []), use: "spend" },
+    refill: async () => (await logIn(rotating, LOGOUTS)).map(({ accessToken }) => accessToken),
+  }),
+
+  forged: async ({ rotating }) => ({
+    name: "forged",
+    title: "this service, forged tokens",
+    expected: "401",
+    plan: {
+      ...plan("forged", rotating.port, refreshJson, (await refreshTokens(rotating)).map(forge)),
+      use: "repeat",
+    },
+  }),
+};
+
+/** Another MAC of the same form. */
+function forge(token: string): string {
+  return token.slice(0, -1) + (token.endsWith("A") ? "B" : "A");
+}

@@ -1,0 +1,157 @@
+/**
+ * The load, as a process of its own: raw sockets, keep-alive, one request in flight per connection. It reads no more
+ * of an answer than its status, its end and the cookie that it sets, so that it takes little of the core that it has
+ * to share with Redis.
+ */
+import { connect, type Socket } from "node:net";
+import type { Order, Plan, Result, Slice } from "./plan.ts";
+
+const CONNECTIONS = 32;
+/** How long the last answers may take, ms. */
+const PATIENCE = 5_000;
+
+type Answer = { readonly status: string; readonly cookie: string | undefined };
+
+/** A whole answer, or undefined while some of it is missing. */
+function readAnswer(text: string): Answer | undefined {
+  const body = text.indexOf("\r\n\r\n") + 4;
+  if (body < 4) return undefined;
+  const head = text.slice(0, body);
+  const [, length] = /\r\ncontent-length: *(\d+)/i.exec(head) ?? [];
+  const whole = length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length - body >= Number(length);
+  if (!whole) return undefined;
+  return { status: text.slice(9, 12), cookie: /\r\nset-cookie: *refresh_token=([^;]+)/i.exec(head)?.[1] };
+}
+
+class Connection {
+  readonly #socket: Socket;
+  #text = "";
+  #settle: ((answer: Answer | undefined) => void) | undefined;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("data", (chunk: Buffer) => {
+      this.#text += chunk.toString("latin1");
+      const answer = readAnswer(this.#text);
+      if (answer !== undefined) this.#done(answer);
+    });
+    socket.on("close", () => this.#done(undefined));
+    socket.on("error", () => {});
+  }
+
+  static open(port: number): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+      socket.once("error", reject).once("connect", () => resolve(new Connection(socket)));
+    });
+  }
+
+  send(request: string, settle: (answer: Answer | undefined) => void): void {
+    this.#settle = settle;
+    this.#text = "";
+    if (this.#socket.destroyed) this.#done(undefined);
+    else this.#socket.write(request, "latin1");
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #done(answer: Answer | undefined): void {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    settle?.(answer);
+  }
+}
+
+/** What each connection of a plan presents next; it outlives the slices. */
+const jars = new Map<string, { readonly plan: Plan; readonly credentials: string[] }>();
+
+async function run({ name, seconds, rate }: Slice): Promise<Result> {
+  const jar = jars.get(name);
+  if (jar === undefined) throw new Error(`no plan ${name}`);
+  const { plan, credentials } = jar;
+  const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => Connection.open(plan.port)));
+  const answers: Record<string, number> = {};
+  const latencies: number[] = [];
+  const begin = performance.now();
+  const deadline = begin + seconds * 1000;
+  let last = begin;
+  let inFlight = 0;
+
+  await new Promise<void>((resolve) => {
+    const idle: number[] = [];
+    /** When requests were due that found no idle connection. */
+    const late: number[] = [];
+    let offered = 0;
+    let over = false;
+
+    const finish = (): void => {
+      over = true;
+      if (inFlight === 0) resolve();
+    };
+    const send = (index: number, due: number): void => {
+      const credential = plan.use === "spend" ? credentials.pop() : credentials[index];
+      if (credential === undefined) {
+        finish();
+        return;
+      }
+      inFlight++;
+      connections[index]?.send(plan.head + credential + plan.tail, (answer) => {
+        inFlight--;
+        last = performance.now();
+        latencies.push(last - due);
+        const status = answer?.status ?? "lost";
+        answers[status] = (answers[status] ?? 0) + 1;
+        if (plan.use === "adopt" && answer?.cookie !== undefined) credentials[index] = answer.cookie;
+        if (answer !== undefined) next(index);
+        else if (over && inFlight === 0) resolve(); // who has lost its connection is out
+      });
+    };
+    const next = (index: number): void => {
+      const due = rate === undefined ? last : late.shift();
+      if (over || last >= deadline) finish();
+      else if (due === undefined) idle.push(index);
+      else send(index, due);
+    };
+    const offer = (): void => {
+      const now = performance.now();
+      if (now >= deadline) {
+        finish();
+        return;
+      }
+      for (const due = ((now - begin) * (rate ?? 0)) / 1000; offered < due; offered++) {
+        const index = idle.pop();
+        if (index === undefined) late.push(now);
+        else send(index, now);
+      }
+      setTimeout(offer, 1);
+    };
+
+    for (const index of connections.keys()) next(index);
+    if (rate !== undefined) offer();
+    setTimeout(resolve, seconds * 1000 + PATIENCE).unref();
+  });
+
+  for (const connection of connections) connection.close();
+  if (inFlight > 0) answers.lost = (answers.lost ?? 0) + inFlight;
+  latencies.sort((a, b) => a - b);
+  const elapsed = (last - begin) / 1000;
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN;
+  return { answers, seconds: elapsed, rate: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) };
+}
+
+process.on("message", (order: Order) => {
+  if ("plan" in order) {
+    jars.set(order.plan.name, { plan: order.plan, credentials: [...order.plan.credentials] });
+    process.send?.("ready");
+  } else {
+    run(order.slice).then(
+      (result) => process.send?.(result),
+      (error: unknown) => {
+        throw error;
+      },
+    );
+  }
+});
+process.once("disconnect", () => process.exit(0));

@@ -1,0 +1,40 @@
+/** What the generator is told to do, and what it tells: plain data, since it is a process of its own. */
+
+/** Requests of one kind to one server. A request is `head`, a credential, and `tail`. */
+export type Plan = {
+  readonly name: string;
+  readonly port: number;
+  readonly head: string;
+  readonly tail: string;
+  /**
+   * - `adopt`: each connection is a client with a cookie jar: it starts with one of the credentials, and presents next
+   *   what the last answer has set.
+   * - `spend`: each credential is presented once.
+   * - `repeat`: each connection presents its credential again and again.
+   */
+  readonly use: "adopt" | "spend" | "repeat";
+  readonly credentials: readonly string[];
+};
+
+/** A stretch of a plan. */
+export type Slice = {
+  readonly name: string;
+  /** Ends then, or when the credentials are spent. */
+  readonly seconds: number;
+  /** Requests per second that are offered; undefined: each connection sends its next one as soon as it is answered. */
+  readonly rate?: number;
+};
+
+export type Result = {
+  /** How many answers had which status; "lost" where there was none. */
+  readonly answers: Readonly<Record<string, number>>;
+  /** From the first request to the last answer, s. */
+  readonly seconds: number;
+  /** Answers per second. */
+  readonly rate: number;
+  /** Milliseconds; at an offered rate they count from when the request was due. */
+  readonly p50: number;
+  readonly p99: number;
+};
+
+export type Order = { readonly plan: Plan } | { readonly slice: Slice };

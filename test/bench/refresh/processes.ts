@@ -1,0 +1,129 @@
+/** The processes of a run: pinned to cores where that can be done, and gone when the run is. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import type { Order, Plan, Result, Slice } from "./plan.ts";
+
+export const ROOT = join(import.meta.dirname, "../../..");
+
+/** Each server has a core of its own; the load and Redis share another. Everywhere: wherever the system likes. */
+export type Place = "server" | "load" | "anywhere";
+
+const CORES: Partial<Record<Place, string>> = { server: "0", load: "1" };
+export const pinned = availableParallelism() >= 2 && spawnSync("taskset", ["-c", "0,1", "true"]).status === 0;
+
+const children = new Set<ChildProcess>();
+const directories = new Set<string>();
+process.once("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+
+export function scratch(): string {
+  const directory = mkdtempSync(join(tmpdir(), "session-bench-"));
+  directories.add(directory);
+  return directory;
+}
+
+const logs = scratch();
+let launched = 0;
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+type Options = {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** Standard output, or a channel for messages. */
+  readonly out?: "pipe" | "ipc";
+};
+
+type Launched = {
+  readonly child: ChildProcess;
+  /** Rejects when it ends by itself, with what it had to say. */
+  readonly failed: Promise<never>;
+};
+
+function launch(place: Place, command: string, args: readonly string[], options: Options = {}): Launched {
+  const core = pinned ? CORES[place] : undefined;
+  const [program, ...rest] = core === undefined ? [command, ...args] : ["taskset", "-c", core, command, ...args];
+  const log = join(logs, String(++launched));
+  const child = spawn(program as string, rest, {
+    cwd: options.cwd ?? ROOT,
+    env: { PATH: process.env.PATH, ...options.env },
+    // Not a pipe to us: a log that we have to read would take time from the load.
+    stdio: ["ignore", options.out ?? "ignore", openSync(log, "w")],
+  });
+  children.add(child);
+  const failed = once(child, "close").then(() => {
+    children.delete(child);
+    throw new Error(`${args[0]} ended\n${readFileSync(log, "utf8")}`);
+  });
+  failed.catch(() => {}); // of interest only to who waits for it
+  return { child, failed };
+}
+
+export type Server = { readonly pid: number; stop(): Promise<void> };
+
+function server({ child, failed }: Launched): Server {
+  return {
+    pid: child.pid ?? 0,
+    async stop() {
+      child.kill("SIGTERM");
+      await failed.catch(() => {});
+    },
+  };
+}
+
+/** Starts a program of ours and waits for the first line of its output. @throws when it ends before */
+export async function start(
+  place: Place,
+  args: readonly string[],
+  options: Omit<Options, "out"> = {},
+): Promise<Server & { readonly line: string }> {
+  const launched = launch(place, process.execPath, args, { ...options, out: "pipe" });
+  const lines = createInterface({ input: launched.child.stdout as Readable });
+  const line = await Promise.race([once(lines, "line").then(([first]) => String(first)), launched.failed]);
+  return { ...server(launched), line };
+}
+
+export type RedisServer = Server & { readonly port: number };
+
+/** A Redis of our own, that keeps nothing. */
+export async function startRedis(): Promise<RedisServer> {
+  const port = await freePort();
+  const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", scratch()];
+  return { ...server(launch("load", "redis-server", args)), port };
+}
+
+export type Generator = {
+  load(plan: Plan): Promise<void>;
+  run(slice: Slice): Promise<Result>;
+};
+
+export function startGenerator(): Generator {
+  const generator = join(import.meta.dirname, "generator.ts");
+  const { child, failed } = launch("load", process.execPath, [generator], { out: "ipc" });
+  const tell = async (order: Order): Promise<unknown> => {
+    child.send(order);
+    const [told] = await Promise.race([once(child, "message"), failed]);
+    return told;
+  };
+  return {
+    load: async (plan) => void (await tell({ plan })),
+    run: async (slice) => (await tell({ slice })) as Result,
+  };
+}

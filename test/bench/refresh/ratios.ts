@@ -1,0 +1,33 @@
+/** What rounds come to: medians, and ratios of what was measured side by side. */
+import type { Result } from "./plan.ts";
+
+/** What was measured of one server: a result per round. */
+export type Measured = { readonly title: string; readonly expected: string; readonly results: readonly Result[] };
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** Answers that should not have been, such as "3 × 401"; undefined when all were as expected. */
+export function strangers({ expected, results }: Measured): string | undefined {
+  const counts = new Map<string, number>();
+  for (const { answers } of results) {
+    for (const [status, count] of Object.entries(answers)) counts.set(status, (counts.get(status) ?? 0) + count);
+  }
+  if (!counts.has(expected)) return `no ${expected}`;
+  counts.delete(expected);
+  if (counts.size === 0) return undefined;
+  return [...counts].map(([status, count]) => `${count} × ${status}`).join(", ");
+}
+
+/** The median of the ratios of single rounds, so that a round that the machine disturbed disturbs both sides. */
+export function ratio(of: Measured, to: Measured, measure: "rate" | "p50" | "p99"): number | { refused: string } {
+  for (const side of [of, to]) {
+    const wrong = strangers(side);
+    if (wrong !== undefined) return { refused: `${side.title}: ${wrong}` };
+  }
+  return median(of.results.map((result, round) => result[measure] / (to.results[round]?.[measure] ?? Number.NaN)));
+}

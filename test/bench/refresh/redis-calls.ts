@@ -1,0 +1,20 @@
+import { Redis } from "ioredis";
+
+/** How often each command ran inside Redis so far, scripts' own included (`INFO commandstats`). */
+export type Calls = ReadonlyMap<string, number>;
+
+export function watchCalls(port: number): { read(): Promise<Calls>; close(): void } {
+  const redis = new Redis({ port, host: "127.0.0.1" });
+  return {
+    async read() {
+      const lines = (await redis.info("commandstats")).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm);
+      return new Map([...lines].map(([, name = "", calls]) => [name, Number(calls)]));
+    },
+    close: () => redis.disconnect(),
+  };
+}
+
+/** How often `command` ran between two readings. */
+export function between(before: Calls, after: Calls, command: string): number {
+  return (after.get(command) ?? 0) - (before.get(command) ?? 0);
+}

@@ -1,0 +1,25 @@
+/** The requests, byte for byte: those of a browser's fetch, so that cross-site defence has something to check. */
+
+export type Request = { readonly head: string; readonly tail: string };
+
+function request(line: string, port: number, credential: string, body = "{}"): Request {
+  const head = [
+    `${line} HTTP/1.1`,
+    `host: 127.0.0.1:${port}`,
+    `origin: http://127.0.0.1:${port}`,
+    "sec-fetch-site: same-origin",
+    "accept: */*",
+    "accept-encoding: gzip, deflate, br",
+    "content-type: application/json",
+    `content-length: ${body.length}`,
+    credential,
+  ];
+  return { head: head.join("\r\n"), tail: `\r\n\r\n${body}` };
+}
+
+export const refreshJson = (port: number) => request("POST /v1/auth/refresh", port, "cookie: refresh_token=");
+
+export const refreshRpc = (port: number) =>
+  request("POST /auth.v1.SessionService/Refresh", port, "connect-protocol-version: 1\r\ncookie: refresh_token=");
+
+export const logoutJson = (port: number) => request("DELETE /v1/auth/logout", port, "authorization: Bearer ");
