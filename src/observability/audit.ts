@@ -9,11 +9,11 @@ const WARNINGS = new Set<AuditEvent["event"]>(["authn_token_reuse"]);
 const ROUTINE = new Set<AuditEvent["event"]>(["session_renewed", "authn_failed"]);
 
 export function createAudit(log: Logger, metrics: Metrics): Audit {
-  return (event) => {
+  return (event, address) => {
     try {
       metrics.count(event);
       const level = WARNINGS.has(event.event) ? "warn" : ROUTINE.has(event.event) ? "debug" : "info";
-      log[level](event, event.event);
+      if (log.isLevelEnabled(level)) log[level]({ ...event, address: address?.() }, event.event);
     } catch {
       // Nothing to be done: the deed it tells of is done.
     }

@@ -2,11 +2,9 @@
  * Cross-site defence of the public door: a browser tells where a request comes from, and what comes
  * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
-import { createContextKey, type Interceptor } from "@connectrpc/connect";
+import type { Interceptor } from "@connectrpc/connect";
 import { ServiceError } from "../session/errors.ts";
-
-/** The origin that the request was sent to, looked up only when it matters; set by the door. */
-export const ownOriginKey = createContextKey<() => string | null>(() => null, { description: "own origin" });
+import { callerKey } from "./caller.ts";
 
 export type CrossSiteRules = {
   readonly allowedOrigins: readonly string[];
@@ -44,7 +42,7 @@ export function crossSiteFault(
 
 export function crossSiteDefence(rules: CrossSiteRules, onRefused: (header: string) => void): Interceptor {
   return (next) => (request) => {
-    const fault = crossSiteFault(request.header, request.contextValues.get(ownOriginKey), rules);
+    const fault = crossSiteFault(request.header, request.contextValues.get(callerKey).origin, rules);
     if (fault === undefined) return next(request);
     onRefused(fault);
     throw new ServiceError("E403_FORBIDDEN");

@@ -4,14 +4,15 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import type { Config } from "../config/config.ts";
+import { callerOf } from "../door/caller.ts";
 import { withCors } from "../door/cors.ts";
 import { answer, type Handler, type Request } from "../door/listen.ts";
 import { withNoStore } from "../door/no-store.ts";
-import { ownOrigin } from "../door/own-origin.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import { createHttpHandler } from "../http/index.ts";
 import type { Logger } from "../observability/logger.ts";
-import { crossSiteDefence, ownOriginKey } from "../rpc/cross-site.ts";
+import { callerKey } from "../rpc/caller.ts";
+import { crossSiteDefence } from "../rpc/cross-site.ts";
 import { errorTranslation } from "../rpc/errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
 import { type SessionServiceNeeds, sessionService } from "../rpc/session-service.ts";
@@ -43,8 +44,7 @@ export function publicHandler(config: Config, needs: Needs): Handler {
       errorTranslation((err, method) => log.error({ err, method }, "bug")),
       crossSiteDefence(rules, (header) => log.info({ event: "cross_site_refused", header }, "cross_site_refused")),
     ],
-    contextValues: (request: Request) =>
-      createContextValues().set(ownOriginKey, () => ownOrigin(request, config.trustProxy)),
+    contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,
   };

@@ -28,4 +28,5 @@ export type AuditEvent =
       readonly sid?: SessionId | undefined;
     };
 
-export type Audit = (event: AuditEvent) => void;
+/** @param address the network address that asked, if it is known */
+export type Audit = (event: AuditEvent, address?: () => string | undefined) => void;

@@ -1,0 +1,9 @@
+import { createContextKey } from "@connectrpc/connect";
+
+/** What the door knows of a request beyond its headers. Looked up only when it matters. */
+export const callerKey = createContextKey<{
+  /** The origin that the request was sent to. */
+  readonly origin: () => string | null;
+  /** The network address that it comes from. */
+  readonly address: () => string | undefined;
+}>({ origin: () => null, address: () => undefined }, { description: "caller" });
