@@ -1,0 +1,25 @@
+import type { AnyDesc, DescFile } from "@bufbuild/protobuf";
+import { getComments } from "@bufbuild/protoplugin";
+
+/** What the .proto file says of an element, as CommonMark; undefined if it says nothing. */
+export function commentOf(desc: Exclude<AnyDesc, DescFile>): string | undefined {
+  const { leading, trailing } = getComments(desc);
+  const text = (leading ?? trailing ?? "")
+    // Remarks for the authors alone (AIP-192), and directives to tools.
+    .replace(/\(--[\s\S]*?--\)/g, "")
+    .split("\n")
+    .map((line) => line.trimEnd().replace(/^ /, ""))
+    .filter((line) => !/^\s*buf:lint:/.test(line))
+    .join("\n")
+    .trim();
+  return text === "" ? undefined : text;
+}
+
+/** A comment as its first paragraph, which is the summary, and the rest. */
+export function summaryOf(desc: Exclude<AnyDesc, DescFile>): { summary?: string; description?: string } {
+  const [first = "", ...rest] = (commentOf(desc) ?? "").split(/\n{2,}/);
+  return {
+    ...(first === "" ? {} : { summary: first.replaceAll("\n", " ").replace(/\.$/, "") }),
+    ...(rest.length === 0 ? {} : { description: rest.join("\n\n") }),
+  };
+}

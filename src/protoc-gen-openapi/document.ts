@@ -1,0 +1,85 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+import type { RouteTable } from "../http/index.ts";
+import { commentOf } from "./comments.ts";
+import { isObject, type Json, type JsonObject, mergePatch } from "./json.ts";
+import { describeOperation } from "./operation.ts";
+import type { Overlay } from "./overlay.ts";
+import { createPaths } from "./paths.ts";
+import { Schemas } from "./schemas.ts";
+import { unique } from "./unique.ts";
+
+/** The methods that an OpenAPI 3.1 path item knows. */
+const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
+
+/**
+ * One OpenAPI 3.1 document (spec.openapis.org/oas/v3.1) for all services: every binding is an operation.
+ * @throws Error if the overlay names an RPC that has no route
+ */
+export function describeServices(tables: readonly RouteTable[], overlay: Overlay): JsonObject {
+  const schemas = new Schemas();
+  const pathFor = createPaths();
+  const paths: Record<string, Record<string, Json>> = {};
+  const operationIds = new Set<string>();
+  const rpcs = new Set(["*"]);
+  const tagOf = shortNames(tables.map((table) => table.service));
+  for (const { service, routes } of tables) {
+    const tag = tagOf(service);
+    for (const route of routes) {
+      const method = service.method[route.rpc];
+      if (method === undefined) continue;
+      const { path, parameters } = pathFor(route);
+      const operationId = unique(operationIds, `${tag}_${method.name}`);
+      const rpc = `${service.typeName}.${method.name}`;
+      rpcs.add(rpc);
+      let operation: Json = describeOperation(method, route, parameters, { tag, operationId }, schemas);
+      for (const name of ["*", rpc]) operation = mergePatch(operation, overlay.operations?.[name] ?? {});
+      paths[path] ??= {};
+      put(paths[path], route.method, operation);
+    }
+  }
+  const stray = Object.keys(overlay.operations ?? {}).find((name) => !rpcs.has(name));
+  if (stray !== undefined) throw new Error(`the overlay is about ${stray}, which has no route`);
+  const failure = schemas.add("google.rpc.Status", statusSchema(schemas));
+  const document: JsonObject = {
+    openapi: "3.1.1",
+    info: { title: tables.map(({ service }) => tagOf(service)).join(", "), version: "0.0.0" },
+    servers: [{ url: "/" }],
+    tags: tables.map(({ service }) => ({ name: tagOf(service), description: commentOf(service) })),
+    paths,
+    components: {
+      schemas: schemas.components(),
+      responses: { default: { description: "Failure.", content: { "application/json": { schema: failure } } } },
+    },
+  };
+  const patched = mergePatch(document, overlay.document ?? {});
+  return isObject(patched) ? patched : document;
+}
+
+/** OpenAPI 3.1 has no place for other methods: they go where a later version (3.2) has one, as an extension. */
+function put(item: Record<string, Json>, method: string, operation: Json): void {
+  if (METHODS.includes(method)) {
+    item[method.toLowerCase()] = operation;
+    return;
+  }
+  const others = item["x-additionalOperations"];
+  item["x-additionalOperations"] = { ...(isObject(others) ? others : {}), [method]: operation };
+}
+
+/** What the runtime answers to failures unless it is told otherwise (google/rpc/status.proto). */
+function statusSchema(schemas: Schemas): JsonObject {
+  return {
+    type: "object",
+    properties: {
+      code: { type: "integer", format: "int32", description: "The code of google.rpc.Code." },
+      message: { type: "string" },
+      details: { type: "array", items: schemas.message(AnySchema) },
+    },
+  };
+}
+
+/** The names of services without their packages, where that leaves each one its own. */
+function shortNames(services: readonly DescService[]): (service: DescService) => string {
+  return ({ name, typeName }) =>
+    services.filter((other) => other.name === name).length > 1 ? typeName.replaceAll(".", "_") : name;
+}

@@ -1,0 +1,24 @@
+/** JSON to be written. A member that is undefined is left out. */
+export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [name: string]: Json | undefined };
+
+/** Whether a value is a JSON object: not null, not an array. */
+export function isObject(json: unknown): json is JsonObject {
+  return typeof json === "object" && json !== null && !Array.isArray(json);
+}
+
+/** JSON Merge Patch (RFC 7396): objects are merged member by member, null removes, all else replaces. */
+export function mergePatch(target: Json | undefined, patch: Json): Json {
+  if (!isObject(patch)) return patch;
+  const merged: Record<string, Json | undefined> = isObject(target) ? { ...target } : {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete merged[name];
+    else if (value !== undefined) merged[name] = mergePatch(merged[name], value);
+  }
+  return merged;
+}
+
+/** The same object with its members in the order of their names. */
+export function sorted(entries: Iterable<readonly [string, Json]>): JsonObject {
+  return Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
+}

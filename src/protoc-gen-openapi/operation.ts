@@ -1,0 +1,84 @@
+import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
+import { fieldByName, textMessages } from "../http/field-path.ts";
+import type { Route } from "../http/index.ts";
+import { commentOf, summaryOf } from "./comments.ts";
+import type { JsonObject } from "./json.ts";
+import { pathParameter, queryParameters } from "./parameters.ts";
+import type { PathParameter } from "./paths.ts";
+import type { Schemas } from "./schemas.ts";
+import type { Schema } from "./well-known.ts";
+
+/** The operation that one binding of an RPC is. */
+export function describeOperation(
+  method: DescMethod,
+  route: Route,
+  path: readonly PathParameter[],
+  names: { readonly tag: string; readonly operationId: string },
+  schemas: Schemas,
+): JsonObject {
+  const { input } = method;
+  const bodyField = route.body === "*" ? undefined : fieldByName(input, route.body);
+  const bound = [...route.variables.map((variable) => variable.field), ...(bodyField ? [bodyField.name] : [])];
+  const parameters = [
+    ...path.map((parameter) => pathParameter(parameter, input, route, schemas)),
+    ...(route.body === "*" ? [] : queryParameters(input, bound, schemas)),
+  ];
+  return {
+    tags: [names.tag],
+    ...summaryOf(method),
+    operationId: names.operationId,
+    deprecated: method.deprecated || method.parent.deprecated || undefined,
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody: route.body === "" ? undefined : requestBody(input, bodyField, bound, schemas),
+    responses: {
+      200: response(method, route, schemas),
+      default: { $ref: "#/components/responses/default" },
+    },
+  };
+}
+
+/** An empty body is an empty message: no body is ever required. */
+function requestBody(
+  input: DescMessage,
+  field: DescField | undefined,
+  bound: readonly string[],
+  schemas: Schemas,
+): JsonObject {
+  if (isHttpBody(field === undefined ? input : field.message)) return { content: { "*/*": {} } };
+  if (field !== undefined) {
+    return { description: commentOf(field), content: { "application/json": { schema: schemas.field(field) } } };
+  }
+  // With the body "*" the message travels in the body but for what the path binds.
+  const rest = input.fields.filter((inner) => !bound.includes(inner.name));
+  const schema = rest.length === input.fields.length ? schemas.message(input) : schemas.object(rest);
+  return { content: { "application/json": { schema } } };
+}
+
+function response(method: DescMethod, route: Route, schemas: Schemas): JsonObject {
+  const field = fieldByName(method.output, route.responseBody);
+  const type = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
+  const streaming = method.methodKind === "server_streaming";
+  const description = (field ? commentOf(field) : summaryOf(method.output).summary) ?? "Success.";
+  if (isHttpBody(type)) return { description, content: { "*/*": {} } };
+  const schema = field === undefined ? schemas.message(method.output) : fieldSchema(field, schemas);
+  if (!streaming) return { description, content: { "application/json": { schema } } };
+  return {
+    description: `${description}\n\nA stream: one message a line, an event, or an element of the array, by \`Accept\`.`,
+    content: {
+      "application/x-ndjson": { schema },
+      "text/event-stream": { schema },
+      "application/json": { schema: { type: "array", items: schema } },
+    },
+  };
+}
+
+/** A field that is a response: one that is not set and has no JSON of its own to say so is `null`. */
+function fieldSchema(field: DescField, schemas: Schemas): Schema {
+  const schema = schemas.field(field);
+  const nullable = field.fieldKind === "message" && textMessages.has(field.message.typeName);
+  return nullable ? { anyOf: [schema, { type: "null" }] } : schema;
+}
+
+function isHttpBody(type: DescMessage | undefined): boolean {
+  return type?.typeName === "google.api.HttpBody";
+}

@@ -1,0 +1,79 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { jsonMessages, resolveFieldPath } from "../http/field-path.ts";
+import type { Route } from "../http/index.ts";
+import { isTextField } from "../http/text-value.ts";
+import { commentOf } from "./comments.ts";
+import type { JsonObject } from "./json.ts";
+import type { PathParameter } from "./paths.ts";
+import type { Schemas } from "./schemas.ts";
+import type { Schema } from "./well-known.ts";
+
+/** A parameter of the path. Its value is proto JSON without quotes. */
+export function pathParameter(
+  parameter: PathParameter,
+  input: DescMessage,
+  { template }: Route,
+  schemas: Schemas,
+): JsonObject {
+  const { name, multi, variable, whole } = parameter;
+  const fields = variable && resolveFieldPath(input, variable.field);
+  const field = typeof fields === "object" ? fields.at(-1) : undefined;
+  const description = [
+    field && whole ? commentOf(field) : `A part of \`${template}\`.`,
+    multi && "Any number of path segments, with the slashes between them as they are.",
+  ];
+  return {
+    name,
+    in: "path",
+    description: description.filter(Boolean).join("\n\n") || undefined,
+    required: true,
+    deprecated: field?.deprecated || undefined,
+    schema: field && whole ? schemas.field(field) : { type: "string" },
+  };
+}
+
+/**
+ * The parameters of the query: every field that neither path nor body binds and that text can carry, with the fields of
+ * messages under `message.field`. A message inside itself is not followed: the parameters would never end.
+ */
+export function* queryParameters(
+  input: DescMessage,
+  bound: readonly string[],
+  schemas: Schemas,
+): Generator<JsonObject> {
+  function* within(
+    type: DescMessage,
+    outer: readonly DescField[],
+    seen: readonly DescMessage[],
+  ): Generator<JsonObject> {
+    for (const field of type.fields) {
+      const path = [...outer, field];
+      if (bound.includes(path.map((part) => part.name).join("."))) continue;
+      if (isTextField(field)) yield queryParameter(path, field, schemas);
+      else if (field.fieldKind === "message" && !seen.includes(field.message)) {
+        yield* within(field.message, path, [...seen, field.message]);
+      }
+    }
+  }
+  yield* within(input, [], [input]);
+}
+
+function queryParameter(path: readonly DescField[], field: DescField, schemas: Schemas): JsonObject {
+  const others = field.oneof?.fields.filter((other) => other !== field).map((other) => `\`${other.jsonName}\``) ?? [];
+  const description = [commentOf(field), others.length > 0 && `Not together with ${others.join(", ")}.`];
+  const value = textSchema(field, schemas);
+  return {
+    name: path.map((part) => part.jsonName).join("."),
+    in: "query",
+    description: description.filter(Boolean).join("\n\n") || undefined,
+    deprecated: path.some((part) => part.deprecated) || undefined,
+    schema: field.fieldKind === "list" ? { type: "array", items: value } : value,
+  };
+}
+
+/** Arbitrary JSON travels in a query as JSON text; all else as in JSON, without quotes. */
+function textSchema(field: DescField, schemas: Schemas): Schema {
+  const value = schemas.element(field);
+  if (field.message === undefined || !jsonMessages.has(field.message.typeName)) return value;
+  return { type: "string", contentMediaType: "application/json", contentSchema: value };
+}

@@ -1,0 +1,71 @@
+import type { Route, Variable } from "../http/index.ts";
+
+/** A wildcard of a path template: a parameter of its own in OpenAPI, where a value has no slashes. */
+export interface PathParameter {
+  readonly name: string;
+  /** Whether it takes any number of segments. OpenAPI 3.1 has no word for it; the description says so. */
+  readonly multi: boolean;
+  /** The variable that it belongs to; undefined for a wildcard outside of one. */
+  readonly variable: Variable | undefined;
+  /** Whether it is all of its variable, so that its value is that of the field. */
+  readonly whole: boolean;
+}
+
+export interface Path {
+  /** The key in `paths`: `/v1/shelves/{shelf}`. */
+  readonly path: string;
+  readonly parameters: readonly PathParameter[];
+}
+
+/**
+ * Writes path templates as OpenAPI knows them. Templates that match the same paths get the spelling of the first: OpenAPI
+ * allows no two that differ in the names of their parameters alone.
+ */
+export function createPaths(): (route: Route) => Path {
+  const taken = new Set<string>();
+  const spellings = new Map<string, readonly string[]>();
+  return (route) => {
+    const wildcards = wildcardsOf(route);
+    const shape = pathOf(route, route.segments);
+    let names = spellings.get(shape);
+    if (names === undefined) {
+      const own = wildcards.map(nameOf);
+      // `/{x}` and `/{x=**}` match different paths, and would be spelled alike.
+      names = own;
+      while (taken.has(pathOf(route, fill(route, names)))) names = names.map((name) => `${name}_`);
+      taken.add(pathOf(route, fill(route, names)));
+      spellings.set(shape, names);
+    }
+    return {
+      path: pathOf(route, fill(route, names)),
+      parameters: wildcards.map((wildcard, index) => ({ ...wildcard, name: names[index] ?? nameOf(wildcard, index) })),
+    };
+  };
+}
+
+type Wildcard = Omit<PathParameter, "name">;
+
+function wildcardsOf({ segments, variables }: Route): Wildcard[] {
+  return segments.flatMap((segment, at) => {
+    if (segment !== "*" && segment !== "**") return [];
+    const variable = variables.find(({ start, end }) => start <= at && at < end);
+    return [
+      { multi: segment === "**", variable, whole: variable !== undefined && variable.end - variable.start === 1 },
+    ];
+  });
+}
+
+/** No field is named by a number, so that these names never meet those of other variables. */
+function nameOf({ variable, whole }: Wildcard, index: number): string {
+  return whole && variable ? variable.field : `${variable?.field ?? "segment"}.${index + 1}`;
+}
+
+/** The segments with `{name}` for each wildcard. */
+function fill({ segments }: Route, names: readonly string[]): string[] {
+  let next = 0;
+  return segments.map((segment) => (segment === "*" || segment === "**" ? `{${names[next++]}}` : segment));
+}
+
+function pathOf({ verb }: Route, segments: readonly string[]): string {
+  return `/${segments.join("/")}${verb === "" ? "" : `:${verb}`}`;
+}

@@ -1,0 +1,123 @@
+import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { commentOf } from "./comments.ts";
+import { type Json, type JsonObject, sorted } from "./json.ts";
+import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
+
+/**
+ * The schemas of messages and enums as proto JSON writes them. Each becomes a component once it is asked for, and is
+ * referred to from then on, so that messages may contain themselves.
+ */
+export class Schemas {
+  readonly #components = new Map<string, Json>();
+
+  /** Adds a schema that no descriptor has. */
+  add(name: string, schema: Schema): Schema {
+    this.#components.set(name, schema);
+    return reference(name);
+  }
+
+  /** All components, by name. */
+  components(): JsonObject {
+    return sorted(this.#components);
+  }
+
+  message(type: DescMessage): Schema {
+    const known = wellKnownSchema(type.typeName);
+    if (known !== undefined) return known;
+    return this.#component(type.typeName, () => ({
+      type: "object",
+      ...described(type),
+      ...this.#content(type.fields),
+    }));
+  }
+
+  /** An object with some of a message's fields. */
+  object(fields: readonly DescField[]): Schema {
+    return { type: "object", ...this.#content(fields) };
+  }
+
+  /** The value of a field: of all its elements, if it repeats. */
+  field(field: DescField): Schema {
+    switch (field.fieldKind) {
+      case "list":
+        return { type: "array", items: this.element(field) };
+      case "map": {
+        const propertyNames = keySchema(field.mapKey);
+        return { type: "object", ...(propertyNames && { propertyNames }), additionalProperties: this.element(field) };
+      }
+      default:
+        return this.element(field);
+    }
+  }
+
+  /** One value of a field: of an element, if it repeats. */
+  element(field: DescField): Schema {
+    if (field.message !== undefined) return this.message(field.message);
+    if (field.enum !== undefined) return this.#enumeration(field.enum);
+    // What is neither is scalar; the types of lists and maps do not say so.
+    return field.scalar === undefined ? {} : scalarSchema(field.scalar);
+  }
+
+  #content(fields: readonly DescField[]): Schema {
+    const required = fields.filter((field) => field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED);
+    const dependent = exclusive(fields);
+    return {
+      ...(fields.length > 0 && {
+        properties: Object.fromEntries(
+          fields.map((field) => [field.jsonName, { ...this.field(field), ...described(field) }]),
+        ),
+      }),
+      ...(required.length > 0 && { required: required.map((field) => field.jsonName) }),
+      ...(dependent && { dependentSchemas: dependent }),
+    };
+  }
+
+  #enumeration(type: DescEnum): Schema {
+    if (type.typeName === "google.protobuf.NullValue") return { type: "null" };
+    return this.#component(type.typeName, () => {
+      const lines = type.values.map((value) => [value.name, commentOf(value)?.replaceAll("\n", " ")] as const);
+      const list = lines.filter(([, text]) => text !== undefined).map(([name, text]) => `- \`${name}\`: ${text}`);
+      const description = [commentOf(type), list.join("\n")].filter(Boolean).join("\n\n");
+      return {
+        type: "string",
+        ...described(type),
+        ...(description !== "" && { description }),
+        enum: type.values.map((value) => value.name),
+      };
+    });
+  }
+
+  #component(name: string, make: () => Schema): Schema {
+    if (!this.#components.has(name)) {
+      this.#components.set(name, {});
+      this.#components.set(name, make());
+    }
+    return reference(name);
+  }
+}
+
+function reference(name: string): Schema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** What the .proto file says of an element. A keyword beside `$ref` is heeded in 3.1. */
+export function described(desc: DescField | DescMessage | DescEnum): Schema {
+  const description = commentOf(desc);
+  return { ...(description && { description }), ...(desc.deprecated && { deprecated: true }) };
+}
+
+/** At most one member of a oneof is there: whichever it is, those after it are not. */
+function exclusive(fields: readonly DescField[]): Schema | undefined {
+  const dependent: Record<string, Schema> = {};
+  for (const [index, field] of fields.entries()) {
+    const others = fields.slice(index + 1).filter((other) => sameOneof(field.oneof, other.oneof));
+    if (others.length === 0) continue;
+    dependent[field.jsonName] = { properties: Object.fromEntries(others.map((other) => [other.jsonName, false])) };
+  }
+  return Object.keys(dependent).length > 0 ? dependent : undefined;
+}
+
+function sameOneof(one: DescOneof | undefined, other: DescOneof | undefined): boolean {
+  return one !== undefined && one === other;
+}
