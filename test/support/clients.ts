@@ -2,6 +2,8 @@
 import {
   create,
   type DescMessage,
+  type DescMethod,
+  type DescMethodServerStreaming,
   type DescMethodUnary,
   fromBinary,
   fromJson,
@@ -41,6 +43,13 @@ export type Caller = {
     input?: MessageInitShape<I>,
     headers?: Readonly<Record<string, string>>,
   ): Promise<Answer<O>>;
+  /** @throws ConnectError, also for protocols that are not Connect's */
+  stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>,
+    input: MessageInitShape<I>,
+    headers: Readonly<Record<string, string>>,
+    signal?: AbortSignal,
+  ): AsyncIterable<MessageShape<O>>;
   close(): void;
 };
 
@@ -72,6 +81,12 @@ function overTransport(transport: Transport, close = () => {}): Caller {
         return refusal(error);
       }
     },
+    async *stream(method, input, headers, signal) {
+      const inputs = (async function* () {
+        yield input;
+      })();
+      yield* (await transport.stream(method, signal, undefined, headers, inputs)).message;
+    },
     close,
   };
 }
@@ -88,24 +103,56 @@ function headersOf(...metadata: readonly Metadata[]): Headers {
   return headers;
 }
 
+function metadataOf(headers: Readonly<Record<string, string>>): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+  return metadata;
+}
+
+/** What a method is to a client without generated stubs: its path, and how its messages are written and read. */
+function methodOf<I extends DescMessage, O extends DescMessage>(method: DescMethod & { input: I; output: O }) {
+  return [
+    `/${method.parent.typeName}/${method.name}`,
+    (value: MessageShape<I>) => Buffer.from(toBinary(method.input, value)),
+    (bytes: Buffer) => fromBinary(method.output, bytes),
+  ] as const;
+}
+
+/** A failure of grpc-js as what connect-node makes of the same trailers. */
+function connectErrorOf(failure: ServiceError, headers: Headers): unknown {
+  headers.set("grpc-status", String(failure.code));
+  headers.set("grpc-message", encodeURIComponent(failure.details));
+  return findTrailerError(headers);
+}
+
 /** The stock gRPC client, as another team would use it. */
 function overGrpcJs(url: string, ca?: Buffer): Caller {
   const { host } = new URL(url);
   const client = new Client(host, ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca));
   return {
+    async *stream(method, input, headers, signal) {
+      const call = client.makeServerStreamRequest(
+        ...methodOf(method),
+        create(method.input, input),
+        metadataOf(headers),
+      );
+      signal?.addEventListener("abort", () => call.cancel());
+      try {
+        yield* call;
+      } catch (error) {
+        const failure = error as ServiceError;
+        throw connectErrorOf(failure, headersOf(failure.metadata));
+      }
+    },
     call(method, input, given = {}) {
-      const metadata = new Metadata();
-      for (const [name, value] of Object.entries(given)) metadata.set(name, value);
       return new Promise((resolve, reject) => {
         let initial = new Metadata();
         let failure: ServiceError | null = null;
         let message: MessageShape<typeof method.output> | undefined;
         const call = client.makeUnaryRequest(
-          `/${method.parent.typeName}/${method.name}`,
-          (value: MessageShape<typeof method.input>) => Buffer.from(toBinary(method.input, value)),
-          (bytes: Buffer) => fromBinary(method.output, bytes),
+          ...methodOf(method),
           create(method.input, input),
-          metadata,
+          metadataOf(given),
           (error, value) => {
             failure = error;
             message = value;
@@ -120,9 +167,7 @@ function overGrpcJs(url: string, ca?: Buffer): Caller {
             const headers = headersOf(initial, trailer);
             if (message !== undefined) return resolve({ ok: true, message, headers });
             if (failure === null) return reject(new Error("neither a message nor an error"));
-            headers.set("grpc-status", String(failure.code));
-            headers.set("grpc-message", encodeURIComponent(failure.details));
-            resolve(refusal(findTrailerError(headers)));
+            resolve(refusal(connectErrorOf(failure, headers)));
           });
         });
       });
@@ -159,6 +204,9 @@ function overJson(url: string, ca?: Buffer): Caller {
         ...tlsOptions(ca),
       });
       return readJson(method, answer);
+    },
+    stream(method) {
+      throw new Error(`${method.name} has no JSON route`);
     },
     close() {},
   };

@@ -21,6 +21,6 @@ export function throughEvery(kinds: readonly DoorKind[], url: () => string, rule
       open = kind.open(url());
     });
     afterAll(() => open.close());
-    rules({ call: (...given) => open.call(...given), close: () => {} });
+    rules({ call: (...given) => open.call(...given), stream: (...given) => open.stream(...given), close: () => {} });
   });
 }
