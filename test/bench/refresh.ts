@@ -9,9 +9,10 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { measureAtRest, residentMemory } from "./refresh/at-rest.ts";
+import { measureAtRest } from "./refresh/at-rest.ts";
 import { CONTENDERS, type Contender, ROTATE } from "./refresh/contenders.ts";
-import type { Result } from "./refresh/plan.ts";
+import type { Result, Slice } from "./refresh/plan.ts";
+import { cpuTime, residentMemory } from "./refresh/proc.ts";
 import { pinned, startGenerator, startRedis } from "./refresh/processes.ts";
 import { type Measured, median, ratio, strangers } from "./refresh/ratios.ts";
 import { between, watchCalls } from "./refresh/redis-calls.ts";
@@ -59,15 +60,21 @@ for (const name of names) {
 }
 const results = new Map<string, Result[]>(names.map((name) => [name, []]));
 
-async function slice({ name, plan, refill }: Contender, length: number): Promise<Result> {
+async function run({ name, pid }: Contender, slice: Omit<Slice, "name">): Promise<Result> {
+  const before = cpuTime(pid) ?? Number.NaN;
+  const load = await generator.run({ name, ...slice });
+  const cpu = (cpuTime(pid) ?? Number.NaN) - before;
+  return { ...load, cpu: (cpu * 1e6) / (load.rate * load.seconds) };
+}
+async function refill({ plan, refill }: Contender): Promise<void> {
   if (refill !== undefined) await generator.load({ ...plan, credentials: await refill() });
-  return generator.run({ name, seconds: length });
 }
 
 tell(`warming up ${names.join(", ")}`);
 for (const contender of contenders) {
   await generator.load(contender.plan);
-  await slice(contender, WARM_UP);
+  await refill(contender);
+  await run(contender, { seconds: WARM_UP });
 }
 
 const measuringOffered = names.includes("floor") && names.includes("json");
@@ -79,8 +86,9 @@ let roundTime = 0;
 while (rounds < LEAST_ROUNDS || elapsed() + roundTime < seconds - offeredTime - 1) {
   const start = elapsed();
   for (const contender of contenders) {
+    await refill(contender);
     const callsBefore = await calls.read();
-    const result = await slice(contender, SLICE);
+    const result = await run(contender, { seconds: SLICE });
     const callsAfter = await calls.read();
     results.get(contender.name)?.push(result);
     if (contender.name === "json") {
@@ -101,14 +109,14 @@ for (const { name, title, expected } of contenders) {
   measured.set(name, { title, expected, results: results.get(name) ?? [] });
 }
 
-/** The same rate offered to floor and service, half of what the slower of them can do. */
+/** Same rate offered to floor and service, half of what the slower of them can do. */
 async function measureOffered(): Promise<[of: Measured, to: Measured, rate: number]> {
   const rates = ["floor", "json"].map((name) => median((results.get(name) ?? []).map(({ rate }) => rate)));
   const rate = Math.floor(Math.min(...rates) / 2);
   const offered: Record<string, Result[]> = { floor: [], json: [] };
   for (let round = 0; round < OFFERED_ROUNDS; round++) {
-    for (const [name, list] of Object.entries(offered)) {
-      list.push(await generator.run({ name, seconds: OFFERED_SLICE, rate }));
+    for (const contender of contenders) {
+      offered[contender.name]?.push(await run(contender, { seconds: OFFERED_SLICE, rate }));
     }
   }
   const side = (name: "floor" | "json"): Measured => ({
@@ -169,5 +177,7 @@ const report = {
   ],
 };
 process.stdout.write(options.json ? `${asJson(report)}\n` : asTable(report));
-// The exit handler of processes.ts ends every process of the run.
+// As an operator would: a service that profiles itself writes its profile now.
+await Promise.all([rotating.stop(), service.stop()]);
+// The exit handler of processes.ts ends the other processes of the run.
 process.exit(servers.some((server) => strangers(server) !== undefined) ? 1 : 0);

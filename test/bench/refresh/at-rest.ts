@@ -1,22 +1,12 @@
 /** The service before anybody has called: how soon it is ready, and what it holds. */
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { residentMemory } from "./proc.ts";
 import { median } from "./ratios.ts";
 import { startService, type World } from "./service.ts";
 
 const STARTS = 5;
 /** How long a process is left alone before it counts as at rest, ms. */
 const SETTLE = 1_500;
-
-/** Resident memory of a process, MB; undefined where /proc does not tell. */
-export function residentMemory(pid: number): number | undefined {
-  try {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-    return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
-  } catch {
-    return undefined;
-  }
-}
 
 export type AtRest = {
   /** From the start of the process to its ready line, ms: the median of several. */

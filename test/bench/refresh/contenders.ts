@@ -13,6 +13,8 @@ export type Contender = {
   readonly title: string;
   /** The status that each answer must have. */
   readonly expected: string;
+  /** The server's process. */
+  readonly pid: number;
   readonly plan: Plan;
   /** Credentials for the next round, where a round uses them up. */
   readonly refill?: () => Promise<readonly string[]>;
@@ -39,7 +41,7 @@ async function floor(
   { world, service }: Stage,
   reuseInterval: number,
 ): Promise<Contender> {
-  const { line } = await start("server", ["test/bench/refresh/floor.ts"], {
+  const { pid, line } = await start("server", ["test/bench/refresh/floor.ts"], {
     env: {
       REDIS_PORT: String(world.redisPort),
       KEYS_FILE: world.keysFile,
@@ -50,7 +52,7 @@ async function floor(
   const { port } = JSON.parse(line) as { port: number };
   const credentials = await refreshTokens(service);
   await checkFloor(port, service);
-  return { name, title, expected: "200", plan: plan(name, port, refreshJson, credentials) };
+  return { name, title, expected: "200", pid, plan: plan(name, port, refreshJson, credentials) };
 }
 
 /** A floor whose tokens the service would not take has saved itself some work. */
@@ -75,6 +77,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     name: "json",
     title: "this service, JSON",
     expected: "200",
+    pid: rotating.pid,
     plan: plan("json", rotating.port, refreshJson, await refreshTokens(rotating)),
   }),
 
@@ -85,6 +88,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
       name: "baseline",
       title: "the other checkout, JSON",
       expected: "200",
+      pid: other.pid,
       plan: plan("baseline", other.port, refreshJson, credentials),
     };
   },
@@ -93,11 +97,12 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     name: "rpc",
     title: "this service, Connect RPC",
     expected: "200",
+    pid: rotating.pid,
     plan: plan("rpc", rotating.port, refreshRpc, await refreshTokens(rotating)),
   }),
 
   fastify: async ({ world }) => {
-    const { line } = await start("server", ["test/bench/refresh/by-hand.ts"], {
+    const { pid, line } = await start("server", ["test/bench/refresh/by-hand.ts"], {
       env: { REDIS_PORT: String(world.redisPort), ISSUER, SESSIONS: String(CONNECTIONS), NODE_ENV: "production" },
     });
     const { port, tokens } = JSON.parse(line) as { port: number; tokens: string[] };
@@ -105,6 +110,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
       name: "fastify",
       title: "Fastify by hand: GET, MULTI, no reuse detection",
       expected: "200",
+      pid,
       plan: plan("fastify", port, refreshJson, tokens),
     };
   },
@@ -115,6 +121,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     name: "json-repeat",
     title: "this service, JSON, repeating",
     expected: "200",
+    pid: service.pid,
     plan: plan("json-repeat", service.port, refreshJson, await refreshTokens(service)),
   }),
 
@@ -122,6 +129,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     name: "logout",
     title: "this service, logout",
     expected: "200",
+    pid: rotating.pid,
     plan: { ...plan("logout", rotating.port, logoutJson, []), use: "spend" },
     refill: async () => (await logIn(rotating, LOGOUTS)).map(({ accessToken }) => accessToken),
   }),
@@ -130,6 +138,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     name: "forged",
     title: "this service, forged tokens",
     expected: "401",
+    pid: rotating.pid,
     plan: {
       ...plan("forged", rotating.port, refreshJson, (await refreshTokens(rotating)).map(forge)),
       use: "repeat",

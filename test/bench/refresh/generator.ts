@@ -4,7 +4,7 @@
  * to share with Redis.
  */
 import { connect, type Socket } from "node:net";
-import type { Order, Plan, Result, Slice } from "./plan.ts";
+import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 const CONNECTIONS = 32;
 /** How long the last answers may take, ms. */
@@ -67,7 +67,7 @@ class Connection {
 /** What each connection of a plan presents next; it outlives the slices. */
 const jars = new Map<string, { readonly plan: Plan; readonly credentials: string[] }>();
 
-async function run({ name, seconds, rate }: Slice): Promise<Result> {
+async function run({ name, seconds, rate }: Slice): Promise<Load> {
   const jar = jars.get(name);
   if (jar === undefined) throw new Error(`no plan ${name}`);
   const { plan, credentials } = jar;

@@ -25,7 +25,8 @@ export type Slice = {
   readonly rate?: number;
 };
 
-export type Result = {
+/** What the clients saw. */
+export type Load = {
   /** How many answers had which status; "lost" where there was none. */
   readonly answers: Readonly<Record<string, number>>;
   /** From the first request to the last answer, s. */
@@ -35,6 +36,12 @@ export type Result = {
   /** Milliseconds; at an offered rate they count from when the request was due. */
   readonly p50: number;
   readonly p99: number;
+};
+
+/** What was measured in a slice. */
+export type Result = Load & {
+  /** What an answer took of the server's core, µs; NaN where that cannot be told. */
+  readonly cpu: number;
 };
 
 export type Order = { readonly plan: Plan } | { readonly slice: Slice };

@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import type { Order, Plan, Result, Slice } from "./plan.ts";
+import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 export const ROOT = join(import.meta.dirname, "../../..");
 
@@ -111,7 +111,7 @@ export async function startRedis(): Promise<RedisServer> {
 
 export type Generator = {
   load(plan: Plan): Promise<void>;
-  run(slice: Slice): Promise<Result>;
+  run(slice: Slice): Promise<Load>;
 };
 
 export function startGenerator(): Generator {
@@ -124,6 +124,6 @@ export function startGenerator(): Generator {
   };
   return {
     load: async (plan) => void (await tell({ plan })),
-    run: async (slice) => (await tell({ slice })) as Result,
+    run: async (slice) => (await tell({ slice })) as Load,
   };
 }

@@ -24,7 +24,7 @@ export function strangers({ expected, results }: Measured): string | undefined {
 }
 
 /** The median of the ratios of single rounds, so that a round that the machine disturbed disturbs both sides. */
-export function ratio(of: Measured, to: Measured, measure: "rate" | "p50" | "p99"): number | { refused: string } {
+export function ratio(of: Measured, to: Measured, measure: "rate" | "p99" | "cpu"): number | { refused: string } {
   for (const side of [of, to]) {
     const wrong = strangers(side);
     if (wrong !== undefined) return { refused: `${side.title}: ${wrong}` };

@@ -28,11 +28,11 @@ export function asTable({ seconds, rounds, pinned, servers, figures, remarks }: 
     `${rounds} interleaved rounds in ${Math.round(seconds)} s, 32 connections, ` +
       `${pinned ? "the server on one core, load and Redis on another" : "nothing pinned"}; medians`,
     "",
-    row("", "requests/s", "p50 ms", "p99 ms"),
+    row("", "requests/s", "CPU µs", "p50 ms", "p99 ms"),
   ];
   for (const server of servers) {
-    const of = (measure: "rate" | "p50" | "p99") => median(server.results.map((result) => result[measure]));
-    const figures = [whole(of("rate")), of("p50").toFixed(2), of("p99").toFixed(2)];
+    const of = (measure: "rate" | "cpu" | "p50" | "p99") => median(server.results.map((result) => result[measure]));
+    const figures = [whole(of("rate")), of("cpu").toFixed(1), of("p50").toFixed(2), of("p99").toFixed(2)];
     const wrong = strangers(server);
     lines.push(row(server.title, ...figures) + (wrong === undefined ? "" : `  ${wrong}`));
   }
@@ -53,6 +53,7 @@ export function asJson(report: Report): string {
     expected: server.expected,
     strangers: strangers(server) ?? null,
     rate: median(server.results.map(({ rate }) => rate)),
+    cpu: median(server.results.map(({ cpu }) => cpu)),
     p50: median(server.results.map(({ p50 }) => p50)),
     p99: median(server.results.map(({ p99 }) => p99)),
     rounds: server.results,

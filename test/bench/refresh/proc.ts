@@ -1,0 +1,27 @@
+/** What Linux tells of a process; undefined where there is no /proc. */
+import { readdirSync, readFileSync } from "node:fs";
+
+function orUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Resident memory, MB. */
+export function residentMemory(pid: number): number | undefined {
+  return orUndefined(() => {
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return Number(kilobytes) / 1024;
+  });
+}
+
+/** How long all threads have run on a core so far, s. What the machine does besides disturbs it least of all measures. */
+export function cpuTime(pid: number): number | undefined {
+  return orUndefined(() => {
+    const tasks = `/proc/${pid}/task`;
+    const times = readdirSync(tasks).map((task) => readFileSync(`${tasks}/${task}/schedstat`, "utf8").split(" ")[0]);
+    return times.reduce((sum, nanoseconds) => sum + Number(nanoseconds), 0) / 1e9;
+  });
+}
