@@ -54,12 +54,13 @@ type Reader = <T, D>(name: string, parse: Parse<T>, byDefault: D) => T | D;
 
 function readVariables(read: Reader, fault: (line: string) => void) {
   const dataDir = read("DATA_DIR", text(4096), "./data");
+  const redis = read("REDIS_URL", redisTarget, undefined);
   const config = {
     host: read("HOST", host, "127.0.0.1"),
     port: read("PORT", integer(0, 65535), 8080),
     adminHost: read("ADMIN_HOST", host, "127.0.0.1"),
     adminPort: read("ADMIN_PORT", integer(0, 65535), 8081),
-    redis: read("REDIS_URL", redisTarget, undefined),
+    redis,
     redisWaitReplicas: read("REDIS_WAIT_REPLICAS", integer(0, 16), 0),
     redisCommandTimeout: read("REDIS_COMMAND_TIMEOUT", duration(10, 10 * SECOND), 500),
     dataDir,
@@ -86,6 +87,7 @@ function readVariables(read: Reader, fault: (line: string) => void) {
     trustProxy: read("TRUST_PROXY", integer(0, 16), 0),
     tlsCertFile: read("TLS_CERT_FILE", readableFile, undefined),
     tlsKeyFile: read("TLS_KEY_FILE", readableFile, undefined),
+    docs: read("DOCS", boolean, redis === undefined),
     maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
     shutdownTimeout: read("SHUTDOWN_TIMEOUT", duration(0, 600 * SECOND), 10 * SECOND),
     logLevel: read("LOG_LEVEL", oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"), "info" as const),

@@ -16,6 +16,7 @@ import { crossSiteDefence } from "../rpc/cross-site.ts";
 import { errorTranslation } from "../rpc/errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
 import { type SessionServiceNeeds, sessionService } from "../rpc/session-service.ts";
+import { docs } from "./docs.ts";
 import { envelope, envelopeEncoder } from "./envelope.ts";
 
 type Needs = SessionServiceNeeds & {
@@ -72,6 +73,7 @@ export function publicHandler(config: Config, needs: Needs): Handler {
         ),
     ],
     ["/.well-known/jwks.json", () => jwks(needs.jwks, config.jwksMaxAge / 1000)],
+    ...docs(config.docs),
   ]);
-  return withCors(config.allowedOrigins, withPages(pages, withNoStore(json)));
+  return withPages(pages, withCors(config.allowedOrigins, withNoStore(json)));
 }

@@ -43,6 +43,7 @@ const BAD: Record<string, string> = {
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",
   TLS_KEY_FILE: "/nonexistent/key.pem",
+  DOCS: "on",
   MAX_BODY_BYTES: "1",
   SHUTDOWN_TIMEOUT: "x",
   LOG_LEVEL: "loud",
@@ -86,6 +87,12 @@ test.each([
   ["2h", 7_200_000],
 ])("a duration of %s is %d ms", (text, ms) => {
   expect(readConfig({ SESSION_ABSOLUTE_TTL: text, SESSION_IDLE_TTL: "60s" }).sessionAbsoluteTtl).toBe(ms);
+});
+
+test("the reference page is on by default only with the embedded store", () => {
+  expect(readConfig({}).docs).toBe(true);
+  expect(readConfig({ REDIS_URL: "redis://127.0.0.1" }).docs).toBe(false);
+  expect(readConfig({ REDIS_URL: "redis://127.0.0.1", DOCS: "true" }).docs).toBe(true);
 });
 
 test("an empty variable counts as unset", () => {
