@@ -6,6 +6,7 @@ import { answer, type Handler } from "../door/listen.ts";
 import { withNoStore } from "../door/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import type { Logger } from "../observability/logger.ts";
+import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { adminAuthentication } from "../rpc/admin-authentication.ts";
 import { errorTranslation } from "../rpc/errors.ts";
@@ -25,6 +26,7 @@ export function adminHandler(config: Config, needs: Needs): Handler {
   const rpc = connectNodeAdapter({
     routes: (router) => router.service(SessionAdminService, sessionAdminService(needs)),
     interceptors: [
+      measure(needs.metrics),
       errorTranslation((err, method) => log.error({ err, method }, "bug")),
       adminAuthentication(needs.adminTokens, (operation) =>
         audit({ event: "authn_failed", operation, reason: "malformed" }),

@@ -11,6 +11,8 @@ import { withNoStore } from "../door/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import { createHttpHandler } from "../http/index.ts";
 import type { Logger } from "../observability/logger.ts";
+import { measure } from "../observability/measure.ts";
+import type { Metrics } from "../observability/metrics.ts";
 import { callerKey } from "../rpc/caller.ts";
 import { crossSiteDefence } from "../rpc/cross-site.ts";
 import { errorTranslation } from "../rpc/errors.ts";
@@ -21,6 +23,7 @@ import { envelope, envelopeEncoder } from "./envelope.ts";
 
 type Needs = SessionServiceNeeds & {
   readonly jwks: () => string;
+  readonly metrics: Metrics;
   readonly stopping: AbortSignal;
   readonly log: Logger;
 };
@@ -42,6 +45,7 @@ export function publicHandler(config: Config, needs: Needs): Handler {
   const options = {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(needs)),
     interceptors: [
+      measure(needs.metrics),
       errorTranslation((err, method) => log.error({ err, method }, "bug")),
       crossSiteDefence(rules, (header) => log.info({ event: "cross_site_refused", header }, "cross_site_refused")),
     ],

@@ -83,6 +83,7 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
     audit,
     cookie: refreshCookie(config.cookie),
     jwks: () => JSON.stringify(ring.current.jwks),
+    metrics,
     stopping: stopping.signal,
     log,
   };
@@ -96,7 +97,6 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
       audience: config.audience ?? issuer,
       feed,
       revokedKeyIds: () => ring.current.revokedKids,
-      metrics,
     }),
   );
 
