@@ -150,7 +150,10 @@ function clientGone(): ConnectError {
   return new ConnectError("the client closed the request", Code.Canceled);
 }
 
-function writeHead(response: NodeResponse, status: number, lines: string[]): void {
+function writeHead(response: NodeResponse, status: number, own: string[]): void {
+  // What a layer around this one varies by is true all the same; any other header of its own stays or is replaced.
+  const outer = response.getHeader("vary");
+  const lines = outer === undefined ? own : [...own, "vary", String(outer)];
   if (!("stream" in response)) {
     response.writeHead(status, lines);
     return;

@@ -1,0 +1,226 @@
+/** Where a browser may call from: cross-site defence through every door, and CORS. */
+import { describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { PUBLIC_DOORS } from "../support/clients.ts";
+import { aService, throughEvery } from "../support/every-door.ts";
+import { request } from "../support/raw-http.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
+
+const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
+const APP = "https://app.example.com";
+const OTHER = "https://other.example.com:8443";
+const service = aService({ ALLOWED_ORIGINS: `${APP},${OTHER}` });
+
+type Headers = Readonly<Record<string, string>>;
+
+throughEvery(
+  PUBLIC_DOORS,
+  () => service.publicUrl,
+  (caller) => {
+    test.each<[string, () => Headers]>([
+      ["no browser", () => ({})],
+      ["the own origin", () => ({ "sec-fetch-site": "same-origin", origin: service.publicUrl })],
+      ["the address bar", () => ({ "sec-fetch-site": "none" })],
+      ["a sibling", () => ({ "sec-fetch-site": "same-site", origin: APP })],
+      ["an allowed origin", () => ({ origin: OTHER })],
+    ])("a request from %s is served", async (_, headers) => {
+      const user = await logIn(service);
+      message(await caller.call(refresh, {}, { ...cookie(user.refreshToken), ...headers() }));
+      message(await caller.call(logout, {}, { ...bearer(user.accessToken), ...headers() }));
+    });
+
+    test.each<[string, Headers]>([
+      ["another site", { "sec-fetch-site": "cross-site" }],
+      ["another site that claims an allowed origin", { "sec-fetch-site": "cross-site", origin: APP }],
+      ["a site of a kind that nobody knows", { "sec-fetch-site": "same-planet" }],
+      ["a foreign origin", { origin: "https://evil.example" }],
+      ["a foreign origin on a sibling", { "sec-fetch-site": "same-site", origin: "https://evil.example.com" }],
+      ["an opaque origin", { origin: "null" }],
+      ["the own host on another port", { origin: "http://127.0.0.1:1" }],
+      ["the own host in another scheme", { origin: "https://127.0.0.1" }],
+      ["an allowed origin in other letters", { origin: APP.toUpperCase() }],
+      ["an origin that begins as an allowed one", { origin: `${APP}.evil.example` }],
+    ])("a request from %s is refused and changes nothing", async (_, headers) => {
+      const user = await logIn(service);
+      const other = await logIn(service, { subject: user.subject });
+      const credentials = { ...cookie(user.refreshToken), ...bearer(user.accessToken), ...headers };
+      for (const answer of [
+        await caller.call(refresh, {}, credentials),
+        await caller.call(logout, {}, credentials),
+        await caller.call(listSessions, {}, credentials),
+        await caller.call(revokeSession, { sessionId: other.sid }, credentials),
+        await caller.call(revokeOtherSessions, {}, credentials),
+      ]) {
+        expect(answer).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        expect(answer.headers.getSetCookie()).toEqual([]);
+      }
+      const { sessions } = message(
+        await openAdmin(service).call(admin.listSessions, { subject: user.subject }, bearer(service.adminToken)),
+      );
+      expect(sessions).toHaveLength(2);
+      for (const session of sessions) expect(session.lastRefreshTime).toEqual(session.createTime);
+    });
+
+    test("it is refused before any credential is read", async () => {
+      const headers = { ...cookie("nonsense"), ...bearer("nonsense"), "sec-fetch-site": "cross-site" };
+      for (const answer of [await caller.call(refresh, {}, headers), await caller.call(logout, {}, headers)]) {
+        expect(answer).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        expect(answer.headers.get("www-authenticate")).toBeNull();
+      }
+    });
+  },
+);
+
+describe("with siblings not allowed", () => {
+  const strict = aService({ ALLOW_SAME_SITE: "false" });
+  throughEvery(
+    PUBLIC_DOORS,
+    () => strict.publicUrl,
+    (caller) => {
+      test("a sibling is refused", async () => {
+        const user = await logIn(strict);
+        const headers = { ...cookie(user.refreshToken), "sec-fetch-site": "same-site" };
+        expect(await caller.call(refresh, {}, headers)).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        message(await caller.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "same-origin" }));
+      });
+    },
+  );
+});
+
+describe("with cookies that cross sites (SameSite=None)", () => {
+  const open = aService({ COOKIE_SAMESITE: "None", ALLOWED_ORIGINS: APP });
+  throughEvery(
+    PUBLIC_DOORS,
+    () => open.publicUrl,
+    (caller) => {
+      test("an allowed origin may call from another site, and nobody else", async () => {
+        const user = await logIn(open);
+        const from = { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" };
+        for (const headers of [from, { ...from, origin: OTHER }, { ...from, origin: open.publicUrl }]) {
+          expect(await caller.call(refresh, {}, headers)).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        }
+        const answer = await caller.call(refresh, {}, { ...from, origin: APP });
+        message(answer);
+        expect(answer.headers.getSetCookie()[0]).toContain("; Secure; SameSite=None;");
+      });
+    },
+  );
+});
+
+describe("behind a trusted proxy that ends TLS", () => {
+  const behind = aService({ TRUST_PROXY: "1" });
+  throughEvery(
+    PUBLIC_DOORS,
+    () => behind.publicUrl,
+    (caller) => {
+      test("the own origin is https, for those that the proxy says came so", async () => {
+        const user = await logIn(behind);
+        const secure = behind.publicUrl.replace("http:", "https:");
+        const from = { ...cookie(user.refreshToken), origin: secure };
+        message(await caller.call(refresh, {}, { ...from, "x-forwarded-proto": "https" }));
+        message(await caller.call(refresh, {}, { ...from, "x-forwarded-proto": "http, https" }));
+        for (const headers of [from, { ...from, "x-forwarded-proto": "https, http" }]) {
+          expect(await caller.call(refresh, {}, headers)).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        }
+      });
+    },
+  );
+});
+
+describe("CORS", () => {
+  const PATHS = [
+    ["POST", "/v1/auth/refresh"],
+    ["DELETE", "/v1/auth/logout"],
+    ["GET", "/v1/auth/sessions"],
+    ["POST", "/auth.v1.SessionService/Refresh"],
+  ] as const;
+  const varies = (headers: globalThis.Headers) => (headers.get("vary") ?? "").split(/, */);
+
+  test.each(PATHS)("a preflight for %s %s from an allowed origin is answered", async (method, path) => {
+    const answer = await request(service.publicUrl, {
+      method: "OPTIONS",
+      path,
+      headers: {
+        origin: APP,
+        "access-control-request-method": method,
+        "access-control-request-headers": "authorization,content-type,connect-protocol-version",
+        "sec-fetch-site": "cross-site",
+      },
+    });
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get("access-control-allow-origin")).toBe(APP);
+    expect(answer.headers.get("access-control-allow-credentials")).toBe("true");
+    expect(answer.headers.get("access-control-allow-methods")?.split(", ")).toContain(method);
+    const allowed = answer.headers.get("access-control-allow-headers")?.toLowerCase().split(", ");
+    expect(allowed).toEqual(expect.arrayContaining(["authorization", "content-type", "connect-protocol-version"]));
+    expect(varies(answer.headers)).toEqual(
+      expect.arrayContaining(["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"]),
+    );
+  });
+
+  test.each(["https://evil.example", "null", `${APP}:443`, `${APP}/`, "*"])(
+    "an origin of %s is allowed nothing, and the answer varies all the same",
+    async (origin) => {
+      for (const method of ["OPTIONS", "POST"]) {
+        const headers = { origin, "access-control-request-method": "POST" };
+        const answer = await request(service.publicUrl, { method, path: "/v1/auth/refresh", headers });
+        expect([...answer.headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
+        expect(varies(answer.headers)).toContain("Origin");
+      }
+    },
+  );
+
+  test("answers of every kind may be read by the origin that asked, and by it alone", async () => {
+    const user = await logIn(service);
+    for (let i = 0; i < 9; i++) await logIn(service, { subject: user.subject });
+    const from = { origin: APP };
+    const answers = [
+      await request(service.publicUrl, {
+        method: "POST",
+        path: "/v1/auth/refresh",
+        headers: { ...from, ...cookie(user.refreshToken) },
+      }),
+      await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers: from }),
+      await request(service.publicUrl, { path: "/v1/auth/refresh", headers: from }),
+      await request(service.publicUrl, { path: "/nowhere", headers: from }),
+      await request(service.publicUrl, {
+        path: "/v1/auth/sessions",
+        headers: { ...from, ...bearer(user.accessToken) },
+      }),
+      await request(service.publicUrl, {
+        path: "/v1/auth/sessions",
+        headers: { ...from, ...bearer(user.accessToken), "accept-encoding": "gzip" },
+      }),
+      await request(service.publicUrl, {
+        path: `/auth.v1.SessionService/ListSessions?connect=v1&encoding=json&message=%7B%7D`,
+        headers: { ...from, ...bearer(user.accessToken), "accept-encoding": "gzip" },
+      }),
+      await request(service.publicUrl, {
+        method: "POST",
+        path: "/auth.v1.SessionService/Refresh",
+        headers: { ...from, "content-type": "application/json" },
+        body: "{}",
+      }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 401, 405, 404, 200, 200, 200, 401]);
+    for (const { headers } of answers) {
+      expect(headers.get("access-control-allow-origin")).toBe(APP);
+      expect(headers.get("access-control-allow-credentials")).toBe("true");
+      expect(headers.get("access-control-expose-headers")).toContain("Retry-After");
+      expect(varies(headers)).toContain("Origin");
+    }
+  });
+
+  test("keys are for everybody, without credentials", async () => {
+    const answer = await request(service.publicUrl, { path: "/.well-known/jwks.json", headers: { origin: APP } });
+    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    expect(answer.headers.get("access-control-allow-credentials")).toBeNull();
+  });
+
+  test("the admin door is for no browser", async () => {
+    const headers = { origin: APP, "access-control-request-method": "POST" };
+    const path = "/auth.admin.v1.SessionAdminService/CreateSession";
+    const answer = await request(service.adminUrl, { method: "OPTIONS", path, headers });
+    expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
