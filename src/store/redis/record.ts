@@ -30,7 +30,7 @@ export function encodeBody({ subject, clientId, audience, client, claims }: NewS
     const length = bytes.length < 255 ? [bytes.length] : [255, bytes.length >> 8, bytes.length & 255];
     parts.push(Buffer.from(length), bytes);
   }
-  parts.push(Buffer.from(claims));
+  parts.push(Buffer.from(claims === "{}" ? "" : claims));
   return Buffer.concat(parts);
 }
 
@@ -61,7 +61,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const clientId = next();
   const audience = next();
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
-  const claims = take(bytes.length - at);
+  const claims = take(bytes.length - at) || "{}";
   return {
     sid,
     subject,

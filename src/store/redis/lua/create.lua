@@ -8,14 +8,18 @@ local partition, sid, now = KEYS[1], ARGV[1], clock()
 local existing = live(partition, sid, now)
 if existing then return { existing } end
 
-local index = partition .. 'u' .. ARGV[2]
-local sids = redis.call('GET', index) or ''
-local reply, evicted, cap = { '' }, {}, tonumber(ARGV[8])
-if #sids < cap * ID then
-  -- Room enough: only the front is cleared of what has expired.
+-- A subject's sessions without those at the front, which mostly expire first, that have expired.
+local function drop_expired(sids)
   local from = 1
   while from <= #sids and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
-  sids = string.sub(sids, from)
+  return string.sub(sids, from)
+end
+
+local index = partition .. 'u'
+local sids = redis.call('HGET', index, ARGV[2]) or ''
+local reply, evicted, cap = { '' }, {}, tonumber(ARGV[8])
+if #sids < cap * ID then
+  sids = drop_expired(sids)
 else
   local kept = {}
   for from = 1, #sids, ID do
@@ -30,6 +34,15 @@ close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]))
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, now, idle, life) .. ARGV[7]
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', now + math.min(idle, life))
-redis.call('SET', index, sids .. sid, 'PXAT', math.max(redis.call('PEXPIRETIME', index), now + life))
+write_index(partition, ARGV[2], sids .. sid)
+redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), now + life))
+
+-- Two subjects, drawn by lot, are looked at for each one that comes, so that those whose sessions have all expired,
+-- which nobody notices, stay fewer than the others.
+local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
+for at = 1, #drawn, 2 do
+  if drop_expired(drawn[at + 1]) == '' then redis.call('HDEL', index, drawn[at]) end
+end
+
 reply[1] = record
 return reply

@@ -8,8 +8,7 @@ if ARGV[5] ~= '' then
   local actor = live(partition, ARGV[5], now)
   if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end
 end
-local index = partition .. 'u' .. subject
-local sids = redis.call('GET', index) or ''
+local sids = redis.call('HGET', partition .. 'u', subject) or ''
 local reply, ended, spared = { 'ended' }, {}, ''
 for from = 1, #sids, ID do
   local sid = string.sub(sids, from, from + ID - 1)
@@ -20,9 +19,5 @@ for from = 1, #sids, ID do
   end
 end
 close(partition, ended, ARGV[2], now, tonumber(ARGV[3]))
-if spared == '' then
-  redis.call('DEL', index)
-else
-  redis.call('SET', index, spared, 'KEEPTTL')
-end
+write_index(partition, subject, spared)
 return reply

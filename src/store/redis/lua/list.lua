@@ -4,7 +4,7 @@
 -- ARGV  1 subject
 -- Returns sid, record, sid, record, …
 local now, found = clock(), {}
-local sids = redis.call('GET', KEYS[1] .. 'u' .. ARGV[1]) or ''
+local sids = redis.call('HGET', KEYS[1] .. 'u', ARGV[1]) or ''
 for from = 1, #sids, ID do
   local sid = string.sub(sids, from, from + ID - 1)
   local record = live(KEYS[1], sid, now)

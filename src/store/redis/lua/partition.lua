@@ -2,8 +2,8 @@
 -- one slot of a cluster:
 --
 --   {a7}s<sid>      a session: a packed record, see HEAD. Expires with the session.
---   {a7}u<subject>  the subject's sessions: their ids (23 characters each), one after the other, in order of
---                   creation. Some may have expired. Expires with the last of them.
+--   {a7}u           index, a HASH: subject -> the ids of its sessions (23 characters each), one after the other, in
+--                   order of creation. Some may have expired. (A key per subject would cost half as much again.)
 --   {a7}m<sid>      marker of an ended session: when it expires.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at.
 --
@@ -51,15 +51,19 @@ local function close(partition, sids, reason, now, marker_life)
   redis.call('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
 end
 
+-- Writes what is left of a subject's sessions.
+local function write_index(partition, subject, sids)
+  if sids == '' then
+    redis.call('HDEL', partition .. 'u', subject)
+  else
+    redis.call('HSET', partition .. 'u', subject, sids)
+  end
+end
+
 -- Takes one session out of its subject's index.
 local function unindex(partition, sid, record)
-  local index = partition .. 'u' .. subject_of(record)
-  local sids = redis.call('GET', index)
-  local at = sids and string.find(sids, sid, 1, true)
-  if not at then return end
-  if #sids == ID then
-    redis.call('DEL', index)
-  else
-    redis.call('SET', index, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID), 'KEEPTTL')
-  end
+  local subject = subject_of(record)
+  local sids = redis.call('HGET', partition .. 'u', subject) or ''
+  local at = string.find(sids, sid, 1, true)
+  if at then write_index(partition, subject, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID)) end
 end

@@ -1,0 +1,155 @@
+/**
+ * Random histories: the model (the pure function around maps in memory), the embedded store and real Redis give the same
+ * answer to every step. The clock moves by steps around the reuse interval and the lifetimes; the tokens presented are those
+ * that were answered, siblings and mangled ones among them.
+ */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { RotateOutcome, SessionStore } from "../../src/session/ports.ts";
+import type { PresentedToken } from "../../src/session/rotation.ts";
+import type { EndReason, SessionId } from "../../src/session/words.ts";
+import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
+import { ModelStore } from "./model.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
+
+const backends: Backend[] = [];
+const stores: SessionStore[] = [];
+
+beforeAll(async () => {
+  backends.push(await embeddedBackend(), await redisBackend());
+  for (const backend of backends) stores.push(await backend.open());
+});
+afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
+
+/** Which of what is there a step takes: an index into whatever has been made so far. */
+const pick = fc.nat(1_000);
+const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
+const R = REUSE_INTERVAL;
+
+const step = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ does: fc.constant("create" as const), user: pick, cap: fc.integer({ min: 1, max: 3 }) }),
+  },
+  { weight: 25, arbitrary: fc.record({ does: fc.constant("rotate" as const), session: pick, recent: fc.nat(4) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ does: fc.constant("mangle" as const), session: pick, by: fc.integer({ min: -2, max: 3 }) }),
+  },
+  {
+    weight: 15,
+    arbitrary: fc.record({
+      does: fc.constant("wait" as const),
+      ms: fc.oneof(
+        fc.constantFrom(1, R / 2, R - 1, R, R + 1, 1.5 * R, 2 * R, 3 * R),
+        fc.constantFrom(60 * SECOND, 120 * SECOND, MARKER_LIFE),
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("end" as const), session: pick, reason }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("endOwned" as const), session: pick, target: pick, reason }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("endAll" as const),
+      user: pick,
+      reason,
+      except: fc.boolean(),
+      actor: fc.boolean(),
+      session: pick,
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("look" as const), session: pick, user: pick }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** A store may still know why a session is gone; the model never does. */
+function gone(answer: RotateOutcome): RotateOutcome {
+  return answer.outcome === "idle" || answer.outcome === "expired" ? { outcome: "unknown" } : answer;
+}
+
+async function play(history: readonly Step[]): Promise<void> {
+  const model = new ModelStore();
+  const start = backends.map((backend) => backend.now());
+  // All clocks show the same time: that of the one which is ahead.
+  model.now = Math.max(...start);
+  await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
+
+  const users = [subject(), subject()];
+  const sids: SessionId[] = [sidOf(users[0] ?? "")]; // one that was never created
+  const tokens = new Map<SessionId, PresentedToken[]>();
+  const user = (pick: number) => users[pick % users.length] ?? "";
+  const sid = (pick: number) => sids[pick % sids.length] ?? sidOf("");
+  const all = async <T>(expected: T, ask: (store: SessionStore) => Promise<T>) => {
+    for (const store of stores) expect(await ask(store)).toEqual(expected);
+  };
+
+  for (const step of history) {
+    switch (step.does) {
+      case "create": {
+        const session = newSession(user(step.user), { idleTimeout: 240 * SECOND, absoluteLifetime: 900 * SECOND });
+        const first = nonce();
+        await all(model.create(session, first, step.cap), (store) => store.create(session, first, step.cap));
+        sids.push(session.sid);
+        tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: 0 }]);
+        break;
+      }
+      case "rotate":
+      case "mangle": {
+        const known = tokens.get(sid(step.session)) ?? [];
+        const token = known.at(-1 - (step.does === "rotate" ? step.recent : 0)) ?? known[0];
+        const presented =
+          step.does === "rotate" && token !== undefined
+            ? token
+            : {
+                generation: Math.max(1, (token?.generation ?? 1) + ("by" in step ? step.by : 0)),
+                nonce: nonce(),
+                issuedAt: model.now,
+              };
+        const fresh = nonce();
+        const expected = model.rotate(sid(step.session), presented, fresh);
+        await all(expected, async (store) => gone(await store.rotate(sid(step.session), presented, fresh)));
+        if ("child" in expected && expected.child.nonce === fresh) known.push(expected.child);
+        break;
+      }
+      case "wait":
+        model.now += step.ms;
+        await Promise.all(backends.map((backend) => backend.advance(step.ms)));
+        break;
+      case "end":
+        await all(model.end(sid(step.session), step.reason), (store) => store.end(sid(step.session), step.reason));
+        break;
+      case "endOwned": {
+        const { session, target, reason } = step;
+        await all(model.endOwned(sid(session), sid(target), reason), (store) =>
+          store.endOwned(sid(session), sid(target), reason),
+        );
+        break;
+      }
+      case "endAll": {
+        const options = {
+          ...(step.except ? { except: sid(step.session) } : {}),
+          ...(step.actor ? { actor: sid(step.session) } : {}),
+        };
+        const expected = model.endAll(user(step.user), step.reason, options);
+        await all(expected, (store) => store.endAll(user(step.user), step.reason, options));
+        break;
+      }
+      case "look":
+        await all(model.find(sid(step.session)), (store) => store.find(sid(step.session)));
+        await all(model.list(user(step.user)), async (store) => [
+          ...(await store.list(user(step.user), 10, undefined)).sessions,
+        ]);
+    }
+  }
+  const mine = new Set(sids);
+  const logged = model.log.filter(({ expiresAt }) => expiresAt > model.now);
+  await all(new Set(logged), async (store) => {
+    const { revocations } = await store.revocations(undefined);
+    return new Set(revocations.filter((entry) => mine.has(entry.sid) && entry.expiresAt > model.now));
+  });
+}
+
+test("the model, the embedded store and Redis agree on random histories", async () => {
+  await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), play), { numRuns: 120 });
+});

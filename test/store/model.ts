@@ -1,0 +1,101 @@
+/** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
+import type { CreateOutcome, EndOutcome, Found, RotateOutcome } from "../../src/session/ports.ts";
+import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/words.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
+
+export class ModelStore {
+  /** In order of creation. */
+  readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
+  readonly log: Revocation[] = [];
+  now = 0;
+
+  create(session: NewSession, childNonce: string, cap: number): CreateOutcome {
+    const live = this.#ofSubject(session.subject);
+    const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
+    for (const sid of evicted) this.#end(sid, "session_limit");
+    const absoluteExpiresAt = this.now + session.absoluteLifetime;
+    const created: Session = {
+      ...session,
+      createdAt: this.now,
+      lastRefreshedAt: this.now,
+      idleExpiresAt: Math.min(this.now + session.idleTimeout, absoluteExpiresAt),
+      absoluteExpiresAt,
+    };
+    this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
+    return { session: created, evicted };
+  }
+
+  rotate(sid: SessionId, token: PresentedToken, freshNonce: string): RotateOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { outcome: this.#marked(sid) ? "revoked" : "unknown" };
+    const { session, state } = found;
+    const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL);
+    if (decision.outcome === "reuse") {
+      this.#end(sid, "reuse");
+      return { outcome: "reuse", subject: session.subject };
+    }
+    const { outcome, next } = decision;
+    const slid = {
+      lastRefreshedAt: this.now,
+      idleExpiresAt: Math.min(this.now + session.idleTimeout, session.absoluteExpiresAt),
+    };
+    const after = outcome === "repeat" ? session : { ...session, ...slid };
+    this.#sessions.set(sid, { session: after, state: next });
+    const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
+    return { outcome, session: after, child, now: this.now };
+  }
+
+  find(sid: SessionId): Found {
+    const found = this.#live(sid);
+    if (found === undefined) return { status: this.#marked(sid) ? "revoked" : "unknown" };
+    return { status: "live", session: found.session, rotation: found.state, now: this.now };
+  }
+
+  list(subject: string): Session[] {
+    return this.#ofSubject(subject)
+      .map((sid) => this.#live(sid)?.session)
+      .filter((session) => session !== undefined)
+      .sort((a, b) => b.createdAt - a.createdAt || (a.sid < b.sid ? 1 : -1));
+  }
+
+  end(sid: SessionId, reason: EndReason): EndOutcome {
+    const live = this.#live(sid) !== undefined;
+    if (!live && this.#marked(sid)) return "already";
+    this.#end(sid, reason);
+    return live ? "ended" : "marked";
+  }
+
+  endOwned(actor: SessionId, target: SessionId, reason: EndReason): "ended" | "not_found" | "actor_ended" {
+    const subject = this.#live(actor)?.session.subject;
+    if (subject === undefined) return "actor_ended";
+    if (this.#live(target)?.session.subject !== subject) return "not_found";
+    this.#end(target, reason);
+    return "ended";
+  }
+
+  endAll(subject: string, reason: EndReason, { except, actor }: { except?: SessionId; actor?: SessionId }) {
+    if (actor !== undefined && this.#live(actor)?.session.subject !== subject) return "actor_ended";
+    const ended = this.#ofSubject(subject).filter((sid) => sid !== except);
+    for (const sid of ended) this.#end(sid, reason);
+    return { ended };
+  }
+
+  #live(sid: SessionId) {
+    const found = this.#sessions.get(sid);
+    return found !== undefined && this.now < found.session.idleExpiresAt ? found : undefined;
+  }
+
+  #ofSubject(subject: string): SessionId[] {
+    return [...this.#sessions.keys()].filter((sid) => this.#live(sid)?.session.subject === subject);
+  }
+
+  #marked(sid: SessionId): boolean {
+    return this.log.some((entry) => entry.sid === sid && this.now < entry.expiresAt);
+  }
+
+  #end(sid: SessionId, reason: EndReason): void {
+    this.#sessions.delete(sid);
+    this.log.push({ sid, revokedAt: this.now, expiresAt: this.now + MARKER_LIFE, reason });
+  }
+}
