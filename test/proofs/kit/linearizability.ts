@@ -1,0 +1,68 @@
+/**
+ * Whether a history of concurrent operations could have come from one that did them one after the other
+ * (Herlihy & Wing 1990), by the search of Wing & Gong (1993) with the memory of Lowe (2017): a set of operations
+ * that were put in order before, leading to the same state, is not tried again.
+ */
+export type Operation<I, O> = {
+  readonly input: I;
+  /** undefined: nobody knows whether it was done, or will be. */
+  readonly output: O | undefined;
+  /** On one clock that never jumps. */
+  readonly invokedAt: number;
+  /** Infinity where the output is not known. */
+  readonly returnedAt: number;
+};
+
+/** What one would see who did the operations one after the other. */
+export type Model<S, I, O> = {
+  readonly initial: S;
+  /** The state after it, or undefined where this input cannot have had this output. An unknown output can be any. */
+  step(state: S, input: I, output: O | undefined): S | undefined;
+  /** Equal for equal states. */
+  key(state: S): string;
+};
+
+/** Why a history is not linearizable: the longest order that was found, and what none of the rest could follow. */
+export type Stuck<S, I, O> = {
+  readonly order: readonly Operation<I, O>[];
+  readonly state: S;
+  readonly next: readonly Operation<I, O>[];
+};
+
+/** undefined when the history is linearizable. */
+export function findFault<S, I, O>(
+  history: readonly Operation<I, O>[],
+  model: Model<S, I, O>,
+): Stuck<S, I, O> | undefined {
+  const operations = history.toSorted((a, b) => a.invokedAt - b.invokedAt);
+  const tried = new Set<string>();
+  const order: Operation<I, O>[] = [];
+  let longest: Stuck<S, I, O> = { order: [], state: model.initial, next: [] };
+
+  /** Whether the operations that are not in `placed` can follow. */
+  const search = (placed: bigint, state: S): boolean => {
+    const left = operations.flatMap((operation, at) => ((placed >> BigInt(at)) & 1n ? [] : [{ operation, at }]));
+    if (left.every(({ operation }) => operation.output === undefined)) return true;
+    const position = `${placed.toString(36)} ${model.key(state)}`;
+    if (tried.has(position)) return false;
+    tried.add(position);
+    // What was invoked after another one had returned comes after it.
+    const horizon = Math.min(...left.map(({ operation }) => operation.returnedAt));
+    const next = left.filter(({ operation }) => operation.invokedAt <= horizon);
+    if (order.length >= longest.order.length) {
+      longest = { order: [...order], state, next: next.map(({ operation }) => operation) };
+    }
+    for (const { operation, at } of next) {
+      const after = model.step(state, operation.input, operation.output);
+      if (after === undefined) continue;
+      // Where it changes nothing, not having been done explains as much.
+      if (operation.output === undefined && model.key(after) === model.key(state)) continue;
+      order.push(operation);
+      if (search(placed | (1n << BigInt(at)), after)) return true;
+      order.pop();
+    }
+    return false;
+  };
+
+  return search(0n, model.initial) ? undefined : longest;
+}

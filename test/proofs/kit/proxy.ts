@@ -1,0 +1,57 @@
+/** A TCP proxy that can be cruel: it cuts connections with what is under way on them, and can change its mind. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+
+export class CuttingProxy {
+  readonly port: number;
+  /** Where new connections go; undefined refuses them. */
+  target: number | undefined;
+  readonly #server: Server;
+  readonly #pairs = new Set<readonly [Socket, Socket]>();
+
+  private constructor(server: Server, target: number) {
+    this.#server = server;
+    this.port = (server.address() as AddressInfo).port;
+    this.target = target;
+    server.on("connection", (client) => this.#join(client));
+  }
+
+  static async to(target: number): Promise<CuttingProxy> {
+    const server = createServer({ noDelay: true }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return new CuttingProxy(server, target);
+  }
+
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Cuts each connection with this likelihood. What has reached the other side stays done; answers are lost. */
+  cut(likelihood = 1): void {
+    for (const pair of this.#pairs) if (Math.random() < likelihood) for (const end of pair) end.resetAndDestroy();
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.cut();
+    await once(this.#server, "close");
+  }
+
+  #join(client: Socket): void {
+    if (this.target === undefined) {
+      client.resetAndDestroy();
+      return;
+    }
+    const upstream = connect({ host: "127.0.0.1", port: this.target, noDelay: true });
+    const pair = [client, upstream] as const;
+    this.#pairs.add(pair);
+    for (const end of pair) {
+      end.on("error", () => {});
+      end.once("close", () => {
+        this.#pairs.delete(pair);
+        for (const each of pair) each.destroy();
+      });
+    }
+    client.pipe(upstream).pipe(client);
+  }
+}

@@ -1,0 +1,5 @@
+/** The proofs have a short form, for every run of the tests, and a long one: `PROOF=long`. */
+export const long = process.env.PROOF === "long";
+
+/** How long to go on, ms. */
+export const seconds = (short: number, inTheLongForm: number) => (long ? inTheLongForm : short) * 1000;
