@@ -24,7 +24,8 @@ export function request(url: string, { method = "GET", path, headers = {}, body,
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
   // Node leaves it out where a method usually has no body.
-  const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+  const length =
+    body === undefined || "transfer-encoding" in headers ? {} : { "content-length": String(Buffer.byteLength(body)) };
   return new Promise((resolve, reject) => {
     const outgoing = send(
       {

@@ -1,0 +1,303 @@
+/** What HTTP callers see beyond the rules of the methods: shapes, statuses, headers, pages. */
+import { describe, expect, test } from "vitest";
+import { aService } from "../support/every-door.ts";
+import { type RawAnswer, type RawRequest, request } from "../support/raw-http.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
+
+const service = aService();
+const JSON_TYPE = { "content-type": "application/json" };
+const REFRESH = { method: "POST", path: "/v1/auth/refresh" } as const;
+const LOGOUT = { method: "DELETE", path: "/v1/auth/logout" } as const;
+const SESSIONS = { path: "/v1/auth/sessions" } as const;
+const OTHERS = { method: "POST", path: "/v1/auth/sessions:revokeOthers" } as const;
+
+const ask = (wanted: RawRequest) => request(service.publicUrl, wanted);
+
+/** The code of a failure, after a look at what every failure has. */
+function failure(answer: RawAnswer): [status: number, code: string] {
+  const body = JSON.parse(answer.body);
+  expect(Object.keys(body)).toEqual(["error"]);
+  expect(Object.keys(body.error)).toEqual(["code", "message"]);
+  expect(answer.headers.get("content-type")).toBe("application/json");
+  expect(answer.headers.get("cache-control")).toBe("no-store");
+  expect(answer.cookies).toEqual([]);
+  return [answer.status, body.error.code];
+}
+
+describe("success bodies", () => {
+  test("refresh", async () => {
+    const user = await logIn(service);
+    const answer = await ask({ ...REFRESH, headers: { ...JSON_TYPE, ...cookie(user.refreshToken) }, body: "{}" });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(JSON.parse(answer.body)).toEqual({
+      data: { accessToken: expect.stringMatching(/^ey[^.]+\.[^.]+\.[^.]+$/) },
+    });
+    expect(answer.cookies).toHaveLength(1);
+  });
+
+  test("logout", async () => {
+    const user = await logIn(service);
+    const answer = await ask({ ...LOGOUT, headers: { ...JSON_TYPE, ...bearer(user.accessToken) }, body: "{}" });
+    expect([answer.status, answer.body]).toEqual([200, '{"data":{}}']);
+  });
+
+  test("the list of sessions, empty fields and all", async () => {
+    const user = await logIn(service);
+    const answer = await ask({ ...SESSIONS, headers: bearer(user.accessToken) });
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+    expect(JSON.parse(answer.body)).toEqual({
+      data: {
+        sessions: [
+          {
+            sessionId: user.sid,
+            userAgent: "",
+            ipAddress: "",
+            displayName: "",
+            createTime: time,
+            lastRefreshTime: time,
+            idleExpireTime: time,
+            absoluteExpireTime: time,
+            current: true,
+          },
+        ],
+        nextPageToken: "",
+      },
+    });
+  });
+
+  test("revoking one and the others", async () => {
+    const user = await logIn(service);
+    const other = await logIn(service, { subject: user.subject });
+    const headers = bearer(user.accessToken);
+    const one = await ask({ method: "DELETE", path: `/v1/auth/sessions/${other.sid}`, headers });
+    expect([one.status, one.body]).toEqual([200, '{"data":{}}']);
+    const others = await ask({ ...OTHERS, headers });
+    expect([others.status, others.body]).toEqual([200, '{"data":{"revokedCount":0}}']);
+  });
+
+  test("two cookie lines are as one", async () => {
+    const [user, other] = [await logIn(service), await logIn(service)];
+    const lines = (second: string) => ({ cookie: [`refresh_token=${user.refreshToken}`, `refresh_token=${second}`] });
+    expect(failure(await ask({ ...REFRESH, headers: lines(other.refreshToken) }))).toEqual([401, "E001_AUTH_FAILURE"]);
+    expect((await ask({ ...REFRESH, headers: lines(user.refreshToken) })).status).toBe(200);
+  });
+});
+
+describe("request bodies", () => {
+  test.each<[string, Record<string, string>, string | undefined]>([
+    ["nothing at all", {}, undefined],
+    ["nothing, called JSON", JSON_TYPE, undefined],
+    ["an empty object", JSON_TYPE, "{}"],
+    ["an empty object without a type", {}, "{}"],
+    ["an object with a charset", { "content-type": "application/json; charset=utf-8" }, "{}"],
+    ["an object in other letters", { "content-type": "Application/JSON" }, " { } \n"],
+    ["unknown fields", JSON_TYPE, '{"remember":true,"nested":{"a":[1,null]}}'],
+  ])("%s is fine", async (_, headers, body) => {
+    const user = await logIn(service);
+    expect((await ask({ ...REFRESH, headers: { ...headers, ...cookie(user.refreshToken) }, body })).status).toBe(200);
+    expect((await ask({ ...LOGOUT, headers: { ...headers, ...bearer(user.accessToken) }, body })).status).toBe(200);
+  });
+
+  test.each(["{", "}", "[]", "1", '"{}"', "{}{}", "{'a':1}", "\u0000"])("%j is not a JSON object", async (body) => {
+    const user = await logIn(service);
+    const headers = { ...JSON_TYPE, ...cookie(user.refreshToken), ...bearer(user.accessToken) };
+    for (const route of [REFRESH, LOGOUT]) {
+      expect(failure(await ask({ ...route, headers, body }))).toEqual([400, "E400_INVALID_REQUEST"]);
+    }
+  });
+
+  test.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", ","])(
+    "%s is not a type for a body, not even for none",
+    async (type) => {
+      const user = await logIn(service);
+      const headers = { "content-type": type, ...cookie(user.refreshToken), ...bearer(user.accessToken) };
+      for (const route of [REFRESH, LOGOUT]) {
+        for (const body of ["{}", undefined]) {
+          expect(failure(await ask({ ...route, headers, body }))).toEqual([415, "E415_UNSUPPORTED_MEDIA_TYPE"]);
+        }
+      }
+    },
+  );
+
+  test("a body of 64 KiB is read, a longer one is too large", async () => {
+    const user = await logIn(service);
+    const headers = { ...JSON_TYPE, ...cookie(user.refreshToken) };
+    const body = (length: number) => `{"a":"${"x".repeat(length - 8)}"}`;
+    expect((await ask({ ...REFRESH, headers, body: body(65_536) })).status).toBe(200);
+    expect(failure(await ask({ ...REFRESH, headers, body: body(65_537) }))).toEqual([413, "E413_TOO_LARGE"]);
+    const chunked = { ...headers, "transfer-encoding": "chunked" };
+    expect(failure(await ask({ ...REFRESH, headers: chunked, body: body(65_537) }))).toEqual([413, "E413_TOO_LARGE"]);
+  });
+
+  test("a refresh token in a body or a query is never looked at", async () => {
+    const { refreshToken } = await logIn(service);
+    const body = JSON.stringify({ refresh_token: refreshToken, refreshToken, data: { refreshToken } });
+    const query = `?refresh_token=${refreshToken}&refreshToken=${refreshToken}`;
+    for (const path of [REFRESH.path, "/auth.v1.SessionService/Refresh"]) {
+      for (const wanted of [{ path }, { path: path + query }, { path: path + query, headers: cookie("x") }]) {
+        const headers = { ...JSON_TYPE, ...("headers" in wanted ? wanted.headers : {}) };
+        const answer = await ask({ method: "POST", path: wanted.path, headers, body });
+        expect(answer.status).toBe(401);
+        expect(answer.body).toContain("E001_AUTH_FAILURE");
+      }
+    }
+    const user = await logIn(service);
+    const served = await ask({ ...REFRESH, path: REFRESH.path + query, headers: cookie(user.refreshToken), body });
+    const { accessToken } = JSON.parse(served.body).data;
+    const answer = await openAdmin(service).call(
+      admin.introspectToken,
+      { token: accessToken },
+      bearer(service.adminToken),
+    );
+    expect(message(answer).claims?.sub).toBe(user.subject);
+  });
+});
+
+describe("routes", () => {
+  test.each([
+    "/",
+    "/v1",
+    "/v1/auth",
+    "/v1/auth/refresh/",
+    "/v1/auth/Refresh",
+    "/v2/auth/refresh",
+    "/v1/auth//refresh",
+    "/v1/auth/sessions/a/b",
+    "/v1/auth/sessions:nothing",
+    "/auth.v1.SessionService",
+    "/auth.v1.SessionService/Nothing",
+    "/auth.admin.v1.SessionAdminService/CreateSession",
+    "/metrics",
+    "/../../etc/passwd",
+    "/v1/auth/refresh%00",
+  ])("%s is not there", async (path) => {
+    for (const method of ["GET", "POST", "DELETE"]) {
+      expect(failure(await ask({ method, path }))).toEqual([404, "E404_NOT_FOUND"]);
+    }
+  });
+
+  test.each([
+    ["GET", REFRESH.path, "POST"],
+    ["PUT", REFRESH.path, "POST"],
+    ["POST", LOGOUT.path, "DELETE"],
+    ["DELETE", SESSIONS.path, "GET"],
+    ["GET", `${SESSIONS.path}/x`, "DELETE"],
+    ["PATCH", OTHERS.path, "POST"],
+  ])("%s %s is not allowed, and Allow says what is", async (method, path, allowed) => {
+    const answer = await ask({ method, path });
+    expect(failure(answer)).toEqual([405, "E405_METHOD_NOT_ALLOWED"]);
+    expect(answer.headers.get("allow")?.split(", ")).toContain(allowed);
+    expect(answer.headers.get("allow")?.split(", ")).not.toContain(method);
+    const options = await ask({ method: "OPTIONS", path });
+    expect([options.status, options.body]).toEqual([204, ""]);
+    expect(options.headers.get("allow")).toBe(answer.headers.get("allow"));
+  });
+
+  test.each([
+    ["pageSize=x", "pageSize"],
+    ["pageSize=1.5", "pageSize"],
+    ["pageSize=99999999999", "pageSize"],
+    ["pageSize=101", "page_size"],
+    ["pageSize=%zz", ""],
+    ["pageToken=!", "page_token"],
+  ])("a query of %s is refused, and the parameter named", async (query, name) => {
+    const user = await logIn(service);
+    const answer = await ask({ path: `${SESSIONS.path}?${query}`, headers: bearer(user.accessToken) });
+    expect(failure(answer)).toEqual([400, "E400_INVALID_REQUEST"]);
+    expect(JSON.parse(answer.body).error.message).toContain(name);
+  });
+
+  test("a head that is too large gets 431", async () => {
+    expect((await ask({ ...REFRESH, headers: { "x-long": "x".repeat(20_000) } })).status).toBe(431);
+  });
+
+  test("a GET of a method without side effects is answered over Connect, and of no other", async () => {
+    const user = await logIn(service);
+    const get = (method: string) =>
+      ask({
+        path: `/auth.v1.SessionService/${method}?connect=v1&encoding=json&message=%7B%7D`,
+        headers: { ...bearer(user.accessToken), ...cookie(user.refreshToken) },
+      });
+    expect((await get("ListSessions")).status).toBe(200);
+    const refused = await get("Refresh");
+    expect([refused.status, refused.cookies]).toEqual([405, []]);
+    expect((await get("Logout")).status).toBe(405);
+  });
+});
+
+describe("failures over Connect have the HTTP status that belongs to their code", () => {
+  const connect = (method: string, headers: Record<string, string>, body = "{}") =>
+    ask({ method: "POST", path: `/auth.v1.SessionService/${method}`, headers: { ...JSON_TYPE, ...headers }, body });
+
+  test.each<[string, number, string, (token: string) => Promise<RawAnswer>]>([
+    ["E001_AUTH_FAILURE", 401, "unauthenticated", () => connect("Refresh", {})],
+    ["E400_INVALID_REQUEST", 400, "invalid_argument", (t) => connect("ListSessions", bearer(t), '{"pageSize":101}')],
+    ["E403_FORBIDDEN", 403, "permission_denied", () => connect("Refresh", { "sec-fetch-site": "cross-site" })],
+    ["E404_NOT_FOUND", 404, "not_found", (t) => connect("RevokeSession", bearer(t), '{"sessionId":"x"}')],
+  ])("%s: %d %s", async (code, status, rpc, failing) => {
+    const answer = await failing((await logIn(service)).accessToken);
+    const body = JSON.parse(answer.body);
+    expect([answer.status, body.code]).toEqual([status, rpc]);
+    expect(body.details).toMatchObject([{ type: "auth.v1.ErrorDetail", debug: { code } }]);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test.each([
+    ["not JSON", 400, "invalid_argument", "{"],
+    ["of a wrong type", 400, "invalid_argument", '{"pageSize":{}}'],
+    ["too large", 429, "resource_exhausted", `{"a":"${"x".repeat(65_536)}"}`],
+  ])("a message that is %s: %d %s", async (_, status, rpc, text) => {
+    const answer = await connect("ListSessions", bearer((await logIn(service)).accessToken), text);
+    expect([answer.status, JSON.parse(answer.body).code]).toEqual([status, rpc]);
+  });
+});
+
+describe("pages", () => {
+  const doors = [
+    ["public", () => service.publicUrl],
+    ["admin", () => service.adminUrl],
+  ] as const;
+
+  describe.each(doors)("of the %s door", (_, url) => {
+    test.each(["/healthz", "/readyz"])("%s answers, whatever the query", async (path) => {
+      for (const wanted of [
+        { path },
+        { path: `${path}?verbose=1` },
+        { path, headers: { origin: "https://evil.example" } },
+      ]) {
+        const answer = await request(url(), wanted);
+        expect([answer.status, answer.body]).toEqual([200, "ok\n"]);
+      }
+      const head = await request(url(), { method: "HEAD", path });
+      expect([head.status, head.body, head.headers.get("content-length")]).toEqual([200, "", "3"]);
+      const post = await request(url(), { method: "POST", path });
+      expect([post.status, post.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+    });
+
+    test("the key set has public keys only, and may be cached", async () => {
+      const answer = await request(url(), { path: "/.well-known/jwks.json" });
+      expect(answer.headers.get("content-type")).toBe("application/json");
+      expect(answer.headers.get("cache-control")).toBe("public, max-age=300");
+      const { keys } = JSON.parse(answer.body) as { keys: Record<string, string>[] };
+      expect(keys.length).toBeGreaterThan(0);
+      for (const key of keys) {
+        expect(key).toMatchObject({ kty: "EC", crv: "P-256", alg: "ES256", use: "sig", kid: expect.any(String) });
+        expect(Object.keys(key).sort()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"]);
+      }
+    });
+  });
+
+  test("metrics are on the admin door alone", async () => {
+    await logIn(service);
+    const answer = await request(service.adminUrl, { path: "/metrics" });
+    expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
+    expect(answer.body).toMatch(/^session_created_total [1-9]/m);
+  });
+
+  test("the admin door has no session routes of browsers", async () => {
+    for (const path of [REFRESH.path, "/auth.v1.SessionService/Refresh", "/nowhere"]) {
+      expect((await request(service.adminUrl, { method: "POST", path })).status).toBe(404);
+    }
+  });
+});
