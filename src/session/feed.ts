@@ -172,7 +172,8 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
       // A beat may have come while the watcher was taking the batch.
       if (caughtUp && beats === beatCount) await nextBeat(signal);
     }
-    if (!signal.aborted) throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
+    if (closed || !signal.aborted)
+      throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
   }
 
   return {

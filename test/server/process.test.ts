@@ -1,0 +1,197 @@
+/** The service as a process: how it starts, refuses to start, stops, and what outlives it. */
+
+import { once } from "node:events";
+import { readdirSync, statSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { RPC_DOORS } from "../support/clients.ts";
+import { request } from "../support/raw-http.ts";
+import { runToExit, scratch, startService } from "../support/service.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
+
+const { refresh, logout, listSessions } = SessionService.method;
+
+/** A raw connection to a door that has sent `text`, and how to hear what comes back. */
+async function connected(url: string, text: string): Promise<{ socket: Socket; received: () => Promise<string> }> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  let heard = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => {
+    heard += chunk;
+  });
+  const closed = once(socket, "close");
+  await once(socket, "connect");
+  await new Promise<void>((resolve) => void socket.write(text, () => resolve()));
+  return { socket, received: () => closed.then(() => heard) };
+}
+
+describe("start", () => {
+  test("the first line of standard output says where the doors are, and the rest how to try them", async () => {
+    const service = await startService();
+    expect(service.ready).toEqual({
+      event: "ready",
+      public: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      admin: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      store: "embedded",
+    });
+    for (const url of [service.publicUrl, service.adminUrl]) {
+      expect((await request(url, { path: "/readyz" })).status).toBe(200);
+    }
+    expect((await service.stop()).code).toBe(0);
+    expect(service.stdout()).toContain(`${service.publicUrl}/v1/auth/refresh`);
+    expect(service.stdout()).not.toContain(service.adminToken);
+  });
+
+  test("what it keeps is for its own eyes", async () => {
+    const service = await startService();
+    await logIn(service);
+    const modes = readdirSync(service.dataDir).map((name) => [
+      name,
+      statSync(join(service.dataDir, name)).mode & 0o777,
+    ]);
+    await service.stop();
+    expect(statSync(service.dataDir).mode & 0o777).toBe(0o700);
+    expect(Object.fromEntries(modes)).toMatchObject({ "admin-token": 0o600, "keys.json": 0o600, "sessions.db": 0o600 });
+    for (const [name, mode] of modes) expect(mode, String(name)).toBe(0o600);
+  });
+
+  test("every fault of a configuration is a line on standard error, and the exit code is 1", async () => {
+    const exit = await runToExit({
+      PORT: "x",
+      LOG_LEVEL: "loud",
+      ADMIN_TOKENS: "hunter2",
+      COOKIE_SAMESITE: "sometimes",
+    });
+    expect(exit.code).toBe(1);
+    expect(exit.stdout).toBe("");
+    const lines = exit.stderr.trimEnd().split("\n");
+    expect(lines.map((line) => line.split(" ")[0]).sort()).toEqual([
+      "ADMIN_TOKENS",
+      "COOKIE_SAMESITE",
+      "LOG_LEVEL",
+      "PORT",
+    ]);
+    expect(exit.stderr).not.toContain("hunter2");
+  });
+
+  test.each([
+    ["public", "PORT"],
+    ["admin", "ADMIN_PORT"],
+  ])("a taken port of the %s door is named", async (door, variable) => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    const address = holder.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const exit = await runToExit({ [variable]: String(port) });
+    holder.close();
+    expect(exit.code).toBe(1);
+    expect(exit.stderr).toBe(`cannot open the ${door} door on 127.0.0.1:${port}: the port is taken\n`);
+  });
+
+  test("with Redis a missing key ring is a fault that says how to make one", async () => {
+    const exit = await runToExit({ REDIS_URL: "redis://127.0.0.1:1" });
+    expect(exit.code).toBe(1);
+    expect(exit.stderr).toContain("npm run keys -- create");
+    expect(exit.stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test.each([
+    ["a directory that cannot be made", { DATA_DIR: "/dev/null/data" }],
+    ["a certificate that is none", { TLS_CERT_FILE: import.meta.filename, TLS_KEY_FILE: import.meta.filename }],
+  ])("%s is a fault in one line, without a stack", async (_, env) => {
+    const exit = await runToExit(env);
+    expect(exit.code).toBe(1);
+    expect(exit.stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+});
+
+describe("stop", () => {
+  test.each(["SIGTERM", "SIGINT"] as const)("%s ends an idle service with exit code 0", async (signal) => {
+    const service = await startService();
+    // A connection that was used and is kept alive must not hold it up.
+    const caller = openPublic(service);
+    await caller.call(listSessions);
+    service.kill(signal);
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test("a request in flight is answered, with watchers open on every protocol", async () => {
+    const service = await startService();
+    const user = await logIn(service);
+    const watches = RPC_DOORS.map((kind) => {
+      const caller = kind.open(service.adminUrl);
+      const stream = caller.stream(admin.watchRevocations, {}, bearer(service.adminToken));
+      return { caller, batches: stream[Symbol.asyncIterator]() };
+    });
+    await Promise.all(watches.map(({ batches }) => batches.next()));
+    const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nCookie: refresh_token=${user.refreshToken}\r\n`;
+    const { socket, received } = await connected(service.publicUrl, `${head}Content-Length: 2\r\n\r\n{`);
+    // The head has arrived when a request that was sent after it has been answered.
+    await request(service.publicUrl, { path: "/healthz" });
+    service.kill("SIGTERM");
+    for (const { batches } of watches) {
+      const ended = await (async () => {
+        while (!(await batches.next()).done);
+      })().catch((error: unknown) => ConnectError.from(error).code);
+      expect(ended).toBe(Code.Unavailable);
+    }
+    socket.write("}");
+    expect(await received()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+    for (const { caller } of watches) caller.close();
+  });
+
+  test("what does not finish in time is cut", async () => {
+    const service = await startService({ SHUTDOWN_TIMEOUT: "50ms" });
+    const { received } = await connected(
+      service.publicUrl,
+      "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{",
+    );
+    await request(service.publicUrl, { path: "/healthz" });
+    expect(await service.stop()).toEqual({ code: 0, signal: null });
+    expect(await received()).not.toMatch(/200 OK/);
+  });
+});
+
+describe("what outlives the process", () => {
+  test.each(["SIGTERM", "SIGKILL"] as const)("sessions, logouts and keys outlive a %s", async (signal) => {
+    const before = await startService();
+    const [user, gone] = [await logIn(before), await logIn(before)];
+    const refreshed = await openPublic(before).call(refresh, {}, cookie(user.refreshToken));
+    const { accessToken } = message(refreshed).data ?? { accessToken: "" };
+    message(await openPublic(before).call(logout, {}, bearer(gone.accessToken)));
+    await (signal === "SIGTERM" ? before.stop() : before.kill9());
+
+    const after = await before.restart();
+    expect(after.adminToken).toBe(before.adminToken);
+    const door = openPublic(after);
+    const again = await door.call(refresh, {}, cookie(successor(refreshed) ?? ""));
+    message(again);
+    // The issuer has the port in it, which is another one: the old access tokens are not the matter here.
+    const live = message(
+      await openAdmin(after).call(admin.getSession, { sessionId: user.sid }, bearer(after.adminToken)),
+    );
+    expect(live.session?.subject).toBe(user.subject);
+    expect(accessToken).not.toBe("");
+    expect(await door.call(refresh, {}, cookie(gone.refreshToken))).toMatchObject({ code: "E001_AUTH_FAILURE" });
+    await after.stop();
+  });
+
+  test("an access token outlives a restart under a fixed issuer, and so does its logout", async () => {
+    const before = await startService({
+      ISSUER: "https://auth.example.com",
+      DATA_DIR: join(scratch(), "deep", "data"),
+    });
+    const [user, gone] = [await logIn(before), await logIn(before)];
+    message(await openPublic(before).call(logout, {}, bearer(gone.accessToken)));
+    await before.kill9();
+    const after = await before.restart();
+    const door = openPublic(after);
+    message(await door.call(listSessions, {}, bearer(user.accessToken)));
+    expect(await door.call(listSessions, {}, bearer(gone.accessToken))).toMatchObject({ code: "E001_AUTH_FAILURE" });
+    await after.stop();
+  });
+});
