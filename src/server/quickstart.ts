@@ -1,3 +1,8 @@
+/** A word of a POSIX shell. */
+function word(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** What a newcomer can paste, right after the ready line of a service on its embedded store. */
 export function quickstart(publicUrl: string, adminUrl: string, adminTokenFile: string, cookieName: string): string {
   return `
@@ -5,7 +10,7 @@ Try it (paste into another terminal, in this directory):
 
   # 1. after a login elsewhere: create a session
   S=$(curl -s ${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession \\
-    -H "Authorization: Bearer $(cat ${adminTokenFile})" -H 'Content-Type: application/json' -d '{"subject":"alice"}')
+    -H "Authorization: Bearer $(cat ${word(adminTokenFile)})" -H 'Content-Type: application/json' -d '{"subject":"alice"}')
   RT=$(echo "$S" | sed 's/.*"refreshToken":"\\([^"]*\\)".*/\\1/')
 
   # 2. refresh, as a browser does: the cookie jar keeps the successor

@@ -1,0 +1,34 @@
+/** The quickstart that the service prints does what it says when it is pasted into a shell. */
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { scratch, startService, waitFor } from "../support/service.ts";
+
+/** Everything below the line that introduces it. */
+const QUICKSTART = /^Try it.*\n([\s\S]*rm cookies\.txt\n)/m;
+
+test.each<[string, Record<string, string>]>([
+  ["as it is", {}],
+  ["with another cookie name", { COOKIE_NAME: "__Secure-rt" }],
+  ["with a data directory of an odd name", { DATA_DIR: join(scratch(), "it's a $HOME") }],
+])("%s: sessions and refreshes are served, and after the logout refused", async (_, env) => {
+  const service = await startService(env);
+  const script = await waitFor(service, () => QUICKSTART.exec(service.stdout())?.[1]);
+  const cwd = scratch();
+  // The whole of the environment: a configuration of curl at home may say anything.
+  const shell = spawnSync("sh", { cwd, input: script, encoding: "utf8", env: { PATH: process.env.PATH, HOME: cwd } });
+  await service.stop();
+  expect(shell.stderr).toBe("");
+  const refused = '{"error":{"code":"E001_AUTH_FAILURE","message":"authentication failed"}} 401';
+  const accessToken = expect.stringMatching(/^\{"data":\{"accessToken":"[^"]+"\}\}$/);
+  expect(shell.stdout.trimEnd().split("\n")).toEqual([
+    accessToken,
+    accessToken,
+    expect.stringMatching(/^\{"data":\{"sessions":\[\{.*"current":true\}\],"nextPageToken":""\}\}$/),
+    '{"data":{}} 200',
+    refused,
+    refused,
+  ]);
+  expect(readdirSync(cwd)).toEqual([]);
+});
