@@ -1,0 +1,152 @@
+/**
+ * Keys of both kinds are rotated under load, as early as their ages permit: nobody honest is refused, whichever
+ * instance he asks and however long his tokens have lain.
+ */
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from "jose";
+import { expect, onTestFinished, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { KEY_KINDS, type KeyKind, parseRing } from "../../src/tokens/ring.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
+import { admin, bearer, cookie, message, somebody, successor } from "../support/sessions.ts";
+import { aRedis, type Deployment, deploy, doorsOf, ISSUER, pick } from "./kit/deployment.ts";
+import { seconds } from "./kit/run-length.ts";
+
+const { refresh, logout } = SessionService.method;
+
+/** Short lives, so that the ages permit a rotation each few seconds; an instance picks a ring up within 2 s. */
+const LIVES = { JWKS_MAX_AGE: "1s", ACCESS_TOKEN_TTL: "3s", SESSION_IDLE_TTL: "5s", REUSE_INTERVAL: "1s" };
+const PICK_UP = 2;
+
+/** `npm run keys -- …`; whether the ages permitted it. */
+async function keys({ env }: Deployment, command: "rotate" | "retire"): Promise<boolean> {
+  const { PATH = "" } = process.env;
+  return promisify(execFile)(process.execPath, ["src/keys.ts", command, "--pick-up", String(PICK_UP)], {
+    env: { PATH, ...env },
+  }).then(
+    () => true,
+    ({ stderr }: { stderr: string }) => {
+      expect(stderr).toMatch(/may sign from/);
+      return false;
+    },
+  );
+}
+
+type Verify = (token: string) => Promise<unknown>;
+
+/** Somebody else's verifier, which keeps a key set for as long as it may, and never looks before for a key it lacks. */
+async function keySetKeeper({ services }: Deployment, signal: AbortSignal): Promise<Verify> {
+  let find: ReturnType<typeof createLocalJWKSet>;
+  const load = async () => {
+    const answer = await fetch(new URL("/.well-known/jwks.json", pick(services).publicUrl));
+    find = createLocalJWKSet((await answer.json()) as JSONWebKeySet);
+    return Number(/max-age=(\d+)/.exec(answer.headers.get("cache-control") ?? "")?.[1]) * 1000;
+  };
+  let age = await load();
+  void (async () => {
+    while (!signal.aborted) {
+      await pause(age);
+      age = await load().catch(() => 0);
+    }
+  })();
+  return (token) => jwtVerify(token, (header, jws) => find(header, jws), { issuer: ISSUER, typ: "at+jwt" });
+}
+
+/** Ours, following the first instance. */
+async function ours({ services, adminToken }: Deployment): Promise<Verify> {
+  const adminUrl = services[0]?.adminUrl ?? "";
+  const verifier = createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER });
+  onTestFinished(() => verifier.close());
+  await verifier.ready;
+  return async (token) => {
+    const verdict = await verifier.verify(token);
+    if (!verdict.ok) throw new Error(`refused: ${verdict.reason}`);
+  };
+}
+
+test("three services on one Redis, keys rotated as often as may be", async () => {
+  const { url } = await aRedis();
+  const deployment = await deploy(3, { ...LIVES, REDIS_URL: url, REDIS_COMMAND_TIMEOUT: "5s" });
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const verifiers = [await ours(deployment), await keySetKeeper(deployment, over.signal)];
+  const until = performance.now() + seconds(12, 120);
+  const kids = { signing: new Set<string>(), mac: new Set<string>() };
+  const refused: string[] = [];
+  let calls = 0;
+
+  /** Notes what was refused, of what nobody may refuse. */
+  const must = async (what: string, call: () => Promise<unknown>): Promise<void> => {
+    calls++;
+    await call().catch((error: unknown) => refused.push(`${what}: ${error}`));
+  };
+  const check = async (token: string): Promise<void> => {
+    kids.signing.add(decodeProtectedHeader(token).kid ?? "");
+    const margin = Number(decodeJwt(token).exp) * 1000 - Date.now();
+    // On a slow machine it may expire on the way.
+    if (margin > 500) for (const verify of verifiers) await must("verify", () => verify(token));
+  };
+  const logIn = async () => {
+    const { admin: door } = doorsOf(pick(deployment.services));
+    return message(await door.call(admin.createSession, { subject: somebody() }, bearer(deployment.adminToken)));
+  };
+  const renew = async (token: string) => {
+    kids.mac.add(Buffer.from(token, "base64url").toString("hex", 1, 5));
+    const answer = await doorsOf(pick(deployment.services)).public.call(refresh, {}, cookie(token));
+    const accessToken = message(answer).data?.accessToken ?? "";
+    return { accessToken, refreshToken: successor(answer) ?? "" };
+  };
+
+  /** Refreshes again and again, after pauses of at most `longest` ms. */
+  const browse = async (longest: number): Promise<void> => {
+    let { accessToken, refreshToken } = await logIn();
+    let before = accessToken;
+    while (performance.now() < until) {
+      await check(accessToken);
+      await pause(Math.random() * longest);
+      await check(before);
+      before = accessToken;
+      await must("refresh", async () => {
+        ({ accessToken, refreshToken } = await renew(refreshToken));
+      });
+    }
+  };
+  const comeAndGo = async (): Promise<void> => {
+    while (performance.now() < until) {
+      const { accessToken } = await logIn();
+      await check(accessToken);
+      await must("logout", async () => {
+        const { public: door } = doorsOf(pick(deployment.services));
+        message(await door.call(logout, {}, bearer(accessToken)));
+      });
+    }
+  };
+  let rotations = 0;
+  const rotating = async (): Promise<void> => {
+    while (performance.now() < until) {
+      if (await keys(deployment, "rotate")) rotations++;
+      else await keys(deployment, "retire"); // what nobody needs any more goes at once
+    }
+  };
+
+  await Promise.all([
+    rotating(),
+    comeAndGo(),
+    ...Array.from({ length: 8 }, () => browse(200)),
+    // Those who are away for almost as long as a session may idle present tokens of keys that have long retired.
+    ...Array.from({ length: 20 }, () => browse(4000)),
+  ]);
+  const ring = parseRing(await readFile(deployment.keysFile, "utf8"));
+  const gone = (kind: KeyKind) => [...kids[kind]].filter((kid) => !ring[kind].some((key) => key.kid === kid)).length;
+  const of = (kind: KeyKind) => ({ used: kids[kind].size, gone: gone(kind) });
+  console.log({ calls, rotations, signing: of("signing"), mac: of("mac") });
+  expect(refused).toEqual([]);
+  // Every rotation brought a key into use, and the first of them have gone through their whole life.
+  for (const kind of KEY_KINDS) {
+    expect(of(kind).used).toBeGreaterThan(2);
+    expect(of(kind).gone).toBeGreaterThan(0);
+  }
+});
