@@ -1,0 +1,176 @@
+/**
+ * A model of one browser and one session, to be searched for a wrong logout.
+ *
+ * One cookie jar; any tab may send a request at any time, which carries the jar's token of that moment. While a
+ * request is in flight, the store may run its script at any moment and any number of times with the same arguments
+ * (a resent command; the page asks for two), the answer of any run may be the one that arrives, in any order with
+ * others, and an arriving answer overwrites the jar, be it older than what is there. It may also never arrive.
+ * No request is in flight longer than `flight`. Time between any two events is arbitrary (time.ts).
+ * The property: no request is ever answered `reuse`.
+ *
+ * Two shortcuts leave out only ways that another one covers:
+ * - A request leaves at the last moment that it can carry its token: just before its first run, or just before the jar
+ *   is overwritten. One that left earlier could do nothing more, and has less time left.
+ * - An answer is given up for lost when its time is over, or to make room for another request.
+ */
+import {
+  type decide,
+  firstState,
+  type RotationState,
+  type PresentedToken as Token,
+} from "../../../src/session/rotation.ts";
+import { canonical, freeNonce } from "./browser-canonical.ts";
+import type { Model, Step } from "./explore.ts";
+import { longAgo, type Time, untilNextMoment } from "./time.ts";
+
+export type Request = {
+  readonly token: Token;
+  readonly sentAt: number;
+  /** The fresh nonce of its script, the same in every run; empty while no run has used it. */
+  readonly nonce: string;
+  /** What arrives, should it arrive; undefined before the first run. */
+  readonly answer: Token | undefined;
+};
+
+export type World = {
+  readonly state: RotationState;
+  readonly jar: Token;
+  readonly requests: readonly Request[];
+  /** What the replica has: an earlier state, from the time it stopped following. */
+  readonly replica: RotationState | undefined;
+};
+
+export type Assumptions = {
+  readonly decide: typeof decide;
+  readonly time: Time;
+  /** How many requests may be in flight at once. */
+  readonly inFlight: number;
+  /** The longest time in flight, ticks; R/2 unless told. */
+  readonly flight?: number;
+  /** Whether the store may fall back to its replica: what is in flight then is lost, or goes on (`crossed`). */
+  readonly failover?: "none" | "lost" | "crossed";
+};
+
+export function browser(assumptions: Assumptions): Model<World> {
+  const { time, failover = "none" } = assumptions;
+  const start = {
+    ...firstState("first"),
+    siblingsSince: longAgo(time),
+    childMintedAt: longAgo(time),
+    childServedAt: longAgo(time),
+  };
+  return {
+    start: { state: start, jar: childOf(start), requests: [], replica: undefined },
+    canonical: (world) => canonical(world, time),
+    *steps(world) {
+      yield* timePasses(world, assumptions);
+      yield* requestsRun(world, assumptions);
+      yield* answersArrive(world, assumptions);
+      if (failover !== "none") yield* storeFails(world, failover);
+    },
+  };
+}
+
+function* timePasses(world: World, { time, flight = time.half }: Assumptions): Iterable<Step<World>> {
+  const requests = world.requests.filter(({ sentAt }) => sentAt > -flight);
+  const { state, replica } = world;
+  const clocks = [state, ...(replica === undefined ? [] : [replica])].flatMap((s) => [
+    s.childMintedAt,
+    s.childServedAt,
+  ]);
+  const times = [...clocks, ...requests.map(({ sentAt }) => sentAt)].filter((at) => at > longAgo(time));
+  const moment = untilNextMoment(times, time);
+  const lost = world.requests.length - requests.length;
+  yield {
+    says: () => `${time.dense ? "some time" : `${moment / (2 * time.half)} R`}${lost > 0 ? `; ${lost} lost` : ""}`,
+    world: shifted({ ...world, requests }, moment),
+  };
+}
+
+function* requestsRun(world: World, { decide, time, inFlight }: Assumptions): Iterable<Step<World>> {
+  const run = (token: Token, nonce: string) => {
+    const decision = decide(world.state, token, nonce, 0, 2 * time.half);
+    return { outcome: decision.outcome, state: decision.outcome === "reuse" ? undefined : decision.next };
+  };
+  if (world.requests.length < inFlight) {
+    const nonce = freeNonce(world);
+    const { outcome, state } = run(world.jar, nonce);
+    const says = () => `a tab sends ${named(world.jar, world.state)}: ${outcome}`;
+    const sent = (answer: Token) => ({ token: world.jar, sentAt: 0, nonce, answer });
+    yield { says, world: state && { ...world, state, requests: [...world.requests, sent(childOf(state))] } };
+  }
+  for (const [at, request] of world.requests.entries()) {
+    const others = world.requests.toSpliced(at, 1);
+    const nonce = request.nonce || freeNonce(world);
+    const { outcome, state } = run(request.token, nonce);
+    const again = request.answer === undefined ? "runs" : "runs again";
+    const says = () => `a request with ${named(request.token, world.state)} ${again}: ${outcome}`;
+    yield {
+      says,
+      world: state && { ...world, state, requests: [...others, { ...request, nonce, answer: childOf(state) }] },
+    };
+    if (request.answer === undefined || state === undefined) continue;
+    const keeps = () => `${says()}, but the earlier answer will arrive`;
+    yield { says: keeps, world: { ...world, state, requests: [...others, { ...request, nonce }] } };
+  }
+}
+
+function* answersArrive(world: World, { inFlight }: Assumptions): Iterable<Step<World>> {
+  for (const [at, { answer }] of world.requests.entries()) {
+    const requests = world.requests.toSpliced(at, 1);
+    if (world.requests.length === inFlight) yield { says: () => "an answer is lost", world: { ...world, requests } };
+    if (answer === undefined) continue;
+    const { jar } = world;
+    const overwrites = answer.nonce !== jar.nonce || answer.generation !== jar.generation;
+    for (let left = 0; left <= (overwrites ? inFlight - requests.length : 0); left++) {
+      const leaving = Array.from({ length: left }, () => ({ token: jar, sentAt: 0, nonce: "", answer: undefined }));
+      yield {
+        says: () =>
+          `${named(answer, world.state)} arrives${left > 0 ? `; just before, ${left} left with ${named(jar, world.state)}` : ""}`,
+        world: { ...world, jar: answer, requests: [...requests, ...leaving] },
+      };
+    }
+  }
+}
+
+function* storeFails(world: World, failover: "lost" | "crossed"): Iterable<Step<World>> {
+  const { state, replica } = world;
+  if (replica === undefined) {
+    yield { says: () => "the replica stops following", world: { ...world, replica: state } };
+    return;
+  }
+  const requests = failover === "lost" ? [] : world.requests;
+  yield { says: () => "FAILOVER to the replica", world: { ...world, state: replica, replica: undefined, requests } };
+}
+
+function childOf({ generation, childNonce, childMintedAt }: RotationState): Token {
+  return { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
+}
+
+function shifted({ state, jar, requests, replica }: World, by: number): World {
+  const token = (t: Token): Token => ({ ...t, issuedAt: t.issuedAt - by });
+  const stored = (s: RotationState): RotationState => ({
+    ...s,
+    siblingsSince: s.siblingsSince - by,
+    childMintedAt: s.childMintedAt - by,
+    childServedAt: s.childServedAt - by,
+  });
+  return {
+    state: stored(state),
+    jar: token(jar),
+    requests: requests.map((r) => ({
+      ...r,
+      token: token(r.token),
+      sentAt: r.sentAt - by,
+      answer: r.answer && token(r.answer),
+    })),
+    replica: replica && stored(replica),
+  };
+}
+
+function named({ generation, nonce }: Token, state: RotationState): string {
+  const ahead = generation - state.generation;
+  if (ahead === 1) return nonce === state.childNonce ? "the child" : "a sibling of the child";
+  if (ahead === 0) return nonce === state.nonce ? "the confirmed token" : "a sibling of the confirmed token";
+  return ahead > 1 ? `a token ${ahead - 1} ahead of the child` : `a token ${-ahead} behind the confirmed one`;
+}

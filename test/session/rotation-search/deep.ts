@@ -1,0 +1,48 @@
+/** `npm run search`: the searches of rotation.search.test.ts with more in flight. DEPTH=1 takes seconds, each further one ten times that. */
+import { decide } from "../../../src/session/rotation.ts";
+import { type Assumptions, browser } from "./browser.ts";
+import { explore } from "./explore.ts";
+import { holders } from "./holders.ts";
+import { DENSE, grid } from "./time.ts";
+
+const depth = Number(process.env.DEPTH ?? 2);
+
+type Search = Omit<Assumptions, "decide"> & { readonly name: string };
+const SEARCHES: readonly (readonly Search[])[] = [
+  [
+    { name: "2 in flight, any times", time: DENSE, inFlight: 2 },
+    { name: "4 in flight, multiples of R/2", time: grid(1), inFlight: 4 },
+    { name: "2 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 2, failover: "lost" },
+  ],
+  [
+    { name: "3 in flight, any times", time: DENSE, inFlight: 3 },
+    { name: "4 in flight, multiples of R/4", time: grid(2), inFlight: 4 },
+    { name: "3 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 3, failover: "lost" },
+  ],
+  [
+    { name: "4 in flight, any times", time: DENSE, inFlight: 4 },
+    { name: "5 in flight, multiples of R/4", time: grid(2), inFlight: 5 },
+    { name: "2 in flight, multiples of R/4, failovers", time: grid(2), inFlight: 2, failover: "lost" },
+  ],
+];
+
+function report(name: string, run: () => ReturnType<typeof explore>): void {
+  const began = performance.now();
+  const { states, depth: steps, fixpoint, counterexample } = run();
+  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+  const verdict = fixpoint ? "proved" : "COUNTEREXAMPLE";
+  console.log(`${verdict}  ${name}: ${states} states, ${steps} steps deep, ${seconds} s`);
+  for (const line of counterexample) console.log(`    ${line}`);
+  if (!fixpoint) process.exitCode = 1;
+}
+
+for (const searches of SEARCHES.slice(0, depth)) {
+  for (const { name, ...assumptions } of searches) {
+    report(`no wrong logout, ${name}`, () => explore(browser({ decide, ...assumptions })));
+  }
+}
+for (const hoards of [false, true]) {
+  const allowed = hoards ? 3 : 2;
+  const name = `theft is cut off after ${allowed} changes of hands, a thief who ${hoards ? "keeps every token" : "moves on"}`;
+  report(name, () => explore(holders({ decide, reuseInterval: 10_000, hoards, allowed })));
+}

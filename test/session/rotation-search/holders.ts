@@ -1,0 +1,124 @@
+/**
+ * A model of a theft: two holders of one token, each of whom knows only the answers that it was given itself.
+ *
+ * They present one after the other in any order, any two presentations more than R apart; every answer arrives (one
+ * that does not leaves its holder where it was, which is a history of a thief below). A change of hands is a served
+ * presentation by another holder than the last one. The victim presents the newest token that it was given. So does the
+ * thief, or else (`hoards`) it presents any token that it ever had.
+ *
+ * And at any times, however close: no token two generations behind the confirmed one is served.
+ *
+ * Exhaustive to a fixpoint, since only the last generations and a few siblings can matter: a thief forgets what is more than
+ * two generations behind, and all but three tokens.
+ */
+import {
+  type decide,
+  firstState,
+  type RotationState,
+  type PresentedToken as Token,
+} from "../../../src/session/rotation.ts";
+import type { Model, Step } from "./explore.ts";
+
+const HOLDERS = ["victim", "thief"] as const;
+type Holder = (typeof HOLDERS)[number];
+
+export type Theft = {
+  readonly state: RotationState;
+  readonly victim: readonly Token[];
+  readonly thief: readonly Token[];
+  readonly last: Holder | undefined;
+  readonly changes: number;
+};
+
+export type TheftAssumptions = {
+  readonly decide: typeof decide;
+  /** R, ms: any number, 0 included. */
+  readonly reuseInterval: number;
+  readonly hoards: boolean;
+  /** So many changes of hands may be served, and not one more. "any": presentations may be close together. */
+  readonly allowed: number | "any";
+};
+
+export function holders({ decide, reuseInterval: R, hoards, allowed }: TheftAssumptions): Model<Theft> {
+  const first = firstState("first");
+  const token = childOf(first);
+  // A little more than R, 2 R and 3 R, and a long time: no rule has a reason to tell others apart.
+  const waits = [R + 1, 2 * R + 1, 3 * R + 1, 100 * (R + 1), ...(allowed === "any" ? [0, R / 2, R] : [])];
+
+  function* presents(world: Theft, holder: Holder, held: Token, wait: number): Iterable<Step<Theft>> {
+    const decision = decide(aged(world.state, wait), { ...held, issuedAt: held.issuedAt - wait }, "new", 0, R);
+    const changes = allowed === "any" ? 0 : world.changes + Number(world.last !== undefined && world.last !== holder);
+    const says = () => `${wait} ms later the ${holder} presents ${held.generation}${held.nonce}: ${decision.outcome}`;
+    if (decision.outcome === "reuse") return; // dead: nothing of this session is served any more
+    if ((allowed !== "any" && changes > allowed) || held.generation < world.state.generation - 1) {
+      yield { says, world: undefined };
+      return;
+    }
+    const state = decision.next;
+    const kept = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: t.issuedAt - wait }));
+    const world2 = { ...world, state, victim: kept(world.victim), thief: kept(world.thief), last: holder, changes };
+    if (holder === "victim" || !hoards) {
+      yield { says, world: { ...world2, [holder]: [childOf(state)] } };
+      return;
+    }
+    const hoard = [...world2.thief, childOf(state)].filter((t) => t.generation >= state.generation - 2);
+    if (hoard.length <= 3) yield { says, world: { ...world2, thief: hoard } };
+    else for (const at of hoard.keys()) yield { says, world: { ...world2, thief: hoard.toSpliced(at, 1) } };
+  }
+
+  return {
+    start: { state: first, victim: [token], thief: [token], last: undefined, changes: 0 },
+    *steps(world) {
+      for (const holder of HOLDERS) {
+        for (const held of world[holder]) for (const wait of waits) yield* presents(world, holder, held, wait);
+      }
+    },
+    canonical: (world) => canonical(world, R),
+  };
+}
+
+function childOf({ generation, childNonce, childMintedAt }: RotationState): Token {
+  return { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
+}
+
+function aged(state: RotationState, wait: number): RotationState {
+  const { siblingsSince, childMintedAt, childServedAt } = state;
+  return {
+    ...state,
+    siblingsSince: siblingsSince - wait,
+    childMintedAt: childMintedAt - wait,
+    childServedAt: childServedAt - wait,
+  };
+}
+
+/** As in browser-canonical.ts: of a token, only what the rules may still ask; ages up to a little more than 3 R. */
+function canonical(world: Theft, R: number): { readonly key: string; readonly world: Theft } {
+  const { state } = world;
+  const names = new Map<string, string>();
+  const name = (nonce: string) => {
+    const known = names.get(nonce) ?? String.fromCharCode(97 + names.size);
+    names.set(nonce, known);
+    return known;
+  };
+  const age = (at: number) => Math.max(at, -3 * R - 1);
+  const childMintedAt = age(state.childMintedAt);
+  const stored: RotationState = {
+    generation: 2,
+    nonce: name(state.nonce),
+    siblingsSince: -4 * R - 2,
+    childNonce: name(state.childNonce),
+    childMintedAt,
+    childServedAt: age(state.childServedAt),
+  };
+  const token = ({ generation, nonce, issuedAt }: Token): Token => {
+    const ahead = generation - state.generation;
+    const still = ahead > 0 ? issuedAt >= state.childMintedAt : ahead === 0 && issuedAt >= state.siblingsSince;
+    return {
+      generation: Math.max(0, 2 + ahead),
+      nonce: ahead > 0 || (ahead === 0 && nonce === state.nonce) ? name(nonce) : "",
+      issuedAt: still ? (ahead > 0 ? childMintedAt : stored.siblingsSince) : stored.siblingsSince - 1,
+    };
+  };
+  const told = { ...world, state: stored, victim: world.victim.map(token), thief: world.thief.map(token) };
+  return { key: JSON.stringify(told), world: told };
+}

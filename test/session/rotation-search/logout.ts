@@ -1,0 +1,98 @@
+/**
+ * A model of a logout among refreshes: whether anything of a session is served after its logout was acknowledged.
+ *
+ * Up to four refreshes are in flight, with any token that the session may still serve; the script of each may run at any
+ * time and again; the logout may run at any time and again, and is acknowledged once it has run. The store decides and
+ * writes in one step (`atomic`), or in two, which is the mistake that this search has to notice.
+ */
+import { type decide, firstState, type RotationState } from "../../../src/session/rotation.ts";
+import type { Model, Step } from "./explore.ts";
+
+type Refresh = {
+  readonly ahead: number;
+  /** What a store in two steps has read and not yet answered. */
+  readonly read: RotationState | undefined;
+};
+
+export type Logout = {
+  readonly stored: RotationState | undefined;
+  readonly ended: boolean;
+  readonly acknowledged: boolean;
+  readonly refreshes: readonly Refresh[];
+};
+
+const R = 1;
+const LONG_AGO = -2 * R;
+
+export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
+  /** Serves `refresh` on what was read: a violation once the logout is acknowledged, or when the session comes back. */
+  function served(world: Logout, read: RotationState, refresh: Refresh, others: readonly Refresh[]): Step<Logout> {
+    const { ahead } = refresh;
+    const generation = read.generation + ahead;
+    const nonce = ahead === 1 ? read.childNonce : read.nonce;
+    const decision = rule(read, { generation, nonce, issuedAt: LONG_AGO }, "new", 0, R);
+    const says = () => `a refresh (${ahead} ahead of the confirmed token) runs: ${decision.outcome}`;
+    if (decision.outcome === "reuse")
+      return { says, world: { ...world, stored: undefined, ended: true, refreshes: others } };
+    if (world.acknowledged) return { says, world: undefined };
+    return { says, world: { ...world, stored: decision.next, refreshes: [...others, { ahead, read: undefined }] } };
+  }
+
+  function* runs(world: Logout, at: number, refresh: Refresh): Iterable<Step<Logout>> {
+    const others = world.refreshes.toSpliced(at, 1);
+    yield { says: () => "a refresh is lost", world: { ...world, refreshes: others } };
+    if (refresh.read !== undefined) yield served(world, refresh.read, refresh, others);
+    else if (world.stored === undefined)
+      return; // no session: refused, and nothing is written
+    else if (store === "atomic") yield served(world, world.stored, refresh, others);
+    else
+      yield {
+        says: () => "a refresh reads",
+        world: { ...world, refreshes: [...others, { ...refresh, read: world.stored }] },
+      };
+  }
+
+  return {
+    start: { stored: firstState("first"), ended: false, acknowledged: false, refreshes: [] },
+    *steps(world) {
+      const { stored, ended, refreshes } = world;
+      if (stored !== undefined) yield { says: () => "more than R passes", world: { ...world, stored: aged(stored) } };
+      if (refreshes.length < 4) {
+        for (const ahead of [-1, 0, 1, 2]) {
+          const sent = { ahead, read: undefined };
+          yield { says: () => "a refresh is sent", world: { ...world, refreshes: [...refreshes, sent] } };
+        }
+      }
+      for (const [at, refresh] of refreshes.entries()) yield* runs(world, at, refresh);
+      yield { says: () => "the logout runs", world: { ...world, stored: undefined, ended: true } };
+      if (ended) yield { says: () => "the logout is acknowledged", world: { ...world, acknowledged: true } };
+    },
+    canonical(world) {
+      const told = {
+        ...world,
+        stored: world.stored && plain(world.stored),
+        refreshes: world.refreshes
+          .map(({ ahead, read }) => ({ ahead, read: read && plain(read) }))
+          .sort((a, b) => a.ahead - b.ahead || Number(a.read !== undefined) - Number(b.read !== undefined)),
+      };
+      return { key: JSON.stringify(told), world: told };
+    },
+  };
+}
+
+function aged(state: RotationState): RotationState {
+  return { ...state, childMintedAt: LONG_AGO, childServedAt: LONG_AGO };
+}
+
+/** Which generation and which nonces they are does not matter here; whether the child is young does. */
+function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
+  const time = (at: number) => (at < -R ? LONG_AGO : 0);
+  return {
+    generation: 2,
+    nonce: "confirmed",
+    siblingsSince: LONG_AGO,
+    childNonce: "child",
+    childMintedAt: time(childMintedAt),
+    childServedAt: time(childServedAt),
+  };
+}

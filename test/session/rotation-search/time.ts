@@ -1,0 +1,43 @@
+/**
+ * Time in the searches: a world's now is 0, everything that happened lies at or before it.
+ *
+ * Dense: only the order of the fractional parts of the ages (in units of R/2) can matter to comparisons with
+ * multiples of R/2, so each class of that order is one state: the region construction of timed automata. What is
+ * found, or not found, holds for every R and for every real number of milliseconds between any two events.
+ * Grid: R/2 is a few ticks, and everything happens on a tick. Fewer states, so that more requests fit; a trace
+ * has plain times.
+ */
+export type Time = {
+  readonly dense: boolean;
+  /** Ticks in R/2. Dense: an even number, more than twice the number of times that a world holds, plus one. */
+  readonly half: number;
+};
+
+export const DENSE: Time = { dense: true, half: 64 };
+export const grid = (half: number): Time => ({ dense: false, half });
+
+/** What has no part in comparisons with now any more, lies here or before. */
+export const longAgo = ({ half }: Time) => -3 * half;
+
+/** Of the age, which is -time. */
+const fraction = (time: number, half: number) => -time % half;
+
+/** How far the next moment is in which any comparison may come out differently. */
+export function untilNextMoment(times: readonly number[], { dense, half }: Time): number {
+  if (!dense) return 1;
+  const fractions = times.map((time) => fraction(time, half));
+  return fractions.length === 0 || fractions.includes(0) ? 1 : half - Math.max(...fractions);
+}
+
+/** The representative of a region: fractional parts spread as far as their order allows. */
+export function representative(times: readonly number[], { dense, half }: Time): (time: number) => number {
+  if (!dense) return (time) => time;
+  const fractions = [...new Set(times.map((time) => fraction(time, half)))]
+    .filter((own) => own > 0)
+    .sort((a, b) => a - b);
+  if (2 * fractions.length + 1 >= half) throw new Error("too many times for this unit");
+  return (time) => {
+    const own = fraction(time, half);
+    return own === 0 ? time : time + own - 2 * (fractions.indexOf(own) + 1);
+  };
+}

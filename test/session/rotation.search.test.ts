@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { decide, firstState } from "../../src/session/rotation.ts";
+import { type Assumptions, browser } from "./rotation-search/browser.ts";
+import { explore } from "./rotation-search/explore.ts";
+import { logout } from "./rotation-search/logout.ts";
+import { DENSE, grid } from "./rotation-search/time.ts";
+
+/** Every state that a browser can bring about, and not one `reuse` among them. */
+const proved = { fixpoint: true, counterexample: [] };
+const search = (assumptions: Omit<Assumptions, "decide">) => explore(browser({ decide, ...assumptions }));
+
+describe("no wrong logout: a browser whose requests take up to R/2 is never answered `reuse`", () => {
+  it("with two requests in flight, for every R and at any real times", () => {
+    expect(search({ time: DENSE, inFlight: 2 })).toMatchObject(proved);
+  });
+
+  it("with four requests in flight, at multiples of R/2", () => {
+    expect(search({ time: grid(1), inFlight: 4 })).toMatchObject(proved);
+  });
+
+  it("with two requests in flight, over any number of failovers that lose what is in flight", () => {
+    expect(search({ time: grid(1), inFlight: 2, failover: "lost" })).toMatchObject(proved);
+  });
+});
+
+describe("the limits of that", () => {
+  it("a request that takes a little longer than R/2 may end the session", () => {
+    expect(search({ time: grid(8), flight: 9, inFlight: 1 }).counterexample.at(-1)).toMatch(/reuse$/);
+  });
+
+  it("a request that goes on over a failover may end the session, if others race with it", () => {
+    const { counterexample } = search({ time: grid(1), inFlight: 2, failover: "crossed" });
+    expect(counterexample).toEqual([
+      "a tab sends the child: rotate",
+      "0.5 R",
+      "0.5 R; 1 lost",
+      "a tab sends the confirmed token: repeat",
+      "0.5 R",
+      "the child arrives; just before, 1 left with the confirmed token",
+      "the replica stops following",
+      "a tab sends the child: rotate",
+      "the child arrives",
+      "FAILOVER to the replica",
+      "a tab sends a token 1 ahead of the child: heal",
+      "a request with a token 2 behind the confirmed one runs: reuse",
+    ]);
+  });
+});
+
+describe("after a failover", () => {
+  it("a token from ahead is not sent back to a child that is still young", () => {
+    const young = { ...firstState("c"), generation: 4, childMintedAt: 1_000, childServedAt: 1_000 };
+    const decision = decide(young, { generation: 6, nonce: "lost", issuedAt: 900 }, "fresh", 1_001, 10_000);
+    expect(decision).toMatchObject({ outcome: "heal", next: { generation: 6, nonce: "lost", childNonce: "fresh" } });
+  });
+});
+
+describe("logout wins", () => {
+  it("nothing is served after its acknowledgement, whatever is in flight and runs again", () => {
+    expect(explore(logout(decide, "atomic"))).toMatchObject(proved);
+  });
+
+  it("a store that decides and writes in two steps would be noticed", () => {
+    expect(explore(logout(decide, "in two steps")).counterexample).not.toEqual([]);
+  });
+});
