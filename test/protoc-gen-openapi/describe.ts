@@ -1,0 +1,57 @@
+/** Runs the plugin on .proto files as buf would. */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { create, fromBinary } from "@bufbuild/protobuf";
+import { CodeGeneratorRequestSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { protocGenOpenapi } from "../../src/protoc-gen-openapi/plugin.ts";
+import type { Document } from "./document.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** @param input a directory of this repository with .proto files */
+export function describeDirectory(input: string, parameter = ""): Document {
+  const built = spawnSync(
+    join(ROOT, "node_modules/.bin/buf"),
+    ["build", input, "--as-file-descriptor-set", "-o", "-"],
+    {
+      cwd: ROOT,
+      maxBuffer: 64 * 1024 * 1024,
+    },
+  );
+  if (built.status !== 0) throw new Error(built.stderr.toString());
+  const { file } = fromBinary(FileDescriptorSetSchema, built.stdout);
+  const fileToGenerate = file.map(({ name }) => name).filter((name) => !name.startsWith("google/"));
+  const request = create(CodeGeneratorRequestSchema, { protoFile: file, fileToGenerate, parameter });
+  const [generated, ...more] = protocGenOpenapi.run(request).file;
+  if (generated === undefined || more.length > 0 || generated.name !== "openapi.json") throw new Error("one file");
+  return JSON.parse(generated.content) as Document;
+}
+
+/** @param sources .proto files by name; google/api is there to be imported */
+export function describeProtos(sources: Readonly<Record<string, string>>, parameter = ""): Document {
+  const directory = mkdtempSync(join(tmpdir(), "openapi-"));
+  try {
+    cpSync(join(ROOT, "proto/google"), join(directory, "google"), { recursive: true });
+    for (const [name, text] of Object.entries(sources)) {
+      mkdirSync(dirname(join(directory, name)), { recursive: true });
+      writeFileSync(join(directory, name), text);
+    }
+    return describeDirectory(directory, parameter);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A file `test.proto` of the package `t.v1` with the imports that the text needs. */
+export function describeText(text: string, parameter = ""): Document {
+  const imports = ["google/api/annotations", "google/api/httpbody"];
+  for (const known of ["timestamp", "duration", "field_mask", "struct", "any", "empty", "wrappers"]) {
+    imports.push(`google/protobuf/${known}`);
+  }
+  const head = ['syntax = "proto3";', "package t.v1;", ...imports.map((name) => `import "${name}.proto";`)];
+  return describeProtos({ "test.proto": `${head.join("\n")}\n${text}` }, parameter);
+}
+
+export const generated = JSON.parse(readFileSync(join(ROOT, "gen/openapi.json"), "utf8")) as Document;

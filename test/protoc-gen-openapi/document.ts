@@ -1,0 +1,98 @@
+/** An OpenAPI document as far as tests look, and JSON Schema validators of its parts. */
+import Ajv2020, { type ValidateFunction } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+
+export type Schema = { readonly [keyword: string]: unknown };
+export type Parameter = {
+  readonly name: string;
+  readonly in: "path" | "query";
+  readonly description?: string;
+  readonly required?: boolean;
+  readonly deprecated?: boolean;
+  readonly schema: Schema;
+};
+export type Content = Readonly<Record<string, { readonly schema?: Schema }>>;
+export type Response = {
+  readonly $ref?: string;
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>;
+  readonly content?: Content;
+};
+export type Operation = {
+  readonly tags: readonly string[];
+  readonly summary?: string;
+  readonly description?: string;
+  readonly operationId: string;
+  readonly deprecated?: boolean;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly required?: boolean; readonly content: Content };
+  readonly responses: Readonly<Record<string, Response>>;
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+};
+export type Document = {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
+  readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation | Readonly<Record<string, Operation>>>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly securitySchemes?: Readonly<Record<string, Schema>>;
+  };
+};
+
+export type Place = { readonly path: string; readonly method: string; readonly operation: Operation };
+
+/** Every operation, those of methods that OpenAPI 3.1 has no place for too. */
+export function operationsOf(document: Document): Place[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).flatMap(([key, value]) => {
+      if (isOperation(value)) return [{ path, method: key.toUpperCase(), operation: value }];
+      if (key !== "x-additionalOperations") throw new Error(`${key} of ${path} is no operation`);
+      return Object.entries(value).map(([method, operation]) => ({ path, method, operation }));
+    }),
+  );
+}
+
+function isOperation(value: Operation | Readonly<Record<string, Operation>>): value is Operation {
+  return typeof value.operationId === "string";
+}
+
+/** The one operation of that id. */
+export function operation(document: Document, operationId: string): Place {
+  const found = operationsOf(document).filter((place) => place.operation.operationId === operationId);
+  const [place, ...more] = found;
+  if (place === undefined || more.length > 0) throw new Error(`${found.length} operations ${operationId}`);
+  return place;
+}
+
+/** What a reference of the document refers to; anything else is itself. */
+export function resolve<T extends { readonly $ref?: unknown }>(document: Document, value: T): T {
+  if (typeof value.$ref !== "string") return value;
+  const [hash, ...path] = value.$ref.split("/");
+  if (hash !== "#") throw new Error(`not a reference into the document: ${value.$ref}`);
+  let found: unknown = document;
+  for (const name of path) found = (found as Record<string, unknown>)[name];
+  if (found === undefined) throw new Error(`nothing at ${value.$ref}`);
+  return found as T;
+}
+
+/**
+ * Checks values against schemas of a document.
+ * @returns what is wrong with a value; nothing if it is valid
+ */
+export function schemaChecker(document: Document): (schema: Schema, value: unknown) => string[] {
+  const ajv = new Ajv2020.default({ strict: true, allErrors: true, strictTypes: false });
+  addFormats.default(ajv);
+  for (const format of ["uint32", "uint64"]) ajv.addFormat(format, true);
+  // Components know each other by references from the document's root.
+  ajv.addVocabulary(["components"]);
+  const compiled = new Map<string, ValidateFunction>();
+  return (schema, value) => {
+    const key = JSON.stringify(schema);
+    const validate = compiled.get(key) ?? ajv.compile({ ...schema, components: document.components });
+    compiled.set(key, validate);
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath || "/"} ${message}`);
+  };
+}

@@ -1,0 +1,118 @@
+/** gen/openapi.json and the running service agree: every operation answers, and as it says. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { ERRORS } from "../../src/session/errors.ts";
+import { generated } from "../protoc-gen-openapi/describe.ts";
+import { type Document, operationsOf, type Place, resolve, schemaChecker } from "../protoc-gen-openapi/document.ts";
+import { type RawAnswer, type RawRequest, request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+import { bearer, cookie, type LoggedIn, logIn, somebody } from "../support/sessions.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(async () => {
+  await service.stop();
+});
+
+/** The document, but that no object may have a member that its schema does not name. */
+const closed: Document = structuredClone(generated);
+for (const schema of Object.values(closed.components.schemas)) Object.assign(schema, { additionalProperties: false });
+const check = schemaChecker(closed);
+
+const places = operationsOf(generated);
+const titled = places.map((place) => [`${place.method} ${place.path}`, place] as const);
+
+/** Sends what an operation describes, with the credential that it asks for. */
+function ask({ method, path, operation }: Place, who: LoggedIn | undefined, change: Partial<RawRequest> = {}) {
+  const [scheme = ""] = Object.keys(operation.security?.[0] ?? {});
+  const { type, in: place, name } = generated.components.securitySchemes?.[scheme] ?? {};
+  let credential: Record<string, string> = {};
+  if (who !== undefined) credential = type === "http" ? bearer(who.accessToken) : cookie(who.refreshToken);
+  if (type !== "http") expect([place, name]).toEqual(["cookie", "refresh_token"]);
+  const body = operation.requestBody === undefined ? undefined : "{}";
+  const content: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
+  return request(service.publicUrl, {
+    method,
+    path: path.replace("{session_id}", who?.sid ?? "nobody"),
+    body,
+    ...change,
+    headers: { ...content, ...credential, ...change.headers },
+  });
+}
+
+/** Holds an answer to what the operation says of its status, by name: `default` is for what nobody foresaw. */
+function expectAsDescribed({ operation }: Place, answer: RawAnswer, status: number) {
+  expect(answer.status, answer.body).toBe(status);
+  expect(Object.keys(operation.responses)).toContain(String(status));
+  const { headers = {}, content = {} } = resolve(
+    generated,
+    operation.responses[status] as Document["components"]["responses"][""],
+  );
+  for (const [name, { required }] of Object.entries(headers)) {
+    if (required) expect(answer.headers.get(name), name).not.toBeNull();
+  }
+  expect(Object.keys(content)).toContain(answer.headers.get("content-type"));
+  expect(check(content["application/json"]?.schema ?? { not: {} }, JSON.parse(answer.body))).toEqual([]);
+}
+
+test("every route is an operation, and every operation a route", () => {
+  const routes = SessionServiceRoutes.routes.map(({ method, template }) => `${method} ${template}`);
+  expect(titled.map(([title]) => title).sort()).toEqual(routes.sort());
+  expect(new Set(SessionServiceRoutes.routes.map(({ rpc }) => rpc)).size).toBe(SessionService.methods.length);
+});
+
+test("the error table is that of the service", () => {
+  const { Error: envelope, ...schemas } = generated.components.schemas;
+  expect(JSON.stringify(envelope)).toContain(JSON.stringify(Object.keys(ERRORS)));
+  expect(Object.keys(generated.components.responses).sort()).toEqual([...Object.keys(ERRORS), "default"].sort());
+  expect(Object.keys(schemas).every((name) => name.startsWith("auth.v1."))).toBe(true);
+});
+
+const withBody = titled.filter(([, { operation }]) => operation.requestBody !== undefined);
+const having = (kind: "path" | "query") =>
+  titled.filter(([, { operation }]) => operation.parameters?.some((parameter) => parameter.in === kind));
+
+test.each(titled)("%s succeeds as it says", async (_, place) => {
+  const subject = somebody();
+  await logIn(service, { subject, client: { userAgent: "u", ipAddress: "192.0.2.1", displayName: "d" } });
+  expectAsDescribed(place, await ask(place, await logIn(service, { subject })), 200);
+});
+
+test.each(titled)("%s asks for its credential", async (_, place) => {
+  expectAsDescribed(place, await ask(place, undefined), 401);
+});
+
+test.each(titled)("%s refuses a foreign origin", async (_, place) => {
+  const headers = { origin: "https://elsewhere.example" };
+  expectAsDescribed(place, await ask(place, await logIn(service), { headers }), 403);
+});
+
+test.each(withBody)(
+  "%s refuses a body that is not JSON, is called something else, or is too large",
+  async (_, place) => {
+    const who = await logIn(service);
+    expectAsDescribed(place, await ask(place, who, { body: "{" }), 400);
+    expectAsDescribed(place, await ask(place, who, { headers: { "content-type": "text/plain" } }), 415);
+    expectAsDescribed(place, await ask(place, who, { body: `{"a":"${"a".repeat(70_000)}"}` }), 413);
+  },
+);
+
+test.each(having("query"))("%s refuses a bad query", async (_, place) => {
+  const path = `${place.path}?pageSize=many`;
+  expectAsDescribed(place, await ask(place, await logIn(service), { path }), 400);
+});
+
+test.each(having("path"))("%s does not know what is somebody else's", async (_, place) => {
+  const { sid } = await logIn(service);
+  const path = place.path.replace("{session_id}", sid);
+  expectAsDescribed(place, await ask(place, await logIn(service), { path }), 404);
+});
+
+test.each(titled)("%s is among the methods that its path allows, and PUT is not", async (_, place) => {
+  const answer = await ask(place, undefined, { method: "PUT" });
+  expect(answer.status).toBe(405);
+  expect(answer.headers.get("allow")?.split(", ")).toContain(place.method);
+});
