@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens } from "../support/bad-tokens.ts";
 import { type Caller, PUBLIC_DOORS } from "../support/clients.ts";
-import { aService, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-door.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, successor } from "../support/sessions.ts";
 
@@ -27,8 +27,8 @@ async function rotate(caller: Caller, token: string): Promise<string> {
   }
 }
 
-describe("with the default reuse interval", () => {
-  const service = aService();
+describe.each(STORES)("on the %s store, with the default reuse interval", (store) => {
+  const service = aService({}, store);
   throughEvery(
     PUBLIC_DOORS,
     () => service.publicUrl,
@@ -120,8 +120,8 @@ describe("with the default reuse interval", () => {
   );
 });
 
-describe("with a strict reuse interval of 0", () => {
-  const service = aService({ REUSE_INTERVAL: "0" });
+describe.each(STORES)("on the %s store, with a strict reuse interval of 0", (store) => {
+  const service = aService({ REUSE_INTERVAL: "0" }, store);
   throughEvery(
     PUBLIC_DOORS,
     () => service.publicUrl,

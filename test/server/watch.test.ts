@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { type Caller, RPC_DOORS } from "../support/clients.ts";
-import { aService, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-door.ts";
 import {
   admin,
   bearer,
@@ -21,200 +21,202 @@ import {
 type Batch = MessageShape<typeof admin.watchRevocations.output>;
 
 const { refresh, logout, revokeSession, revokeOtherSessions } = SessionService.method;
-const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "3" });
 
-/** A watch that is over when `body` is. */
-async function watching<T>(
-  caller: Caller,
-  cursor: string,
-  body: (next: () => Promise<Batch>) => Promise<T>,
-): Promise<T> {
-  const leaving = new AbortController();
-  const stream = caller.stream(admin.watchRevocations, { cursor }, bearer(service.adminToken), leaving.signal);
-  const batches = stream[Symbol.asyncIterator]();
-  try {
-    return await body(async () => {
-      const { done, value } = await batches.next();
-      if (done) throw new Error("the watch ended");
-      return value;
-    });
-  } finally {
-    leaving.abort();
-    await batches.next().catch(() => {});
+describe.each(STORES)("on the %s store", (store) => {
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "3" }, store);
+  /** A watch that is over when `body` is. */
+  async function watching<T>(
+    caller: Caller,
+    cursor: string,
+    body: (next: () => Promise<Batch>) => Promise<T>,
+  ): Promise<T> {
+    const leaving = new AbortController();
+    const stream = caller.stream(admin.watchRevocations, { cursor }, bearer(service.adminToken), leaving.signal);
+    const batches = stream[Symbol.asyncIterator]();
+    try {
+      return await body(async () => {
+        const { done, value } = await batches.next();
+        if (done) throw new Error("the watch ended");
+        return value;
+      });
+    } finally {
+      leaving.abort();
+      await batches.next().catch(() => {});
+    }
   }
-}
 
-/** Reads until `wanted` have been told and the log is at its end; what was told, and the last cursor. */
-async function until(next: () => Promise<Batch>, ...wanted: readonly string[]) {
-  const told = new Map<string, Batch["revocations"][number]>();
-  for (;;) {
-    const { revocations, cursor, caughtUp } = await next();
-    for (const revocation of revocations) told.set(revocation.sessionId, revocation);
-    if (caughtUp && wanted.every((sid) => told.has(sid))) return { told, cursor };
+  /** Reads until `wanted` have been told and the log is at its end; what was told, and the last cursor. */
+  async function until(next: () => Promise<Batch>, ...wanted: readonly string[]) {
+    const told = new Map<string, Batch["revocations"][number]>();
+    for (;;) {
+      const { revocations, cursor, caughtUp } = await next();
+      for (const revocation of revocations) told.set(revocation.sessionId, revocation);
+      if (caughtUp && wanted.every((sid) => told.has(sid))) return { told, cursor };
+    }
   }
-}
 
-async function end(sessionId: string): Promise<void> {
-  message(await openAdmin(service).call(admin.revokeSession, { sessionId }, bearer(service.adminToken)));
-}
+  async function end(sessionId: string): Promise<void> {
+    message(await openAdmin(service).call(admin.revokeSession, { sessionId }, bearer(service.adminToken)));
+  }
 
-throughEvery(
-  RPC_DOORS,
-  () => service.adminUrl,
-  (caller) => {
-    test("what is revoked now is told first, then that this was all, then what is revoked later", async () => {
-      const [before, after] = [await logIn(service), await logIn(service)];
-      await end(before.sid);
-      await watching(caller, "", async (next) => {
-        const { told } = await until(next, before.sid);
-        expect(told.has(after.sid)).toBe(false);
-        await end(after.sid);
-        const later = await until(next, after.sid);
-        expect([...later.told.keys()]).toEqual([after.sid]);
-        expect(later.cursor).not.toBe("");
+  throughEvery(
+    RPC_DOORS,
+    () => service.adminUrl,
+    (caller) => {
+      test("what is revoked now is told first, then that this was all, then what is revoked later", async () => {
+        const [before, after] = [await logIn(service), await logIn(service)];
+        await end(before.sid);
+        await watching(caller, "", async (next) => {
+          const { told } = await until(next, before.sid);
+          expect(told.has(after.sid)).toBe(false);
+          await end(after.sid);
+          const later = await until(next, after.sid);
+          expect([...later.told.keys()]).toEqual([after.sid]);
+          expect(later.cursor).not.toBe("");
+        });
       });
-    });
 
-    test("a watch that is resumed from a cursor misses nothing", async () => {
-      const users = [await logIn(service), await logIn(service), await logIn(service)] as const;
-      const cursor = await watching(caller, "", async (next) => {
-        await end(users[0].sid);
-        return (await until(next, users[0].sid)).cursor;
+      test("a watch that is resumed from a cursor misses nothing", async () => {
+        const users = [await logIn(service), await logIn(service), await logIn(service)] as const;
+        const cursor = await watching(caller, "", async (next) => {
+          await end(users[0].sid);
+          return (await until(next, users[0].sid)).cursor;
+        });
+        await end(users[1].sid);
+        await watching(caller, cursor, async (next) => {
+          await until(next, users[1].sid);
+          await end(users[2].sid);
+          await until(next, users[2].sid);
+        });
       });
-      await end(users[1].sid);
-      await watching(caller, cursor, async (next) => {
-        await until(next, users[1].sid);
-        await end(users[2].sid);
-        await until(next, users[2].sid);
+
+      test("a cursor that is none is a bad request", async () => {
+        const failure = await watching(caller, "nonsense", (next) => next()).catch((error: unknown) => error);
+        expect(ConnectError.from(failure).code).toBe(Code.InvalidArgument);
+        expect(ConnectError.from(failure).rawMessage).toMatch(/^cursor: /);
       });
-    });
 
-    test("a cursor that is none is a bad request", async () => {
-      const failure = await watching(caller, "nonsense", (next) => next()).catch((error: unknown) => error);
-      expect(ConnectError.from(failure).code).toBe(Code.InvalidArgument);
-      expect(ConnectError.from(failure).rawMessage).toMatch(/^cursor: /);
-    });
+      test("without an admin token nothing is told", async () => {
+        const stream = caller.stream(admin.watchRevocations, {}, bearer("x".repeat(40)));
+        const failure = await stream[Symbol.asyncIterator]()
+          .next()
+          .then(
+            () => "told",
+            (error: unknown) => ConnectError.from(error).code,
+          );
+        expect(failure).toBe(Code.Unauthenticated);
+      });
+    },
+  );
 
-    test("without an admin token nothing is told", async () => {
-      const stream = caller.stream(admin.watchRevocations, {}, bearer("x".repeat(40)));
-      const failure = await stream[Symbol.asyncIterator]()
-        .next()
-        .then(
-          () => "told",
-          (error: unknown) => ConnectError.from(error).code,
-        );
-      expect(failure).toBe(Code.Unauthenticated);
-    });
-  },
-);
-
-test("a heartbeat comes at least every second, through every door", async () => {
-  const beat = async (kind: (typeof RPC_DOORS)[number]) => {
-    const caller = kind.open(service.adminUrl);
-    const gaps = await watching(caller, "", async (next) => {
-      await until(next);
-      const measured: number[] = [];
-      for (let last = performance.now(); measured.length < 2; last = performance.now()) {
-        await next();
-        measured.push(performance.now() - last);
-      }
-      return measured;
-    });
-    caller.close();
-    return Math.max(...gaps);
-  };
-  expect(Math.max(...(await Promise.all(RPC_DOORS.map(beat))))).toBeLessThan(1000);
-});
-
-describe("every way in which a session ends is told with its reason", () => {
-  const open = { admin: () => openAdmin(service), public: () => openPublic(service) };
-  const rows: [reason: string, end: () => Promise<string>][] = [
-    [
-      "logout",
-      async () => {
-        const user = await logIn(service);
-        message(await open.public().call(logout, {}, bearer(user.accessToken)));
-        return user.sid;
-      },
-    ],
-    [
-      "revoked_by_owner",
-      async () => {
-        const user = await logIn(service);
-        const old = await logIn(service, { subject: user.subject });
-        message(await open.public().call(revokeSession, { sessionId: old.sid }, bearer(user.accessToken)));
-        return old.sid;
-      },
-    ],
-    [
-      "revoked_others",
-      async () => {
-        const user = await logIn(service);
-        const old = await logIn(service, { subject: user.subject });
-        message(await open.public().call(revokeOtherSessions, {}, bearer(user.accessToken)));
-        return old.sid;
-      },
-    ],
-    [
-      "revoked_by_admin",
-      async () => {
-        const { sid } = await logIn(service);
-        await end(sid);
-        return sid;
-      },
-    ],
-    [
-      "revoked_subject",
-      async () => {
-        const { subject, sid } = await logIn(service);
-        message(await open.admin().call(admin.revokeSubjectSessions, { subject }, bearer(service.adminToken)));
-        return sid;
-      },
-    ],
-    [
-      "session_limit",
-      async () => {
-        const subject = somebody();
-        const oldest = await logIn(service, { subject });
-        // Older by its time of creation, which is in milliseconds.
-        for (const start = Date.now(); Date.now() <= start + 1; );
-        for (let i = 0; i < 3; i++) await logIn(service, { subject });
-        return oldest.sid;
-      },
-    ],
-    [
-      "reuse",
-      async () => {
-        const user = await logIn(service);
-        let token = user.refreshToken;
-        for (let generation = 0; generation < 3; ) {
-          const answer = await open.public().call(refresh, {}, cookie(token));
-          message(answer);
-          const next = successor(answer) ?? "";
-          if (next !== token) generation++;
-          token = next;
+  test("a heartbeat comes at least every second, through every door", async () => {
+    const beat = async (kind: (typeof RPC_DOORS)[number]) => {
+      const caller = kind.open(service.adminUrl);
+      const gaps = await watching(caller, "", async (next) => {
+        await until(next);
+        const measured: number[] = [];
+        for (let last = performance.now(); measured.length < 2; last = performance.now()) {
+          await next();
+          measured.push(performance.now() - last);
         }
-        const answer = await open.public().call(refresh, {}, cookie(user.refreshToken));
-        expect(answer.ok).toBe(false);
-        return user.sid;
-      },
-    ],
-  ];
+        return measured;
+      });
+      caller.close();
+      return Math.max(...gaps);
+    };
+    expect(Math.max(...(await Promise.all(RPC_DOORS.map(beat))))).toBeLessThan(1000);
+  });
 
-  test.each(rows)("%s", async (reason, ends) => {
-    const caller = open.admin();
-    await watching(caller, "", async (next) => {
-      const start = Date.now();
-      const sid = await ends();
-      const { told } = await until(next, sid);
-      const revocation = told.get(sid);
-      expect(revocation?.reason).toBe(reason);
-      const { revokeTime, expireTime } = revocation ?? {};
-      const revokedAt = Number(revokeTime && timestampMs(revokeTime));
-      expect(revokedAt).toBeGreaterThanOrEqual(start);
-      expect(revokedAt).toBeLessThanOrEqual(Date.now());
-      // Every access token of the session has expired by then.
-      expect(Number(expireTime && timestampMs(expireTime)) - revokedAt).toBeGreaterThanOrEqual(300_000);
+  describe("every way in which a session ends is told with its reason", () => {
+    const open = { admin: () => openAdmin(service), public: () => openPublic(service) };
+    const rows: [reason: string, end: () => Promise<string>][] = [
+      [
+        "logout",
+        async () => {
+          const user = await logIn(service);
+          message(await open.public().call(logout, {}, bearer(user.accessToken)));
+          return user.sid;
+        },
+      ],
+      [
+        "revoked_by_owner",
+        async () => {
+          const user = await logIn(service);
+          const old = await logIn(service, { subject: user.subject });
+          message(await open.public().call(revokeSession, { sessionId: old.sid }, bearer(user.accessToken)));
+          return old.sid;
+        },
+      ],
+      [
+        "revoked_others",
+        async () => {
+          const user = await logIn(service);
+          const old = await logIn(service, { subject: user.subject });
+          message(await open.public().call(revokeOtherSessions, {}, bearer(user.accessToken)));
+          return old.sid;
+        },
+      ],
+      [
+        "revoked_by_admin",
+        async () => {
+          const { sid } = await logIn(service);
+          await end(sid);
+          return sid;
+        },
+      ],
+      [
+        "revoked_subject",
+        async () => {
+          const { subject, sid } = await logIn(service);
+          message(await open.admin().call(admin.revokeSubjectSessions, { subject }, bearer(service.adminToken)));
+          return sid;
+        },
+      ],
+      [
+        "session_limit",
+        async () => {
+          const subject = somebody();
+          const oldest = await logIn(service, { subject });
+          // Older by its time of creation, which is in milliseconds.
+          for (const start = Date.now(); Date.now() <= start + 1; );
+          for (let i = 0; i < 3; i++) await logIn(service, { subject });
+          return oldest.sid;
+        },
+      ],
+      [
+        "reuse",
+        async () => {
+          const user = await logIn(service);
+          let token = user.refreshToken;
+          for (let generation = 0; generation < 3; ) {
+            const answer = await open.public().call(refresh, {}, cookie(token));
+            message(answer);
+            const next = successor(answer) ?? "";
+            if (next !== token) generation++;
+            token = next;
+          }
+          const answer = await open.public().call(refresh, {}, cookie(user.refreshToken));
+          expect(answer.ok).toBe(false);
+          return user.sid;
+        },
+      ],
+    ];
+
+    test.each(rows)("%s", async (reason, ends) => {
+      const caller = open.admin();
+      await watching(caller, "", async (next) => {
+        const start = Date.now();
+        const sid = await ends();
+        const { told } = await until(next, sid);
+        const revocation = told.get(sid);
+        expect(revocation?.reason).toBe(reason);
+        const { revokeTime, expireTime } = revocation ?? {};
+        const revokedAt = Number(revokeTime && timestampMs(revokeTime));
+        expect(revokedAt).toBeGreaterThanOrEqual(start);
+        expect(revokedAt).toBeLessThanOrEqual(Date.now());
+        // Every access token of the session has expired by then.
+        expect(Number(expireTime && timestampMs(expireTime)) - revokedAt).toBeGreaterThanOrEqual(300_000);
+      });
     });
   });
 });

@@ -1,15 +1,34 @@
 /** One rule, every door, and every store behind it. */
 import { afterAll, beforeAll, describe } from "vitest";
 import type { Caller, DoorKind } from "./clients.ts";
-import { type Service, startService } from "./service.ts";
+import { type RedisServer, startRedis } from "./redis.ts";
+import { type Service, startService, withKeys } from "./service.ts";
 
-/** A service that runs while the tests of a `describe` do. */
-export function aService(env: Readonly<Record<string, string>> = {}): Service {
+export const STORES = ["embedded", "redis"] as const;
+
+/** A service that runs while the tests of a `describe` do, on a store of its own. */
+export function aService(
+  env: Readonly<Record<string, string>> = {},
+  store: (typeof STORES)[number] = "embedded",
+): Service {
   let service: Service;
+  let redis: RedisServer | undefined;
   beforeAll(async () => {
-    service = await startService(env);
+    if (store === "embedded") service = await startService(env);
+    else {
+      redis = await startRedis();
+      service = await startService({
+        DATA_DIR: withKeys(),
+        REDIS_URL: redis.url,
+        ADMIN_TOKENS: "a".repeat(40),
+        ...env,
+      });
+    }
   });
-  afterAll(() => service.stop());
+  afterAll(async () => {
+    await service.stop();
+    await redis?.stop();
+  });
   return new Proxy({} as Service, { get: (_, name) => Reflect.get(service, name) });
 }
 

@@ -1,5 +1,5 @@
 /** The real service as a process of its own, on free ports. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -140,4 +140,13 @@ export async function runToExit(
   const exit = await running.exited;
   clearTimeout(timer);
   return { ...exit, stdout: running.stdout(), stderr: running.stderr() };
+}
+
+/** A data directory with the key ring that instances on one Redis share. */
+export function withKeys(): string {
+  const directory = scratch();
+  const env = { PATH: process.env.PATH, DATA_DIR: directory };
+  const made = spawnSync(process.execPath, ["src/keys.ts", "create"], { cwd: ROOT, env, encoding: "utf8" });
+  if (made.status !== 0) throw new Error(`no key ring: ${made.stderr}`);
+  return directory;
 }
