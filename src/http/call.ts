@@ -113,7 +113,7 @@ export async function callUnary({ spec, options }: RecordedRpc, call: Call, inpu
   if (spec.kind !== "unary") throw new Error(`${spec.method.name} is not unary`);
   const { impl, method } = spec;
   if (options.interceptors.length === 0) return create(method.output, await impl(input, call.context));
-  const request: AnyRequest = { stream: false, message: input, method, ...common(call, method) };
+  const request: AnyRequest = Object.assign(common(call, method), { stream: false as const, message: input, method });
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (req.stream) throw new Error("an interceptor turned a unary request into a stream");
     const output = await impl(req.message, contextFor(call, request, req));
@@ -133,7 +133,8 @@ export async function callServerStreaming(
 ): Promise<AsyncIterable<Message>> {
   if (spec.kind !== "server_streaming") throw new Error(`${spec.method.name} is not server-streaming`);
   const { impl, method } = spec;
-  const request: AnyRequest = { stream: true, message: once(input), method, ...common(call, method) };
+  const messages = once(input);
+  const request: AnyRequest = Object.assign(common(call, method), { stream: true as const, message: messages, method });
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
     const output = impl(await single(req.message), contextFor(call, request, req));
@@ -152,6 +153,7 @@ function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyF
   return next;
 }
 
+/** Not to be spread: that would read the signal. */
 function common(call: Call, method: DescMethod): Omit<AnyRequest, "stream" | "message" | "method"> {
   const { context } = call;
   return {

@@ -45,9 +45,9 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   const owners = new Map<string, string>();
   for (const { service, routes } of tables) {
     for (const route of routes) {
-      const owner = `${service.typeName}.${service.method[route.rpc]?.name ?? route.rpc}`;
+      const owner = `${routeName(route)} of ${service.typeName}.${service.method[route.rpc]?.name ?? route.rpc}`;
       const other = owners.get(shapeOf(route));
-      if (other !== undefined) throw new Error(`${routeName(route)} of ${owner} is the same route as that of ${other}`);
+      if (other !== undefined) throw new Error(`${owner} is the same route as ${other}`);
       owners.set(shapeOf(route), owner);
       methods.add(route.method);
       insert(root, route);

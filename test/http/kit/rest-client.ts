@@ -1,0 +1,115 @@
+import {
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  type Registry,
+  toJson,
+} from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import type { Route } from "../../../src/http/index.ts";
+import type { Question } from "./servers.ts";
+
+/**
+ * The other side of http.proto: makes the request that a message is under a route. Written from http.proto alone, so
+ * that it cannot share a mistake with the server.
+ */
+export function encodeRequest(type: DescMessage, message: Message, route: Route, registry: Registry): Question {
+  const json = toJson(type, message, { registry }) as JsonObject;
+  const path = route.segments.map((segment) => segment);
+  let tail = "";
+  for (const variable of [...route.variables].reverse()) {
+    const text = valueAt(type, message, variable.field, registry);
+    path.splice(variable.start, variable.end - variable.start, escapePath(text, variable.multi));
+    remove(type, json, variable.field);
+  }
+  if (route.verb !== "") tail = `:${route.verb}`;
+  const target = `/${path.filter((segment) => segment !== "").join("/")}${tail}`;
+  const method = route.method;
+  if (route.body === "*") return { method, target, body: JSON.stringify(json), headers: jsonHeaders };
+  const bodyField = type.fields.find((field) => field.name === route.body);
+  let body: string | undefined;
+  if (bodyField !== undefined) {
+    const value = json[bodyField.jsonName];
+    if (value !== undefined) body = JSON.stringify(value);
+    delete json[bodyField.jsonName];
+  }
+  const query = [...queryOf(type, json, "")].map(([name, text]) => `${encodeURIComponent(name)}=${encodeQuery(text)}`);
+  const full = query.length === 0 ? target : `${target}?${query.join("&")}`;
+  return body === undefined ? { method, target: full } : { method, target: full, body, headers: jsonHeaders };
+}
+
+const jsonHeaders = { "content-type": "application/json" };
+
+/** http.proto: everything but `[-_.~0-9a-zA-Z]` is escaped, and in several segments `/` is not. */
+function escapePath(text: string, multi: boolean): string {
+  const escape = (part: string) =>
+    [...new TextEncoder().encode(part)]
+      .map((byte) => {
+        const character = String.fromCharCode(byte);
+        if (/[-_.~0-9a-zA-Z]/.test(character)) return character;
+        return `%${byte.toString(16).padStart(2, "0").toUpperCase()}`;
+      })
+      .join("");
+  return multi ? text.split("/").map(escape).join("/") : escape(text);
+}
+
+function encodeQuery(text: string): string {
+  return encodeURIComponent(text).replaceAll("%20", "+");
+}
+
+function valueAt(type: DescMessage, message: Message, path: string, registry: Registry): string {
+  const [name, ...rest] = path.split(".");
+  const field = type.fields.find((f) => f.name === name);
+  if (field === undefined) throw new Error(`no field ${path}`);
+  const value = reflect(type, message).get(field);
+  if (rest.length > 0 && field.fieldKind === "message") {
+    return valueAt(field.message, reflect(type, message).get(field).message, rest.join("."), registry);
+  }
+  const json = toJson(type, message, { registry, alwaysEmitImplicit: true }) as JsonObject;
+  return textOf(json[field.jsonName] ?? String(value));
+}
+
+/** A JSON value as a query or a path has it: without quotes. */
+function textOf(json: JsonValue): string {
+  return typeof json === "string" ? json : JSON.stringify(json);
+}
+
+function remove(type: DescMessage, json: JsonObject, path: string): void {
+  const [name, ...rest] = path.split(".");
+  const field = type.fields.find((f) => f.name === name);
+  if (field === undefined) return;
+  const inner = json[field.jsonName];
+  if (rest.length === 0) delete json[field.jsonName];
+  else if (field.fieldKind === "message" && typeof inner === "object" && inner !== null && !Array.isArray(inner)) {
+    remove(field.message, inner, rest.join("."));
+    if (Object.keys(inner).length === 0) delete json[field.jsonName];
+  }
+}
+
+function* queryOf(type: DescMessage, json: JsonObject, prefix: string): Generator<[string, string]> {
+  for (const field of type.fields) {
+    const value = json[field.jsonName];
+    if (value === undefined) continue;
+    const name = prefix + field.jsonName;
+    if (field.fieldKind === "list") for (const item of value as JsonValue[]) yield [name, textOf(item)];
+    else if (field.fieldKind === "message" && !field.message.typeName.startsWith("google.protobuf.")) {
+      yield* queryOf(field.message, value as JsonObject, `${name}.`);
+    } else
+      yield [name, field.fieldKind === "message" && isJsonType(field.message) ? JSON.stringify(value) : textOf(value)];
+  }
+}
+
+function isJsonType(type: DescMessage): boolean {
+  return /^google\.protobuf\.(Struct|Value|ListValue)$/.test(type.typeName);
+}
+
+/** Whether a query can carry a field: no maps, no repeated messages and no messages without a text. */
+export function fitsQuery(field: DescField): boolean {
+  if (field.fieldKind === "map") return false;
+  const type = field.message;
+  if (type === undefined) return true;
+  if (/^google\.protobuf\.(Any|Empty)$/.test(type.typeName)) return false;
+  return field.fieldKind === "message" || type.typeName.startsWith("google.protobuf.");
+}

@@ -1,0 +1,125 @@
+import { createRegistry, type DescField, fromJson, type Message, toJson } from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import fc, { type Arbitrary } from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createHttpHandler, type Route, routeName } from "../../src/http/index.ts";
+import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { type Everything, EverythingSchema, NestedSchema } from "./gen/rich/v1/rich_pb.ts";
+import { arbitraryMessage, arbitraryValue, put } from "./kit/arbitrary-message.ts";
+import { encodeRequest, fitsQuery } from "./kit/rest-client.ts";
+import { richRoutes } from "./kit/rich-service.ts";
+import { type Door, openHttp1, openHttp2 } from "./kit/servers.ts";
+
+const registry = createRegistry(NestedSchema);
+const routes: readonly Route[] = RichServiceRoutes.routes.filter(({ rpc }) => rpc === "echo" || rpc === "echoPath");
+
+let doors: Door[] = [];
+beforeAll(async () => {
+  const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], jsonOptions: { registry } });
+  doors = [await openHttp1(handler), await openHttp2(handler)];
+});
+afterAll(async () => {
+  for (const door of doors) await door[Symbol.asyncDispose]();
+});
+
+describe("a message becomes a request and comes back equal", () => {
+  it.each(routes.map((route) => [routeName(route), route] as const))("by %s", async (_, route) => {
+    await fc.assert(
+      fc.asyncProperty(requestFor(route), fc.nat({ max: 1 }), async (message, door) => {
+        const question = encodeRequest(EverythingSchema, message, route, registry);
+        const answer = await doors[door]?.ask(question);
+        expect(answer?.status, `${question.method} ${question.target}\n${question.body}\n${answer?.text}`).toBe(200);
+        const echoed = fromJson(EverythingSchema, answer?.json() as never, { registry });
+        expect(shown(echoed)).toEqual(shown(message));
+      }),
+      { numRuns: 40, endOnFailure: true },
+    );
+  });
+});
+
+/** As it goes over the wire: JSON.stringify writes -0 as 0. */
+function shown(message: Message): unknown {
+  return JSON.parse(JSON.stringify(toJson(EverythingSchema, message as Everything, { registry })));
+}
+
+/** Any message that a route can carry: what its path binds is there and is not empty. */
+function requestFor(route: Route): Arbitrary<Message> {
+  const free = route.body === "*" ? () => true : (field: DescField) => field.name === route.body || fitsQuery(field);
+  const inPath = route.variables.map(({ field }, index) => fc.tuple(fc.constant(field), pathText(route, field, index)));
+  const base = arbitraryMessage(EverythingSchema, (field) =>
+    field.parent === EverythingSchema ? free(field) : route.body === "*" || nestable(route, field),
+  );
+  return fc.tuple(base, ...inPath).map(([message, ...bindings]) => {
+    if (route.body !== "*") prune(reflect(EverythingSchema, message as Everything), route.body);
+    for (const [path, value] of bindings)
+      setAt(reflect(EverythingSchema, message as Everything), path.split("."), value);
+    return message;
+  });
+}
+
+/** Inside messages that travel in the query, what the query cannot carry is left out. */
+function nestable(route: Route, field: DescField): boolean {
+  return route.body === "nested" || route.body === "nesteds" || fitsQuery(field);
+}
+
+/** A value for a path variable: never an empty segment. */
+function pathText(route: Route, path: string, index: number): Arbitrary<unknown> {
+  const variable = route.variables[index];
+  const pattern = variable ? route.segments.slice(variable.start, variable.end) : [];
+  const segment = fc
+    .oneof(fc.string({ unit: "grapheme", minLength: 1 }), fc.constantFrom("a:seal", "%2F", "100%", "ü", " ", ".", ".."))
+    .map((text) => text.replaceAll("/", "-"));
+  if (pattern.length > 1 || pattern[0] === "**") {
+    return fc
+      .tuple(
+        ...pattern.map((part) =>
+          part === "**" ? fc.array(segment) : part === "*" ? segment.map((s) => [s]) : fc.constant([part]),
+        ),
+      )
+      .map((parts) => parts.flat().join("/"));
+  }
+  const field = fieldAt(path);
+  const value = arbitraryValue(field, () => true, 1);
+  if (field.scalar === 9 && !path.includes("wrapper")) return fc.oneof(segment, fc.constant("a/b"));
+  return value.filter((candidate) => textLength(field, candidate) > 0);
+}
+
+function textLength(field: DescField, value: unknown): number {
+  const holder = reflect(field.parent);
+  put(holder, field, value);
+  const json = (toJson(field.parent, holder.message, { alwaysEmitImplicit: true }) as Record<string, unknown>)[
+    field.jsonName
+  ];
+  return String(json).length;
+}
+
+function fieldAt(path: string): DescField {
+  let type = EverythingSchema as { fields: readonly DescField[] };
+  let found: DescField | undefined;
+  for (const name of path.split(".")) {
+    found = type.fields.find((field) => field.name === name);
+    if (found?.message !== undefined) type = found.message;
+  }
+  if (found === undefined) throw new Error(`no field ${path}`);
+  return found;
+}
+
+function setAt(message: ReflectMessage, [name, ...rest]: string[], value: unknown): void {
+  const field = message.desc.fields.find((f) => f.name === name);
+  if (field === undefined) throw new Error(`no field ${name}`);
+  if (rest.length === 0 || field.fieldKind !== "message") return put(message, field, value);
+  const child = message.isSet(field) ? message.get(field) : reflect(field.message);
+  setAt(child, rest, value);
+  message.set(field, child);
+}
+
+/** A message that is there but empty cannot be told from one that is not there, in a query. */
+function prune(message: ReflectMessage, body: string): void {
+  for (const field of message.fields) {
+    if (field.fieldKind !== "message" || !message.isSet(field) || field.name === body) continue;
+    if (field.message.typeName.startsWith("google.protobuf.")) continue;
+    const child = message.get(field);
+    prune(child, "");
+    if (!child.fields.some((inner) => child.isSet(inner))) message.clear(field);
+  }
+}
