@@ -3,7 +3,23 @@ import { ERRORS, type ErrorCode } from "../session/errors.ts";
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
 
-/** An answer that is the error envelope, with its one code. */
+/** The body of a failure, with these codes. */
+const envelope = (code: object) => ({
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["code", "message"],
+      properties: {
+        code: { type: "string", ...code, description: "For programs: it will not change." },
+        message: { type: "string", description: "For people: it may." },
+      },
+    },
+  },
+});
+
+/** An answer that has one code alone. */
 function failure(code: ErrorCode) {
   const { http, message } = ERRORS[code];
   const headers = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[http as number];
@@ -12,7 +28,7 @@ function failure(code: ErrorCode) {
     ...(headers && { headers: { [headers]: { required: true, schema: { type: "string" } } } }),
     content: {
       "application/json": {
-        schema: { ...ref("schemas", "Error"), properties: { error: { properties: { code: { const: code } } } } },
+        schema: envelope({ const: code }),
         example: { error: { code, message } },
       },
     },
@@ -62,21 +78,7 @@ export default {
       },
       schemas: {
         "google.rpc.Status": null,
-        Error: {
-          type: "object",
-          description: "The body of every failure.",
-          required: ["error"],
-          properties: {
-            error: {
-              type: "object",
-              required: ["code", "message"],
-              properties: {
-                code: { type: "string", description: "Stable: for programs.", enum: Object.keys(ERRORS) },
-                message: { type: "string", description: "For people; may change." },
-              },
-            },
-          },
-        },
+        Error: { description: "The body of every failure.", ...envelope({ enum: Object.keys(ERRORS) }) },
         "auth.v1.RefreshResponse": always("data"),
         "auth.v1.RefreshResponse.Data": always("accessToken"),
         "auth.v1.LogoutResponse": always("data"),
