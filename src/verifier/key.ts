@@ -1,0 +1,40 @@
+import { createPublicKey, type KeyObject, verify, type webcrypto } from "node:crypto";
+
+/** The algorithms that are accepted at all. Neither `none` nor anything symmetric can get in. */
+export const ALGORITHMS = {
+  ES256: { digest: "sha256", kty: "EC", crv: "P-256" },
+  EdDSA: { digest: null, kty: "OKP", crv: "Ed25519" },
+} as const;
+export type Algorithm = keyof typeof ALGORITHMS;
+
+/** A key of the issuer's JWKS. */
+export type Key = {
+  readonly kid: string;
+  readonly alg: Algorithm;
+  /** Its public members: two keys of one `kid` are the same when these are. */
+  readonly material: string;
+  /** Whether the issuer stopped publishing it, or revoked it: nothing verified under it counts any more. */
+  withdrawn: boolean;
+  readonly check: (input: Uint8Array, signature: Uint8Array) => boolean;
+};
+
+/** A key from a JWK (RFC 7517), or undefined for one that is not for us: another use, kind or curve. */
+export function importKey(jwk: unknown): Key | undefined {
+  if (typeof jwk !== "object" || jwk === null) return undefined;
+  const { kid, alg, use = "sig", kty, crv, x, y } = jwk as webcrypto.JsonWebKey & { kid?: unknown };
+  const algorithm = (Object.keys(ALGORITHMS) as Algorithm[]).find(
+    (name) => ALGORITHMS[name].kty === kty && ALGORITHMS[name].crv === crv && (alg ?? name) === name,
+  );
+  if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
+  const shared = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // public members alone, whatever is there
+  let key: KeyObject;
+  try {
+    key = createPublicKey({ key: shared as webcrypto.JsonWebKey, format: "jwk" });
+  } catch {
+    return undefined;
+  }
+  const options = { key, dsaEncoding: "ieee-p1363" } as const; // r ‖ s (RFC 7518 §3.4)
+  const { digest } = ALGORITHMS[algorithm];
+  const check: Key["check"] = (input, signature) => verify(digest, input, options, signature);
+  return { kid, alg: algorithm, material: JSON.stringify(shared), withdrawn: false, check };
+}

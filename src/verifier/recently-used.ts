@@ -1,0 +1,39 @@
+/**
+ * A bounded cache in two halves: what is used moves to the young one; when that is full the old one is
+ * dropped whole. Keeps what was used lately, at the price of one map lookup.
+ */
+export class RecentlyUsed<V> {
+  #young = new Map<string, V>();
+  #old = new Map<string, V>();
+  readonly #half: number;
+
+  /** @param size the most entries it holds */
+  constructor(size: number) {
+    this.#half = Math.max(1, Math.floor(size / 2));
+  }
+
+  get(key: string): V | undefined {
+    const young = this.#young.get(key);
+    if (young !== undefined) return young;
+    const old = this.#old.get(key);
+    if (old !== undefined) this.set(key, old);
+    return old;
+  }
+
+  set(key: string, value: V): void {
+    if (this.#young.size >= this.#half) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(key, value);
+  }
+
+  delete(key: string): void {
+    this.#young.delete(key);
+    this.#old.delete(key);
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+}

@@ -1,0 +1,74 @@
+import type { Algorithm, Key } from "./key.ts";
+import { type KeySet, rememberHeader } from "./key-set.ts";
+import { parseObject } from "./strict-json.ts";
+import type { Claims, Refusal } from "./verdict.ts";
+
+/** Longer texts are no access tokens of ours. */
+const MAX_LENGTH = 16_384;
+
+/** Three segments; every algorithm of ours signs in 64 bytes, whose last character has four spare bits that are zero. */
+const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{85}[AQgw])$/;
+
+/** The media type of access tokens, with or without its prefix, in any case (RFC 9068 §4, RFC 7515 §4.1.9). */
+const TYPE = /^(application\/)?at\+jwt$/i;
+
+/** `kid` is all that a header may choose; a member that could change what is checked is not ours (RFC 8725 §3.10). */
+const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
+
+/** What is signed, and the signature: scratch buffers, since one token is checked at a time. */
+const input = Buffer.alloc(MAX_LENGTH);
+const signed = Buffer.alloc(64);
+
+export type Checked = { readonly claims: Claims; readonly key: Key };
+
+export type Expectations = {
+  readonly issuer: string;
+  readonly audiences: ReadonlySet<string>;
+  /** ms since the epoch. No leeway: a token that is late by a second is renewed, one accepted late may be revoked. */
+  readonly clock: () => number;
+};
+
+/** All that can be said of a token without asking anybody. `unknown_key` may become another answer with newer keys. */
+export function checkToken(token: string, keys: KeySet, expected: Expectations): Checked | Refusal {
+  if (token.length > MAX_LENGTH) return "malformed";
+  const match = COMPACT.exec(token);
+  if (match === null) return "malformed";
+  const [, header = "", payload = "", signature = ""] = match;
+  const key = keys.headers.get(header) ?? keyOf(header, keys);
+  if (typeof key === "string") return key;
+  input.write(token, "latin1");
+  signed.write(signature, "base64url");
+  if (!key.check(input.subarray(0, header.length + 1 + payload.length), signed)) return "forged";
+  rememberHeader(keys, header, key);
+  const claims = parseObject(payload);
+  if (claims === undefined) return "malformed";
+  const fault = claimsFault(claims, expected);
+  return fault ?? { claims: claims as Claims, key };
+}
+
+function keyOf(segment: string, keys: KeySet): Key | Refusal {
+  const header = parseObject(segment);
+  if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name))) return "malformed";
+  const { typ, alg, kid } = header;
+  if (typeof kid !== "string") return "malformed";
+  if (typeof typ !== "string" || !TYPE.test(typ)) return "wrong_type";
+  if (alg !== ("ES256" satisfies Algorithm) && alg !== ("EdDSA" satisfies Algorithm)) return "wrong_algorithm";
+  if (keys.isRevoked(kid)) return "revoked_key";
+  const key = keys.find(kid);
+  if (key === undefined) return "unknown_key";
+  return key.alg === alg ? key : "wrong_algorithm"; // the key decides; the header may only agree (RFC 8725 §3.1)
+}
+
+/** RFC 9068 §4, in its order; what it makes REQUIRED in §2.2 must be there. */
+function claimsFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
+  const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id } = claims;
+  if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
+  if (typeof exp !== "number" || !Number.isFinite(exp) || typeof iat !== "number") return "malformed";
+  if (iss !== expected.issuer) return "wrong_issuer";
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (!audiences.every((each) => typeof each === "string")) return "malformed";
+  if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
+  const now = expected.clock();
+  if (nbf !== undefined && !(typeof nbf === "number" && now >= nbf * 1000)) return "not_yet_valid";
+  return now >= exp * 1000 ? "expired" : undefined; // on or after (RFC 7519 §4.1.4)
+}
