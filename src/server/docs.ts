@@ -30,7 +30,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Without \`validatorUrl: null\` Swagger UI would show the document's address to an online validator. */
+/** Without `validatorUrl: null` Swagger UI would show the document's address to an online validator. */
 const START = `SwaggerUIBundle({
   url: "openapi.json",
   domNode: document.getElementById("reference"),
@@ -39,7 +39,7 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-const text = (type: string, body: string, headers: Page["headers"]): Page => ({
+const text = (type: string, body: string, headers?: Page["headers"]): Page => ({
   status: 200,
   type: `${type}; charset=utf-8`,
   body,
@@ -59,16 +59,23 @@ async function file(type: string, maxAge: number, locate: () => string | URL): P
 const asset = (type: string, name: string) => () =>
   file(type, 86_400, () => import.meta.resolve(`swagger-ui-dist/${name}`));
 
+const styles = asset("text/css; charset=utf-8", "swagger-ui.css");
+
+async function page(): Promise<Page> {
+  const needed = await styles();
+  const headers = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
+  return needed.status === 200 ? text("text/html", PAGE, headers) : needed;
+}
+
 /** @param reference whether the page is wanted, not only the document */
 export function docs(reference: boolean): [path: string, render: Render][] {
   const document: [string, Render] = ["/openapi.json", () => file("application/json", 300, () => DOCUMENT)];
   if (!reference) return [document];
-  const policy = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
   return [
     document,
-    ["/docs", () => text("text/html", PAGE, policy)],
-    ["/docs/start.js", () => text("text/javascript", START, {})],
+    ["/docs", page],
+    ["/docs/start.js", () => text("text/javascript", START)],
     ["/docs/swagger-ui-bundle.js", asset("text/javascript; charset=utf-8", "swagger-ui-bundle.js")],
-    ["/docs/swagger-ui.css", asset("text/css; charset=utf-8", "swagger-ui.css")],
+    ["/docs/swagger-ui.css", styles],
   ];
 }
