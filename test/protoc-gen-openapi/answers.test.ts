@@ -1,0 +1,114 @@
+/** A document and the runtime agree on a service with every kind of field and binding. */
+import { expect, test } from "vitest";
+import { createFetchHandler } from "../../src/http/index.ts";
+import { RichServiceRoutes } from "../http/gen/rich/v1/rich_http.ts";
+import { richRoutes } from "../http/kit/rich-service.ts";
+import { describeDirectory } from "./describe.ts";
+import { operationsOf, type Parameter, type Place, resolve, type Schema, schemaChecker } from "./document.ts";
+
+const document = describeDirectory("test/http/proto");
+const check = schemaChecker(document);
+const handler = createFetchHandler({
+  routes: richRoutes,
+  tables: [RichServiceRoutes],
+  // So that a parameter that the document makes up is a 400.
+  refuseUnknownQuery: true,
+});
+
+/** A text that is a value of the schema. */
+function sample(schema: Schema): string {
+  const {
+    type,
+    format,
+    items,
+    enum: values,
+    oneOf,
+    pattern,
+    contentEncoding,
+    contentSchema,
+  } = resolve(document, schema);
+  if (contentSchema !== undefined) return { object: "{}", array: "[]" }[String((contentSchema as Schema).type)] ?? "1";
+  if (contentEncoding === "base64") return "YQ==";
+  if (Array.isArray(oneOf)) return "1.5";
+  if (Array.isArray(values)) return String(values[1] ?? values[0]);
+  if (type === "array") return sample(items as Schema);
+  if (type === "boolean") return "true";
+  if (format === "date-time") return "2020-01-02T03:04:05Z";
+  if (String(pattern).endsWith("s$")) return "1.5s";
+  return "1";
+}
+
+function url({ path }: Place, parameters: readonly Parameter[]): string {
+  const value = ({ schema }: Parameter) => encodeURIComponent(sample(schema));
+  const filled = parameters
+    .filter((parameter) => parameter.in === "path")
+    .reduce((text, parameter) => text.replace(`{${parameter.name}}`, value(parameter)), path);
+  const query = parameters.filter((parameter) => parameter.in === "query");
+  const pairs = query.map((parameter) => `${encodeURIComponent(parameter.name)}=${value(parameter)}`);
+  return `http://localhost${filled}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
+}
+
+function ask(place: Place, parameters: readonly Parameter[], accept = "*/*"): Promise<Response> {
+  const content = Object.entries(place.operation.requestBody?.content ?? {})[0];
+  const type = content?.[0] === "*/*" ? "text/plain" : "application/json";
+  return handler(
+    new Request(url(place, parameters), {
+      // `*` is any method that has no other route.
+      method: place.method === "*" ? "PURGE" : place.method,
+      headers: { accept, ...(content && { "content-type": type }) },
+    }),
+  );
+}
+
+const places = operationsOf(document);
+const inPath = ({ operation }: Place) => (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
+const title = ({ method, path }: Place) => `${method} ${path}`;
+const titled = places.map((place) => [title(place), place] as const);
+
+test("every route is an operation, and every operation a route", () => {
+  const routes = RichServiceRoutes.routes.map(({ method, rpc }) => `${method} ${rpc}`.toLowerCase());
+  const operations = places.map(({ method, operation: { operationId } }) =>
+    `${method} ${operationId.split("_")[1]}`.toLowerCase(),
+  );
+  expect(operations.sort()).toEqual(routes.sort());
+});
+
+test.each(titled)("%s answers as it says", async (_, place) => {
+  const answer = await ask(place, inPath(place));
+  const { responses } = place.operation;
+  // Misbehave fails whatever it is told.
+  expect([200, 409]).toContain(answer.status);
+  const described = resolve(
+    document,
+    responses[answer.status] ?? (responses.default as NonNullable<(typeof responses)[0]>),
+  );
+  const [type = "", text] = [answer.headers.get("content-type")?.split(";")[0], await answer.text()];
+  const content = described.content?.[type] ?? described.content?.["*/*"];
+  expect(content, `${type} is not among ${Object.keys(described.content ?? {})}`).toBeDefined();
+  if (content?.schema === undefined) return;
+  const values = type === "application/x-ndjson" ? text.split("\n").filter(Boolean) : [text];
+  for (const value of values) expect(check(content.schema, JSON.parse(value))).toEqual([]);
+});
+
+test("a stream is the array that is described", async () => {
+  const place = places.find(({ path }) => path === "/v1/count/{to}") as Place;
+  const answer = await ask(place, inPath(place), "application/json");
+  const value = (await answer.json()) as unknown[];
+  expect(value).toEqual([{ number: 1 }]);
+  const schema = place.operation.responses["200"]?.content?.["application/json"]?.schema as Schema;
+  expect(check(schema, value)).toEqual([]);
+  expect(check(schema, value[0])).not.toEqual([]);
+});
+
+test("every parameter of a query is one that the runtime knows, with the value that is described", async () => {
+  const place = places.find(({ method, path }) => method === "GET" && path === "/v1/echo") as Place;
+  const query = place.operation.parameters ?? [];
+  expect(query.length).toBeGreaterThan(60);
+  for (const parameter of query) {
+    const answer = await ask(place, [parameter]);
+    const body = (await answer.json()) as object;
+    expect([answer.status, parameter.name, body]).toEqual([200, parameter.name, expect.anything()]);
+    const [top = ""] = parameter.name === "@other" ? [parameter.name] : parameter.name.split(".");
+    expect(Object.keys(body), parameter.name).toContain(top);
+  }
+});

@@ -1,0 +1,75 @@
+/** The schemas say what proto JSON is: no more, no less. */
+import { createRegistry, type DescField, type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { EverythingSchema, NestedSchema, UpdateRequestSchema } from "../http/gen/rich/v1/rich_pb.ts";
+import { arbitraryMessage } from "../http/kit/arbitrary-message.ts";
+import { describeDirectory } from "./describe.ts";
+import { schemaChecker } from "./document.ts";
+
+const document = describeDirectory("test/http/proto");
+const check = schemaChecker(document);
+const faults = (type: DescMessage, value: unknown) => check({ $ref: `#/components/schemas/${type.typeName}` }, value);
+
+/** Enums are named in the schemas; the numbers of values that nobody has named yet are left out here. */
+const named = (field: DescField) => field.fieldKind !== "enum";
+
+const written = (type: DescMessage, message: Message, alwaysEmitImplicit: boolean) =>
+  toJson(type, message, { registry: createRegistry(NestedSchema), alwaysEmitImplicit });
+
+test.each([EverythingSchema, NestedSchema, UpdateRequestSchema])(
+  "whatever proto JSON writes of a $name is valid",
+  (type) => {
+    fc.assert(
+      fc.property(arbitraryMessage(type, named), fc.boolean(), (message, alwaysEmitImplicit) => {
+        expect(faults(type, written(type, message, alwaysEmitImplicit))).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
+  },
+);
+
+test("every field has a schema, by its JSON name", () => {
+  const properties = Object.keys(document.components.schemas["rich.v1.Everything"]?.properties ?? {});
+  expect(properties).toEqual(EverythingSchema.fields.map((field) => field.jsonName));
+  expect(properties).toContain("@other");
+});
+
+test.each([
+  { int32Value: 1.5 },
+  { int32Value: 2 ** 31 },
+  { uint32Value: -1 },
+  { uint32Value: 2 ** 32 },
+  { int64Value: 5 },
+  { int64Value: "five" },
+  { uint64Value: "-5" },
+  { doubleValue: "Inf" },
+  { boolValue: "true" },
+  { stringValue: 5 },
+  { bytesValue: [1] },
+  { enumValue: "COLOR_NOBODY_KNOWS" },
+  { strings: "one" },
+  { nested: { inner: { id: 5 } } },
+  { nesteds: [{ name: 5 }] },
+  { oneofString: "one", oneofInt32: 2 },
+  { oneofInt32: 1, oneofBool: true },
+  { stringMap: { a: 1 } },
+  { nestedMap: { one: {} } },
+  { boolMap: { yes: "1" } },
+  { enumMap: { "-1": "COLOR_RED" } },
+  { timestamp: "yesterday" },
+  { duration: "5" },
+  { fieldMask: ["name"] },
+  { struct: [] },
+  { listValue: {} },
+  { int64Wrapper: 5 },
+  { boolWrapper: {} },
+])("%j is no Everything", (value) => {
+  expect(faults(EverythingSchema, value)).not.toEqual([]);
+});
+
+test("the members of a oneof are valid one by one", () => {
+  for (const value of [{ oneofString: "" }, { oneofInt32: 0 }, { oneofNested: {} }, { oneofEnum: "COLOR_RED" }]) {
+    expect(faults(EverythingSchema, value)).toEqual([]);
+  }
+});
