@@ -1,19 +1,20 @@
 #!/bin/sh
 # Everything that the tests need and npm cannot install. Idempotent; quiet when there is nothing to do.
 set -eu
-missing=
-for tool in redis-server curl; do
-  command -v "$tool" >/dev/null || missing="$missing $tool"
-done
+
+missing=""
+command -v redis-server >/dev/null || missing="$missing redis-server"
+[ -x /usr/bin/chromium ] || missing="$missing chromium"
 [ -n "$missing" ] || exit 0
+
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   echo "installing for the tests, from Debian:$missing" >&2
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >&2
-  # Only the binary is wanted: the tests start servers of their own, on ports of their own.
+  # Only the programs are wanted: the tests start servers of their own, on ports of their own.
   # shellcheck disable=SC2086
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
   exit 0
 fi
-echo "the tests need redis-server (7.0 or newer) and curl on the PATH: install$missing and run this again" >&2
+echo "the tests need redis-server 7.0 or newer on the PATH and /usr/bin/chromium: install$missing and run this again" >&2
 exit 1
