@@ -1,0 +1,242 @@
+/** The service and its Redis: what is never asked, and what is answered while there is none. */
+import type { DescMessage } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
+import { type Answer, type Caller, type DoorKind, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { request } from "../support/raw-http.ts";
+import { freePort, RedisServer, startRedis } from "../support/redis.ts";
+import { runToExit, type Service, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
+import {
+  admin,
+  bearer,
+  cookie,
+  type LoggedIn,
+  logIn,
+  message,
+  openAdmin,
+  openPublic,
+  successor,
+} from "../support/sessions.ts";
+
+const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
+const ADMIN_TOKEN = "admin".repeat(8);
+const UNAVAILABLE = { ok: false, code: "E503_UNAVAILABLE", text: "temporarily unavailable, try again" };
+
+let redis: RedisServer;
+let service: Service;
+beforeAll(async () => {
+  redis = await startRedis("--appendonly", "yes", "--appendfsync", "always");
+  service = await startService({ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: ADMIN_TOKEN });
+});
+afterAll(async () => {
+  await service.stop();
+  await redis.stop();
+});
+
+describe("a token that is none of ours costs the store nothing", () => {
+  test.each(PUBLIC_DOORS)("$name", async (kind) => {
+    const user = await logIn(service);
+    const caller = kind.open(service.publicUrl);
+    message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on
+    const commands: string[][] = [];
+    const monitor = await redis.admin.monitor();
+    monitor.on("monitor", (_time: string, words: string[], source: string) => {
+      if (source !== "lua" && words[0] !== "ping") commands.push(words);
+    });
+    try {
+      for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
+      await caller.call(refresh);
+      await caller.call(refresh, {}, { cookie: `refresh_token=${user.refreshToken}; refresh_token=x` });
+      for (const [, text] of forgedAccessTokens(user.accessToken)) {
+        await caller.call(logout, {}, bearer(text));
+        await caller.call(listSessions, {}, bearer(text));
+      }
+      await caller.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
+      // An honest one last: the store has nothing before it under way any more, and the monitor hears.
+      message(await caller.call(refresh, {}, cookie(user.refreshToken)));
+      await heard(commands, user.sid);
+    } finally {
+      monitor.disconnect();
+      caller.close();
+    }
+    // Beside it there is only the feed, which reads the log of all 256 partitions.
+    const others = commands.filter((words) => words[2] !== "256");
+    expect(others.map((words) => words.includes(user.sid))).toEqual([true]);
+  });
+
+  /** Waits until a command has named the session. */
+  async function heard(commands: readonly string[][], sid: string): Promise<void> {
+    while (!commands.some((words) => words.includes(sid))) await redis.admin.ping();
+  }
+});
+
+/** Every method with good credentials, all at once; each answer with how long it took, ms. */
+function everything(publicDoor: Caller, adminDoor: Caller, user: LoggedIn) {
+  const { subject, sid: sessionId, accessToken, refreshToken } = user;
+  const own = bearer(accessToken);
+  const header = bearer(ADMIN_TOKEN);
+  const start = performance.now();
+  const timed = async <O extends DescMessage>(call: Promise<Answer<O>>) => {
+    const answer = await call;
+    return { answer, took: performance.now() - start };
+  };
+  return Promise.all([
+    timed(publicDoor.call(refresh, {}, cookie(refreshToken))),
+    timed(publicDoor.call(logout, {}, own)),
+    timed(publicDoor.call(listSessions, {}, own)),
+    timed(publicDoor.call(revokeSession, { sessionId }, own)),
+    timed(publicDoor.call(revokeOtherSessions, {}, own)),
+    timed(adminDoor.call(admin.createSession, { subject }, header)),
+    timed(adminDoor.call(admin.getSession, { sessionId }, header)),
+    timed(adminDoor.call(admin.listSessions, { subject }, header)),
+    timed(adminDoor.call(admin.revokeSession, { sessionId }, header)),
+    timed(adminDoor.call(admin.revokeSubjectSessions, { subject }, header)),
+    timed(adminDoor.call(admin.introspectToken, { token: accessToken }, header)),
+    timed(adminDoor.call(admin.introspectToken, { token: refreshToken }, header)),
+  ]);
+}
+
+/** Asks until the store can answer. */
+async function answers(url: string): Promise<void> {
+  while ((await request(url, { path: "/readyz" })).status !== 200);
+}
+
+describe("while Redis does not answer, nobody is told no", () => {
+  type Step = () => void | Promise<void>;
+  test.each<[what: string, begin: Step, end: Step, lost: boolean]>([
+    ["was killed", () => redis.kill(), () => redis.start(), true],
+    ["hangs", () => redis.pause(), () => redis.resume(), false],
+  ])(
+    "Redis %s: unavailable within a second on every door, and service when it is back",
+    async (_, begin, end, lost) => {
+      const users: LoggedIn[] = [];
+      while (users.length < PUBLIC_DOORS.length) users.push(await logIn(service));
+      await begin();
+      try {
+        for (const [at, kind] of PUBLIC_DOORS.entries()) {
+          const publicDoor = kind.open(service.publicUrl);
+          const adminDoor = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
+          for (const { answer, took } of await everything(publicDoor, adminDoor, users[at] as LoggedIn)) {
+            expect(answer).toMatchObject(UNAVAILABLE);
+            expect(answer.headers.get("retry-after")).toBe("1");
+            expect(answer.headers.getSetCookie()).toEqual([]);
+            expect(took).toBeLessThan(1000);
+          }
+          // What needs no store is known all the same.
+          expect(await publicDoor.call(refresh, {}, cookie("x"))).toMatchObject({ code: "E001_AUTH_FAILURE" });
+          publicDoor.close();
+          adminDoor.close();
+        }
+        const ready = await request(service.publicUrl, { path: "/readyz" });
+        expect([ready.status, ready.headers.get("retry-after")]).toEqual([503, "1"]);
+        expect((await request(service.publicUrl, { path: "/healthz" })).status).toBe(200);
+      } finally {
+        await end();
+      }
+      await answers(service.publicUrl);
+      for (const [at, kind] of PUBLIC_DOORS.entries()) {
+        const door = kind.open(service.publicUrl);
+        const user = users[at] as LoggedIn;
+        // A Redis that hung runs what it had received, the logouts among it.
+        if (lost) message(await door.call(refresh, {}, cookie(user.refreshToken)));
+        const fresh = await logIn(service);
+        message(await door.call(refresh, {}, cookie(fresh.refreshToken)));
+        message(await door.call(logout, {}, bearer(fresh.accessToken)));
+        door.close();
+      }
+    },
+  );
+});
+
+test("watchers hear nothing while Redis is away, and again when it is back", async () => {
+  const user = await logIn(service);
+  const caller = (RPC_DOORS[3] as DoorKind).open(service.adminUrl);
+  const watch = () => caller.stream(admin.watchRevocations, {}, bearer(ADMIN_TOKEN))[Symbol.asyncIterator]();
+  let batches = watch();
+  // After an outage the feed answers from its next beat on.
+  for (let silent = true; silent; batches = silent ? watch() : batches) {
+    silent = await batches.next().then(
+      () => false,
+      () => true,
+    );
+  }
+  const silences = () => service.stderr().split("the feed is silent").length;
+  const before = silences();
+  await redis.kill();
+  await waitFor(service, () => silences() > before || undefined);
+  await expect(watch().next()).rejects.toMatchObject({ code: Code.Unavailable });
+  await redis.start();
+  await answers(service.publicUrl);
+  message(await openPublic(service).call(logout, {}, bearer(user.accessToken)));
+  for (let told = false; !told; ) {
+    const { value } = await batches.next();
+    told = value?.revocations.some(({ sessionId }: { sessionId: string }) => sessionId === user.sid) ?? false;
+  }
+  caller.close();
+});
+
+test("a service that is started before its Redis opens its doors, and is ready when Redis is", async () => {
+  const late = new RedisServer(await freePort(), []);
+  const [port, adminPort] = [String(await freePort()), String(await freePort())];
+  const env = {
+    DATA_DIR: withKeys(),
+    REDIS_URL: late.url,
+    ADMIN_TOKENS: ADMIN_TOKEN,
+    PORT: port,
+    ADMIN_PORT: adminPort,
+  };
+  const early = spawnService(env);
+  const publicUrl = `http://127.0.0.1:${port}`;
+  await waitFor(early, () => (early.stderr().includes("waiting for the store") ? true : undefined));
+  expect(await openPublic({ publicUrl }).call(listSessions, {}, bearer("x"))).toMatchObject({
+    code: "E001_AUTH_FAILURE",
+  });
+  const created = await openAdmin({ adminUrl: `http://127.0.0.1:${adminPort}` }).call(
+    admin.createSession,
+    { subject: "early" },
+    bearer(ADMIN_TOKEN),
+  );
+  expect(created).toMatchObject(UNAVAILABLE);
+  expect((await request(publicUrl, { path: "/readyz" })).status).toBe(503);
+  expect(early.stdout()).toBe("");
+  await late.start();
+  const ready = await waitFor(early, () => (early.stdout().includes("\n") ? early.stdout() : undefined));
+  expect(JSON.parse(ready)).toEqual({ event: "ready", public: publicUrl, admin: expect.any(String), store: "redis" });
+  message(
+    await openAdmin({ adminUrl: `http://127.0.0.1:${adminPort}` }).call(
+      admin.createSession,
+      { subject: "early" },
+      bearer(ADMIN_TOKEN),
+    ),
+  );
+  early.kill("SIGTERM");
+  expect(await early.exited).toEqual({ code: 0, signal: null });
+  await late.stop();
+});
+
+test("a Redis that may evict is refused at start, in one line that says why", async () => {
+  const evicting = await startRedis("--maxmemory-policy", "allkeys-lru");
+  const exit = await runToExit({ DATA_DIR: withKeys(), REDIS_URL: evicting.url, ADMIN_TOKENS: ADMIN_TOKEN });
+  await evicting.stop();
+  expect(exit.code).toBe(1);
+  expect(exit.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining("noeviction")]);
+});
+
+test("two instances on one Redis are one service", async () => {
+  const other = await startService({
+    DATA_DIR: service.dataDir,
+    REDIS_URL: redis.url,
+    ADMIN_TOKENS: ADMIN_TOKEN,
+    ISSUER: service.publicUrl,
+  });
+  const user = await logIn(service);
+  const refreshed = await openPublic(other).call(refresh, {}, cookie(user.refreshToken));
+  expect(successor(refreshed)).toBe(successor(await openPublic(service).call(refresh, {}, cookie(user.refreshToken))));
+  message(await openPublic(other).call(logout, {}, bearer(user.accessToken)));
+  expect(await openPublic(service).call(listSessions, {}, bearer(user.accessToken))).toMatchObject({
+    code: "E001_AUTH_FAILURE",
+  });
+  expect((await other.stop()).code).toBe(0);
+});
