@@ -65,9 +65,11 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
   const jwksUrl = options.jwksUrl ?? (adminUrl && new URL("/.well-known/jwks.json", adminUrl).href);
   if (jwksUrl === undefined) throw new TypeError("createVerifier needs adminUrl or jwksUrl");
+  const audiences = new Set([options.audience].flat());
+  if (audiences.size === 0) throw new TypeError("createVerifier needs an audience");
   const closing = new AbortController();
   const { signal } = closing;
-  const expected: Expectations = { issuer: options.issuer, audiences: new Set([options.audience].flat()), clock };
+  const expected: Expectations = { issuer: options.issuer, audiences, clock };
 
   const keys = followKeySet({ url: jwksUrl, fetch, monotonic, report, signal });
   const client = adminClient(options, signal);

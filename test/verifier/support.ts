@@ -53,7 +53,7 @@ export async function startIssuer() {
   const wake = () => {
     for (const each of wakes.splice(0)) each();
   };
-  const beat = setInterval(() => state.beating && wake(), 20).unref();
+  const beat = setInterval(wake, 20).unref();
 
   const admin = createHttp2(
     connectNodeAdapter({
@@ -64,9 +64,15 @@ export async function startIssuer() {
             seen.authorizations.add(requestHeader.get("authorization"));
             if (!state.answering) throw new ConnectError("out", Code.Unavailable);
             if (cursor !== "" && !state.cursorsAreUnderstood) throw new ConnectError("cursor", Code.InvalidArgument);
+            const beat = () =>
+              new Promise<void>((resolve) => {
+                wakes.push(resolve);
+                signal.addEventListener("abort", () => resolve());
+              });
             for (let position = Number(cursor); !signal.aborted; ) {
+              while (!state.beating && !signal.aborted) await beat();
               // Two at a time, so that catching up takes several batches.
-              const next = state.beating ? log.slice(position, position + 2) : [];
+              const next = log.slice(position, position + 2);
               position += next.length;
               const revocations = next.map(({ sid, expiresAt }) => ({
                 sessionId: sid,
@@ -75,12 +81,7 @@ export async function startIssuer() {
               }));
               const caughtUp = position === log.length;
               yield { revocations, cursor: String(position), caughtUp, revokedKeyIds: state.revokedKids };
-              if (caughtUp) {
-                await new Promise<void>((resolve) => {
-                  wakes.push(resolve);
-                  signal.addEventListener("abort", () => resolve());
-                });
-              }
+              if (caughtUp) await beat();
             }
           },
           introspectToken({ token }) {

@@ -1,0 +1,31 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { RecentlyUsed } from "../../src/verifier/recently-used.ts";
+
+it("never holds more than its size, and answers with what was set last", () => {
+  const step = fc.record({ key: fc.integer({ min: 0, max: 30 }).map(String), set: fc.boolean() });
+  fc.assert(
+    fc.property(fc.integer({ min: 2, max: 20 }), fc.array(step, { maxLength: 200 }), (size, steps) => {
+      const cache = new RecentlyUsed<number>(size);
+      const last = new Map<string, number>();
+      for (const [at, { key, set }] of steps.entries()) {
+        if (set) {
+          cache.set(key, at);
+          last.set(key, at);
+        } else if (cache.get(key) !== undefined) {
+          expect(cache.get(key)).toBe(last.get(key));
+        }
+        expect(cache.size).toBeLessThanOrEqual(size);
+      }
+    }),
+  );
+});
+
+it("keeps what is used all the time, however much passes by", () => {
+  const cache = new RecentlyUsed<string>(10);
+  cache.set("hot", "value");
+  for (let passing = 0; passing < 1000; passing += 1) {
+    cache.set(`p${passing}`, "x");
+    expect(cache.get("hot")).toBe("value");
+  }
+});
