@@ -8,6 +8,12 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
 
+/** None outlives the tests, however they end. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 export class RedisServer {
   readonly port: number;
   readonly url: string;
@@ -28,7 +34,8 @@ export class RedisServer {
     const fixed = ["--port", `${this.port}`, "--bind", "127.0.0.1", "--dir", this.#directory, "--save", ""];
     const child = spawn("redis-server", [...fixed, ...this.#args], { stdio: ["ignore", "pipe", "inherit"] });
     this.#process = child;
-    process.once("exit", () => child.kill("SIGKILL"));
+    running.add(child);
+    child.once("exit", () => running.delete(child));
     let log = "";
     for await (const line of createInterface({ input: child.stdout })) {
       log += `${line}\n`;

@@ -31,6 +31,7 @@ export function connect(target: RedisTarget, commandTimeout: number): Client {
     connectTimeout: CONNECT_TIMEOUT,
     commandTimeout,
     socketTimeout: 2 * commandTimeout,
+    maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,

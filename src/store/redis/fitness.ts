@@ -8,13 +8,13 @@ export class RedisRefused extends Error {
   override readonly name = "RedisRefused";
 }
 
-/** @throws RedisRefused, or what the commands throw */
+/** @throws RedisRefused; StoreUnavailable, or what the commands throw, while it cannot serve */
 export async function checkFitness(client: Client): Promise<void> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
   await Promise.all(
     nodes.map(async (node) => {
-      const info = await node.info("server", "memory", "cluster");
+      const info = await node.info("server", "memory", "cluster", "replication", "persistence");
       const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
       const at = `the Redis at ${node.options.host}:${node.options.port}`;
       const policy = field("maxmemory_policy");
@@ -29,6 +29,9 @@ export async function checkFitness(client: Client): Promise<void> {
       if (field("cluster_enabled") === "1" && !(client instanceof Cluster)) {
         throw new RedisRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
       }
+      // Not for ever: it may be promoted, or we may be led to its master.
+      if (field("loading") === "1") throw new StoreUnavailable(`${at} is loading`);
+      if (field("role") !== "master") throw new StoreUnavailable(`${at} is a replica`);
     }),
   );
 }

@@ -251,6 +251,7 @@ class RedisStore implements SessionStore {
   }
 
   async ping(): Promise<void> {
+    if (this.#client.status !== "ready") throw new StoreUnavailable("Redis: not connected");
     try {
       await this.#check();
     } catch (error) {

@@ -1,0 +1,288 @@
+/** What a caller sees when Redis does not do its part: "don't know", within a second, and service as soon as it is back. */
+import { Redis } from "ioredis";
+import { afterEach, describe, expect, test } from "vitest";
+import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import type { PresentedToken } from "../../../src/session/rotation.ts";
+import type { SessionId } from "../../../src/session/words.ts";
+import { createRedisStore, RedisRefused, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
+import { freePort, RedisServer, startRedis } from "../../support/redis.ts";
+import { until } from "../../support/until.ts";
+import { redisOptions } from "../backends.ts";
+import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+
+const cleanUp: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step();
+});
+
+async function server(...args: string[]): Promise<RedisServer> {
+  const server = await startRedis(...args);
+  cleanUp.push(() => server.stop());
+  return server;
+}
+
+async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
+  const store = await createRedisStore(redisOptions(url, more));
+  cleanUp.push(() => store.close());
+  return store;
+}
+
+async function login(store: SessionStore): Promise<{ sid: SessionId; first: PresentedToken }> {
+  const first = nonce();
+  const session = newSession(subject());
+  await store.create(session, first, 10);
+  return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+}
+
+/** Every verb says that it does not know, and says so within a second. */
+async function expectUnavailable(store: SessionStore): Promise<void> {
+  const user = subject();
+  const sid = sidOf(user);
+  const verbs: (() => Promise<unknown>)[] = [
+    () => store.create(newSession(user), nonce(), 10),
+    () => store.rotate(sid, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
+    () => store.find(sid),
+    () => store.list(user, 10, undefined),
+    () => store.end(sid, "logout"),
+    () => store.endOwned(sid, sid, "revoked_by_owner"),
+    () => store.endAll(user, "revoked_subject"),
+    () => store.revocations(undefined),
+    () => store.ping(),
+  ];
+  await Promise.all(
+    verbs.map(async (verb) => {
+      const asked = performance.now();
+      await expect(verb()).rejects.toThrow(StoreUnavailable);
+      expect(performance.now() - asked).toBeLessThan(1_000);
+    }),
+  );
+}
+
+describe("an outage", () => {
+  test("a Redis that hangs: unavailable within a second, and nobody is logged out when it is back", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    const { sid, first } = await login(store);
+    redis.pause();
+    await expectUnavailable(store); // by timeout
+    await expectUnavailable(store); // while nothing is connected
+    await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
+    redis.resume();
+    await until(() => store.ping());
+    expect(["rotate", "repeat"]).toContain((await store.rotate(sid, first, nonce())).outcome);
+  });
+
+  test("a Redis that is killed and comes back from its disk: sessions live, what was ended stays ended", async () => {
+    const redis = await server("--appendonly", "yes", "--appendfsync", "always");
+    const store = await open(redis.url);
+    const [live, ended] = [await login(store), await login(store)];
+    const rotated = await store.rotate(live.sid, live.first, nonce());
+    await store.end(ended.sid, "logout");
+    const { cursor } = await store.revocations(undefined);
+    await redis.kill();
+    await expectUnavailable(store);
+    await redis.start();
+    await until(() => store.ping());
+    expect(await store.rotate(ended.sid, ended.first, nonce())).toEqual({ outcome: "revoked" });
+    if (!("child" in rotated)) throw new Error(rotated.outcome);
+    expect((await store.rotate(live.sid, rotated.child, nonce())).outcome).toBe("repeat");
+    const { revocations } = await store.revocations(cursor);
+    expect(revocations).toContainEqual(expect.objectContaining({ sid: ended.sid }));
+  });
+
+  test("a Redis that was killed wakes those who follow the log, since they may have missed entries", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    const hints: number[] = [];
+    let wake = () => {};
+    const stop = store.onRevocation((hint) => {
+      hints.push(hint.length);
+      wake();
+    });
+    const next = async () => {
+      while (hints.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      return hints.shift();
+    };
+    expect(await next()).toBe(0);
+    await redis.kill();
+    await redis.start();
+    expect(await next()).toBe(0);
+    await until(() => store.end(sidOf(subject()), "logout"));
+    expect(await next()).toBe(1);
+    stop();
+  });
+
+  test("a Redis that is still loading is unavailable, then serves", async () => {
+    const redis = await server("--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024");
+    const store = await open(redis.url);
+    const { sid } = await login(store);
+    for (let at = 0; at < 40; at++) await login(store);
+    await redis.admin.save();
+    await redis.kill();
+    const started = redis.start();
+    const witness = new Redis(redis.port, { enableReadyCheck: false, retryStrategy: () => 10 }).on("error", () => {});
+    await until(async () => expect(await witness.get("x").catch(String)).toContain("LOADING"));
+    await expectUnavailable(store);
+    expect(await witness.get("x").catch(String)).toContain("LOADING");
+    witness.disconnect();
+    await started;
+    await until(() => store.ping());
+    expect((await store.find(sid)).status).toBe("live");
+  });
+
+  test("a service may start before its Redis", async () => {
+    const redis = new RedisServer(await freePort(), []);
+    cleanUp.push(() => redis.stop());
+    const store = await open(redis.url);
+    await expectUnavailable(store);
+    await redis.start();
+    await until(() => store.ping());
+    expect((await store.find((await login(store)).sid)).status).toBe("live");
+  });
+});
+
+describe("a Redis that refuses", () => {
+  test("out of memory: no session is made or refreshed, but a logout makes room", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    const { sid, first } = await login(store);
+    await redis.admin.config("SET", "maxmemory", "1");
+    await expect(login(store)).rejects.toThrow(StoreUnavailable);
+    await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
+    expect(await store.end(sid, "logout")).toBe("ended");
+    expect(await store.find(sid)).toEqual({ status: "revoked" });
+    await redis.admin.config("SET", "maxmemory", "0");
+    await login(store);
+  });
+
+  test("a read-only replica answers nothing, since it may be out of date", async () => {
+    const [master, redis] = [await server("--repl-diskless-sync-delay", "0"), await server()];
+    const store = await open(redis.url);
+    await redis.admin.replicaof("127.0.0.1", master.port);
+    await until(async () => expect(await redis.admin.info("replication")).toContain("master_link_status:up"));
+    await expectUnavailable(store);
+    await redis.admin.call("REPLICAOF", "NO", "ONE");
+    await until(() => login(store));
+  });
+
+  test("a script that blocks Redis", async () => {
+    const redis = await server("--busy-reply-threshold", "10");
+    const store = await open(redis.url);
+    await redis.admin.ping(); // connected, so that it can end what follows
+    const endless = redis.admin.duplicate().on("error", () => {});
+    const killed = endless.eval("while true do end", 0).catch(String);
+    await until(async () => expect(await redis.admin.get("x").catch(String)).toContain("BUSY"));
+    await expectUnavailable(store);
+    await redis.admin.script("KILL");
+    expect(await killed).toContain("killed");
+    endless.disconnect();
+    await until(() => login(store));
+  });
+
+  test("scripts that Redis has forgotten are sent again", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    const { sid, first } = await login(store);
+    await redis.admin.script("FLUSH");
+    const [a, b] = await Promise.all([store.rotate(sid, first, nonce()), store.rotate(sid, first, nonce())]);
+    expect([a.outcome, b.outcome].sort()).toEqual(["repeat", "rotate"]);
+  });
+
+  test("a password that changes is an outage, until it is right again", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    await redis.admin.config("SET", "requirepass", "another");
+    await redis.admin.call("CLIENT", "KILL", "SKIPME", "yes");
+    await until(async () => {
+      await expect(store.ping()).rejects.toThrow(StoreUnavailable);
+    });
+    await expectUnavailable(store);
+    await redis.admin.config("SET", "requirepass", "");
+    await until(() => store.ping());
+  });
+});
+
+describe("a Redis that must not be used", () => {
+  test("another eviction policy than noeviction is refused at the start", async () => {
+    const redis = await server("--maxmemory-policy", "allkeys-lru");
+    await expect(open(redis.url)).rejects.toThrow(RedisRefused);
+    await expect(open(redis.url)).rejects.toThrow(/allkeys-lru.*noeviction/);
+  });
+
+  test("one that turns up later is told of, and not used until it is mended", async () => {
+    const redis = new RedisServer(await freePort(), ["--maxmemory-policy", "allkeys-lru"]);
+    cleanUp.push(() => redis.stop());
+    const refused = Promise.withResolvers<RedisRefused>();
+    const store = await open(redis.url, { onRefused: refused.resolve });
+    await redis.start();
+    expect((await refused.promise).message).toContain("noeviction");
+    await expectUnavailable(store);
+    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
+    await until(() => store.ping());
+    await login(store);
+  });
+
+  test("one whose policy changes while it is used is not ready", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
+    await expect(store.ping()).rejects.toThrow(/volatile-ttl/);
+  });
+
+  test("wrong credentials are refused at the start, and not repeated", async () => {
+    const redis = await server("--requirepass", "right");
+    for (const url of [redis.url, redis.url.replace("//", "//:hunter2@")]) {
+      const refusal = await open(url).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(RedisRefused);
+      expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");
+    }
+    await (await open(redis.url.replace("//", "//:right@"))).ping();
+  });
+
+  test("one node of a cluster, named alone, is refused at the start", async () => {
+    const redis = await server("--cluster-enabled", "yes", "--cluster-port", `${await freePort()}`);
+    await expect(open(redis.url)).rejects.toThrow(/part of a cluster/);
+  });
+});
+
+describe("replicas", () => {
+  test("an ending is acknowledged only once enough replicas have it, and stays all the same", async () => {
+    const [master, replica] = [await server("--repl-diskless-sync-delay", "0"), await server()];
+    const store = await open(master.url, { waitReplicas: 1 });
+    const [a, b] = [await login(store), await login(store)];
+    await expect(store.end(a.sid, "logout")).rejects.toThrow(/0 of 1 replicas/);
+    expect(await store.find(a.sid)).toEqual({ status: "revoked" });
+
+    await replica.admin.replicaof("127.0.0.1", master.port);
+    await until(async () => expect(await replica.admin.info("replication")).toContain("master_link_status:up"));
+    expect(await store.end(a.sid, "logout")).toBe("already");
+    expect(await store.end(b.sid, "logout")).toBe("ended");
+    expect(await replica.admin.keys(`*m${b.sid}`)).toHaveLength(1);
+  });
+
+  test("a refresh waits for no replica", async () => {
+    const redis = await server();
+    const store = await open(redis.url, { waitReplicas: 1 });
+    const { sid, first } = await login(store);
+    expect((await store.rotate(sid, first, nonce())).outcome).toBe("rotate");
+  });
+});
+
+test("a refresh is one command", async () => {
+  const redis = await server();
+  const store = await open(redis.url);
+  const { sid, first } = await login(store);
+  await store.rotate(sid, first, nonce());
+  const commands = async () => {
+    const stats = await redis.admin.info("commandstats");
+    return new Map([...stats.matchAll(/cmdstat_(\S+):calls=(\d+)/g)].map(([, name, calls]) => [name, Number(calls)]));
+  };
+  const before = await commands();
+  for (let at = 0; at < 100; at++) await store.rotate(sid, first, nonce());
+  const after = await commands();
+  expect((after.get("evalsha") ?? 0) - (before.get("evalsha") ?? 0)).toBe(100);
+  // What else ran was within the scripts, or was this test's own question.
+  const inScripts = new Set(["evalsha", "info", "time", "get", "set"]);
+  const others = [...after].filter(([name, calls]) => !inScripts.has(`${name}`) && calls !== before.get(name));
+  expect(others).toEqual([]);
+});

@@ -1,0 +1,107 @@
+/** The rotate script against the pure function, one decision at a time: states and tokens at and around every boundary. */
+import fc from "fast-check";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decide, type PresentedToken, type RotationState } from "../../../src/session/rotation.ts";
+import { encodeBody, nonceWords } from "../../../src/store/redis/record.ts";
+import { loadScripts } from "../../../src/store/redis/scripts.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { redisOptions } from "../backends.ts";
+import { newSession, nonce, REUSE_INTERVAL } from "../sessions.ts";
+
+const R = REUSE_INTERVAL;
+/** The one moment at which all of this happens, ms. */
+const NOW = 4_000_000_000_000;
+const DAY = 86_400_000;
+
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.port);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+const time = fc.constantFrom(0, NOW - 2 * R, NOW - R - 1, NOW - R, NOW - R + 1, NOW - 1, NOW);
+const nonces = fc.constantFrom("AAAAAAAAAAA", "AAAAAAAAAAE", "__________8", "AAAAABAAAAA", "q83vEjRWeJA");
+const generation = fc.constantFrom(1, 2, 3, 4, 5, 4_294_967_290);
+const state: fc.Arbitrary<RotationState> = fc.record({
+  generation: fc.constantFrom(1, 2, 3, 4, 4_294_967_290),
+  nonce: nonces,
+  siblingsSince: time,
+  childNonce: nonces,
+  childMintedAt: time,
+  childServedAt: time,
+});
+const token: fc.Arbitrary<PresentedToken> = fc.record({ generation, nonce: nonces, issuedAt: time });
+
+/** A record as lua/partition.lua lays it out. */
+function record(state: RotationState, session: ReturnType<typeof newSession>): Buffer {
+  const head = Buffer.alloc(55);
+  head.writeUInt8(1, 0);
+  head.writeUInt32BE(state.generation, 1);
+  for (const [at, word] of [...nonceWords(state.nonce), ...nonceWords(state.childNonce)].entries()) {
+    head.writeUInt32BE(word, 5 + 4 * at);
+  }
+  const times = [state.siblingsSince, state.childServedAt, state.childMintedAt, NOW - DAY];
+  for (const [at, time] of times.entries()) head.writeUIntBE(time, 21 + 6 * at, 6);
+  head.writeUIntBE(session.idleTimeout, 45, 5);
+  head.writeUIntBE(session.absoluteLifetime, 50, 5);
+  return Buffer.concat([head, encodeBody(session)]);
+}
+
+test("the script decides as the function does", async () => {
+  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
+  const store = await createRedisStore(redisOptions(server.url, { scripts }));
+  await fc.assert(
+    fc.asyncProperty(state, token, async (state, token) => {
+      const session = newSession("subject", { idleTimeout: 30 * DAY, absoluteLifetime: 90 * DAY });
+      const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
+      await redis.set(key, record(state, session));
+      const fresh = nonce();
+      const expected = decide(state, token, fresh, NOW, R);
+      const answer = await store.rotate(session.sid, token, fresh);
+      expect(answer.outcome).toBe(expected.outcome);
+      const found = await store.find(session.sid);
+      if (expected.outcome === "reuse") {
+        expect(found.status).toBe("revoked");
+      } else {
+        expect(found).toMatchObject({ status: "live", rotation: expected.next });
+        const { generation, childNonce, childMintedAt } = expected.next;
+        expect(answer).toMatchObject({
+          child: { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt },
+          now: NOW,
+        });
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+  await store.close();
+});
+
+test.each([
+  ["one ms before its absolute expiry it is served", -1, "recover"],
+  ["at its absolute expiry it has expired", 0, "expired"],
+])("%s", async (_, ms, outcome) => {
+  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
+  const store = await createRedisStore(redisOptions(server.url, { scripts }));
+  const session = newSession("subject", { idleTimeout: 30 * DAY, absoluteLifetime: DAY - ms });
+  const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
+  const state = {
+    generation: 1,
+    nonce: nonce(),
+    siblingsSince: 0,
+    childNonce: nonce(),
+    childMintedAt: NOW - DAY,
+    childServedAt: 0,
+  };
+  await redis.set(key, record(state, session));
+  const answer = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: 0 }, nonce());
+  expect(answer.outcome).toBe(outcome);
+  await store.close();
+});
