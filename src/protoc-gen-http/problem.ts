@@ -7,7 +7,13 @@ const methodOfService = 2;
 const optionsOfMethod = 4;
 const httpOption = 72295728;
 const additionalBindings = 11;
-const parts = { body: [7], response_body: [12], additional_bindings: [11], pattern: [] } as const;
+/** The fields of HttpRule that a part may be: of the pattern, one is there. */
+const parts = {
+  pattern: [[2], [3], [4], [5], [6], [8]],
+  body: [[7]],
+  response_body: [[12]],
+  additional_bindings: [[additionalBindings, 0]],
+} as const;
 
 /** `dir/file.proto:12:5: reason`, as compilers write it; lines and columns count from 1. */
 export function describeProblem(problem: Problem): string {
@@ -23,7 +29,8 @@ function locate({ method, binding, part }: Problem): { line: number; column: num
   const rpc = [serviceOfFile, method.parent.file.services.indexOf(method.parent), methodOfService, indexOf(method)];
   const option = [...rpc, optionsOfMethod, httpOption];
   const rule = binding === 0 ? option : [...option, additionalBindings, binding - 1];
-  const candidates = [part === undefined ? rule : [...rule, ...parts[part]], rule, option, rpc];
+  const exact = part === undefined ? [] : parts[part].map((field) => [...rule, ...field]);
+  const candidates = [...exact, rule, option, rpc];
   const locations = method.parent.file.proto.sourceCodeInfo?.location ?? [];
   for (const path of candidates) {
     const span = locations.find((location) => same(location.path, path))?.span;

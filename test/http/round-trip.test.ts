@@ -107,7 +107,10 @@ function fieldAt(path: string): DescField {
 function setAt(message: ReflectMessage, [name, ...rest]: string[], value: unknown): void {
   const field = message.desc.fields.find((f) => f.name === name);
   if (field === undefined) throw new Error(`no field ${name}`);
-  if (rest.length === 0 || field.fieldKind !== "message") return put(message, field, value);
+  if (rest.length === 0 || field.fieldKind !== "message") {
+    put(message, field, value);
+    return;
+  }
   const child = message.isSet(field) ? message.get(field) : reflect(field.message);
   setAt(child, rest, value);
   message.set(field, child);

@@ -44,7 +44,7 @@ const jsonHeaders = { "content-type": "application/json" };
 
 /** http.proto: everything but `[-_.~0-9a-zA-Z]` is escaped, and in several segments `/` is not. */
 function escapePath(text: string, multi: boolean): string {
-  const escape = (part: string) =>
+  const escaped = (part: string) =>
     [...new TextEncoder().encode(part)]
       .map((byte) => {
         const character = String.fromCharCode(byte);
@@ -52,7 +52,7 @@ function escapePath(text: string, multi: boolean): string {
         return `%${byte.toString(16).padStart(2, "0").toUpperCase()}`;
       })
       .join("");
-  return multi ? text.split("/").map(escape).join("/") : escape(text);
+  return multi ? text.split("/").map(escaped).join("/") : escaped(text);
 }
 
 function encodeQuery(text: string): string {

@@ -1,0 +1,261 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { compile, type Generate, protoFile } from "./compile.ts";
+
+/** What the file has wrong, where (line within the service's body, column; both from 1), and what is said. */
+const faults: [what: string, rpcs: string, at: string, said: string][] = [
+  [
+    "a template that does not parse",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name"}; }`,
+    "1:60",
+    `invalid path template "/v1/{name": column 10: expected "}", found the end`,
+  ],
+  [
+    "an empty template",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: ""}; }`,
+    "1:60",
+    `invalid path template "": column 1: expected "/", found the end`,
+  ],
+  [
+    "nested variables",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name=a/{author.name}}"}; }`,
+    "1:60",
+    "column 13: a variable inside a variable",
+  ],
+  [
+    "a variable twice",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name}/{name}"}; }`,
+    "1:60",
+    `column 12: duplicate variable "name"`,
+  ],
+  [
+    "a variable after **",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name=**}/{author.name}"}; }`,
+    "1:60",
+    `only literals may follow "**"`,
+  ],
+  [
+    "no such field in the path",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{title}"}; }`,
+    "1:60",
+    `invalid path variable "title" in "/v1/{title}": message nofield.Book has no field "title"`,
+  ],
+  [
+    "no such nested field",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{author.age}"}; }`,
+    "1:60",
+    `message nonested.Author has no field "age"`,
+  ],
+  [
+    "a field of what is no message",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name.x}"}; }`,
+    "1:60",
+    `field "name" of name.x is not a message, it has no fields`,
+  ],
+  [
+    "a repeated field in the path",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{tags}"}; }`,
+    "1:60",
+    `"tags" is a repeated field`,
+  ],
+  [
+    "a field of a repeated message",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{others.name}"}; }`,
+    "1:60",
+    `field "others" of others.name is not a message`,
+  ],
+  [
+    "a map in the path",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{labels}"}; }`,
+    "1:60",
+    `"labels" is a map field`,
+  ],
+  [
+    "a message in the path",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{author}"}; }`,
+    "1:60",
+    `"author" is a message field of type messagepath.Author`,
+  ],
+  [
+    "arbitrary JSON in the path",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{value}"}; }`,
+    "1:60",
+    `"value" is a message field of type google.protobuf.Value`,
+  ],
+  [
+    "a variable and a part of it",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{at}/{at.seconds}"}; }`,
+    "1:60",
+    `invalid path variable "at.seconds" in "/v1/{at}/{at.seconds}": it is a part of variable "at"`,
+  ],
+  [
+    "two variables of one oneof",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{fiction}/{shelf}"}; }`,
+    "1:60",
+    `invalid path variable "shelf" in "/v1/{fiction}/{shelf}": "fiction" of the same oneof is bound too`,
+  ],
+  [
+    "a JSON name instead of the field's name",
+    `rpc Get(Camel) returns (Book) { option (google.api.http) = {get: "/v1/{bookName}"}; }\n}\nmessage Camel {string book_name = 1;`,
+    "1:61",
+    `message jsonname.Camel has no field "bookName"`,
+  ],
+  [
+    "no such body field",
+    `rpc Put(Book) returns (Book) {\n  option (google.api.http) = {\n    put: "/v1/x"\n    body: "title"\n  };\n}`,
+    "4:5",
+    `message nobody.Book has no field "title"`,
+  ],
+  [
+    "a body inside a field",
+    `rpc Put(Book) returns (Book) { option (google.api.http) = {put: "/v1/x" body: "author.name"}; }`,
+    "1:73",
+    `message bodypath.Book has no field "author.name"`,
+  ],
+  [
+    "GET with a body",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/x" body: "*"}; }`,
+    "1:73",
+    "GET cannot have a body",
+  ],
+  [
+    "HEAD with a body",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {custom {kind: "HEAD" path: "/v1/x"} body: "*"}; }`,
+    "1:96",
+    "HEAD cannot have a body",
+  ],
+  [
+    "no such response field",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/x" response_body: "title"}; }`,
+    "1:73",
+    `message noresponse.Book has no field "title"`,
+  ],
+  [
+    "a rule without a pattern",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {body: "*"}; }`,
+    "1:39",
+    "no HTTP method and path",
+  ],
+  [
+    "a custom kind that is no HTTP method",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {custom {kind: "LOOK AT" path: "/v1/x"}}; }`,
+    "1:39",
+    `custom kind "LOOK AT" is not an HTTP method`,
+  ],
+  [
+    "additional bindings that nest",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/x" additional_bindings {get: "/v1/y" additional_bindings {get: "/v1/z"}}}; }`,
+    "1:73",
+    "additional_bindings do not nest",
+  ],
+  [
+    "a fault in an additional binding",
+    `rpc Get(Book) returns (Book) {\n  option (google.api.http) = {\n    get: "/v1/x"\n    additional_bindings {get: "/v1/y"}\n    additional_bindings {get: "/v1/{"}\n  };\n}`,
+    "5:5",
+    `invalid path template "/v1/{": column 6: expected a field name, found the end`,
+  ],
+  [
+    "client streaming",
+    `rpc Put(stream Book) returns (Book) { option (google.api.http) = {post: "/v1/x"}; }`,
+    "1:46",
+    "client and bidirectional streaming cannot be mapped to HTTP routes",
+  ],
+  [
+    "bidirectional streaming",
+    `rpc Put(stream Book) returns (stream Book) { option (google.api.http) = {post: "/v1/x"}; }`,
+    "1:53",
+    "client and bidirectional streaming cannot be mapped to HTTP routes",
+  ],
+  [
+    "one route twice",
+    `rpc One(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name}"}; }\nrpc Two(Book) returns (Book) { option (google.api.http) = {get: "/v1/{author.name=*}"}; }`,
+    "2:60",
+    "twice.Library.Two (GET /v1/{author.name=*}) is the same route as twice.Library.One (GET /v1/{name})",
+  ],
+];
+
+const packages = [
+  "unparsed",
+  "emptytemplate",
+  "nested",
+  "duplicate",
+  "afterstars",
+  "nofield",
+  "nonested",
+  "nomessage",
+  "repeatedpath",
+  "repeatedwithin",
+  "mappath",
+  "messagepath",
+  "jsonpath",
+  "partof",
+  "oneofs",
+  "jsonname",
+  "nobody",
+  "bodypath",
+  "getbody",
+  "headbody",
+  "noresponse",
+  "nopattern",
+  "badkind",
+  "nesting",
+  "additional",
+  "clientstream",
+  "bidi",
+  "twice",
+];
+
+describe("the plugin refuses, with file, line and reason,", () => {
+  let generate: Generate;
+  let bodyStart = 0;
+  beforeAll(() => {
+    const sources = faults.map(([, rpcs], index) => [
+      `${packages[index]}.proto`,
+      protoFile(packages[index] ?? "", rpcs),
+    ]);
+    sources.push([
+      "one.proto",
+      protoFile("one", `rpc A(Book) returns (Book) { option (google.api.http) = {get: "/v1/a"}; }`),
+    ]);
+    sources.push([
+      "two.proto",
+      protoFile("two", `rpc B(Book) returns (Book) { option (google.api.http) = {get: "/v1/%61"}; }`),
+    ]);
+    bodyStart = protoFile("x", "").split("\n").indexOf("service Library {") + 1;
+    generate = compile(Object.fromEntries(sources) as Record<string, string>);
+  });
+
+  it.each(faults.map(([what, , at, said], index) => [what, packages[index] ?? "", at, said]))(
+    "%s",
+    (_, name, at, said) => {
+      const [line, column] = at.split(":").map(Number);
+      const message = messageOf(() => generate([`${name}.proto`]));
+      expect(message).toContain(said);
+      expect(message).toMatch(new RegExp(`^${name}\\.proto:${bodyStart + (line ?? 0)}:${column}: rpc (Get|Put|Two): `));
+      expect(message.split("\n")).toHaveLength(1);
+    },
+  );
+
+  it("one route in two files", () => {
+    const message = messageOf(() => generate(["one.proto", "two.proto"]));
+    expect(message).toContain("two.Library.B (GET /v1/%61) is the same route as one.Library.A (GET /v1/a)");
+    expect(message).toMatch(/^two\.proto:/);
+  });
+
+  it("all faults of all files at once", () => {
+    const message = messageOf(() => generate(["nofield.proto", "getbody.proto"]));
+    expect(message.split("\n")).toHaveLength(2);
+  });
+
+  it("an option that it does not know", () => {
+    expect(messageOf(() => generate(["one.proto"], "target=ts,speed=high"))).toContain("speed");
+  });
+});
+
+function messageOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return "nothing was refused";
+}
