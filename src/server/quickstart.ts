@@ -25,5 +25,7 @@ Try it (paste into another terminal, in this directory):
   curl -s -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
   curl -s -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
   curl -s -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -w ' %{http_code}\\n'; rm cookies.txt
+
+The API, to read: ${publicUrl}/docs
 `;
 }
