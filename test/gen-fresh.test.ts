@@ -1,0 +1,90 @@
+/** gen/ is what the contracts say, the contracts keep their promises, and anybody can generate from them. */
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, test } from "vitest";
+import { scratch } from "./support/service.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+/** The plugins run on the Node of this process, whatever else the machine has. */
+const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
+
+const buf = (cwd: string, ...args: string[]) =>
+  execFileSync(process.execPath, [join(ROOT, "node_modules/@bufbuild/buf/bin/buf"), ...args], {
+    cwd,
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+const git = (...args: string[]) =>
+  execFileSync("git", args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+
+/** Every file below a directory, with what is in it. */
+function contents(directory: string): Record<string, string> {
+  const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
+  return Object.fromEntries(
+    names
+      .filter((name) => statSync(join(directory, name)).isFile())
+      .map((name) => [name, readFileSync(join(directory, name), "utf8")]),
+  );
+}
+
+test("generating again changes nothing", () => {
+  const copy = scratch();
+  for (const name of ["proto", "buf.yaml", "buf.gen.yaml"])
+    cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  // The plugins stay where they are, beside the gen/ that they use themselves.
+  for (const name of ["src", "node_modules"]) symlinkSync(join(ROOT, name), join(copy, name));
+  buf(copy, "generate");
+  const [fresh, committed] = [contents(join(copy, "gen")), contents(join(ROOT, "gen"))];
+  expect(Object.keys(committed)).toEqual(Object.keys(fresh));
+  const stale = Object.keys(fresh).filter((name) => fresh[name] !== committed[name]);
+  expect(stale, "run npm run generate").toEqual([]);
+});
+
+describe("the contracts break no caller", () => {
+  /** The states to compare with: what has landed, what is committed, what was before the last change. */
+  function earlier(): readonly string[] {
+    try {
+      const head = git("rev-parse", "HEAD");
+      const landed = git("for-each-ref", "--format=%(objectname)", "refs/remotes/origin/main");
+      const [, before] = git("log", "--first-parent", "--max-count=2", "--format=%H", "--", "proto").split("\n");
+      return [...new Set([landed, head, before ?? ""])].filter((ref) => ref !== "");
+    } catch {
+      return []; // not a clone
+    }
+  }
+
+  test("of any earlier state that this clone knows", () => {
+    for (const ref of earlier()) {
+      const against = `${join(ROOT, ".git")}#ref=${ref}`;
+      let breaches = "";
+      try {
+        buf(ROOT, "breaking", "--against", against);
+      } catch (error) {
+        breaches = (error as { stdout: string; stderr: string }).stdout + (error as { stderr: string }).stderr;
+      }
+      expect(breaches, `against ${ref}`).toBe("");
+    }
+  });
+});
+
+test("another team generates stubs from proto/ alone", async () => {
+  const theirs = scratch();
+  cpSync(join(ROOT, "proto"), join(theirs, "proto"), { recursive: true });
+  // What their plugin's packages are to them.
+  symlinkSync(join(ROOT, "node_modules"), join(theirs, "node_modules"));
+  writeFileSync(join(theirs, "package.json"), '{"type":"module"}');
+  mkdirSync(join(theirs, "stubs"));
+  const plugin = { local: ["node", "node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es"], out: "stubs" };
+  const template = {
+    version: "v2",
+    plugins: [{ ...plugin, include_imports: true, opt: ["target=js", "import_extension=js"] }],
+  };
+  buf(theirs, "generate", "proto", "--template", JSON.stringify(template));
+  const stubs = await import(pathToFileURL(join(theirs, "stubs/auth/v1/session_pb.js")).href);
+  expect(Object.keys(stubs.SessionService.method)).toContain("refresh");
+  const admin = await import(pathToFileURL(join(theirs, "stubs/auth/admin/v1/session_admin_pb.js")).href);
+  expect(Object.keys(admin.SessionAdminService.method)).toContain("watchRevocations");
+});
