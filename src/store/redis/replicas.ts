@@ -4,6 +4,7 @@
  * WAIT holds up its connection, so it has one of its own: a small write there comes after the ending in the one
  * stream that replicas follow, and WAIT waits for it. Too few replicas: unavailable. What was ended stays ended.
  */
+import { once } from "node:events";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { connect } from "./connection.ts";
 import { translate } from "./failure.ts";
@@ -11,10 +12,14 @@ import type { RedisTarget } from "./url.ts";
 
 type Needs = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeout: number };
 
-export type Acknowledge = ((tag: string) => Promise<void>) & { close(): void };
+export type Acknowledge = ((tag: string) => Promise<void>) & {
+  /** Resolves when its connection stands. */
+  readonly ready: Promise<unknown>;
+  close(): void;
+};
 
 export function createAcknowledger({ target, waitReplicas, commandTimeout }: Needs): Acknowledge {
-  if (waitReplicas === 0) return Object.assign(async () => {}, { close() {} });
+  if (waitReplicas === 0) return Object.assign(async () => {}, { ready: Promise.resolve(), close() {} });
   const client = connect(target, commandTimeout);
   client.on("error", () => {}); // told of by the main connection
   const acknowledge = async (tag: string): Promise<void> => {
@@ -32,5 +37,5 @@ export function createAcknowledger({ target, waitReplicas, commandTimeout }: Nee
       throw new StoreUnavailable(`Redis: ${replicas ?? 0} of ${waitReplicas} replicas have acknowledged in time`);
     }
   };
-  return Object.assign(acknowledge, { close: () => client.disconnect() });
+  return Object.assign(acknowledge, { ready: once(client, "ready").catch(() => {}), close: () => client.disconnect() });
 }

@@ -23,7 +23,7 @@ import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
 import { parseEntries } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeRotation, decodeSession, encodeBody, nonceWords } from "./record.ts";
-import { createAcknowledger } from "./replicas.ts";
+import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { subscribe } from "./subscription.ts";
 import type { RedisTarget } from "./url.ts";
@@ -71,7 +71,7 @@ class RedisStore implements SessionStore {
   readonly #options: RedisStoreOptions;
   readonly #scripts: Scripts;
   readonly #client: Client;
-  readonly #acknowledge: ReturnType<typeof createAcknowledger>;
+  readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
   /** Why no command may be sent: not checked yet, or found unfit. */
   #obstacle: Error | undefined = new Error("not connected yet");
@@ -97,10 +97,13 @@ class RedisStore implements SessionStore {
       else reject(refusal);
     };
     this.#client.on("ready", () => {
-      this.#check().then(resolve, (error: unknown) => {
-        if (error instanceof RedisRefused) refuse(error);
-        else this.#warn(error);
-      });
+      Promise.all([this.#check(), this.#acknowledge.ready]).then(
+        () => resolve(),
+        (error: unknown) => {
+          if (error instanceof RedisRefused) refuse(error);
+          else this.#warn(error);
+        },
+      );
     });
     this.#client.on("error", (error: unknown) => {
       this.#warn(error);
