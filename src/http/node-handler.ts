@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { FailureError, failures } from "./failure.ts";
@@ -110,7 +110,12 @@ class NodeExchange implements Exchange<NodeRequest> {
 
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void {
     const response = this.#response;
-    if (response.headersSent || response.destroyed) return;
+    if (response.destroyed) return;
+    // A failure after the head: what is there is not whole.
+    if (response.headersSent) {
+      cut(response);
+      return;
+    }
     writeHead(response, status, lines);
     if (content === undefined) response.end();
     else response.end(content);
@@ -122,9 +127,15 @@ class NodeExchange implements Exchange<NodeRequest> {
     return {
       write: (piece) => write(response, piece),
       end: () => void response.end(),
-      cut: () => void response.destroy(),
+      cut: () => cut(response),
     };
   }
+}
+
+/** In HTTP/1 the connection breaks; in HTTP/2 the stream is reset, and the others go on. */
+function cut(response: NodeResponse): void {
+  if ("stream" in response) response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  else response.destroy();
 }
 
 /** Resolves when the response takes more; rejects when it never will. */

@@ -8,7 +8,7 @@ import {
   type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
-import { type FieldError, reflect } from "@bufbuild/protobuf/reflect";
+import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
 import { fieldByName, resolveFieldPath } from "./field-path.ts";
@@ -105,11 +105,7 @@ function messageFromJson(type: DescMessage, json: JsonValue, options: Partial<Js
   try {
     return fromJson(type, json, options);
   } catch (error) {
-    const field = isFieldError(error) ? error.field().name : undefined;
-    throw new BadInput("body", field, error instanceof Error ? error.message : "not a message");
+    if (!(error instanceof Error)) throw error;
+    throw new BadInput("body", isFieldError(error.cause) ? error.cause.field().name : undefined, error.message);
   }
-}
-
-function isFieldError(error: unknown): error is FieldError {
-  return error instanceof Error && "field" in error && typeof error.field === "function";
 }

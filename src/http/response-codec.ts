@@ -50,7 +50,7 @@ export function createResponseCodec(method: DescMethod, route: Route, json: Part
     if (!whole.isSet(field)) return jsonPayload(zeroJson(field, json));
     const alone = reflect(output);
     alone.set(field, whole.get(field));
-    const encoded = toJson(output, alone.message, { ...json, alwaysEmitImplicit: true });
+    const encoded = toJson(output, alone.message, json);
     return jsonPayload((encoded as Record<string, JsonValue>)[name] ?? null);
   };
 }

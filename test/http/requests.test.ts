@@ -1,0 +1,598 @@
+import { gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
+import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { richRoutes } from "./kit/rich-service.ts";
+import { type Answer, type Door, openFetch, openHttp1, openHttp2, type Question } from "./kit/servers.ts";
+
+const options = { routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 2_000, maxTimeoutMs: 60_000 };
+const json = { "content-type": "application/json" };
+
+describe.each([
+  ["HTTP/1.1", () => openHttp1(createHttpHandler(options))],
+  ["HTTP/2", () => openHttp2(createHttpHandler(options))],
+  ["fetch", async () => openFetch(createFetchHandler(options))],
+] as const)("over %s", (protocol, open) => {
+  let door: Door;
+  beforeAll(async () => {
+    door = await open();
+  });
+  afterAll(() => door[Symbol.asyncDispose]());
+
+  const ask = (question: Question): Promise<Answer> => door.ask(question);
+  const echoed = async (target: string, body?: unknown, method = body === undefined ? "GET" : "POST") => {
+    const answer = await ask({
+      method,
+      target,
+      headers: json,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    expect(answer.status, answer.text).toBe(200);
+    return answer.json();
+  };
+  const refused = async (question: Question) => {
+    const { status, text, json: body } = await ask(question);
+    expect(text).toMatch(/^\{/);
+    return { status, ...(body() as { code: number; message: string }) };
+  };
+
+  describe("a query", () => {
+    it.each([
+      [
+        "names fields in JSON and in proto spelling",
+        "int32Value=1&string_value=a",
+        { int32Value: 1, stringValue: "a" },
+      ],
+      [
+        "keeps repeated values in order of appearance",
+        "int32s=3&strings=x&int32s=1&int32s=2",
+        { int32s: [3, 1, 2], strings: ["x"] },
+      ],
+      [
+        "reaches into messages",
+        "nested.name=n&nested.inner.id=5&nested.inner.tags=a&nested.inner.tags=b",
+        { nested: { name: "n", inner: { id: "5", tags: ["a", "b"] } } },
+      ],
+      ["decodes + and escapes once", "stringValue=a+b%2Bc%2520%C3%A9", { stringValue: "a b+c%20é" }],
+      ["takes a name with escapes", "%73tringValue=x", { stringValue: "x" }],
+      ["takes empty values", "stringValue=&optionalString&strings=", { optionalString: "", strings: [""] }],
+      [
+        "takes 64-bit integers whole",
+        "int64Value=-9223372036854775808&uint64Value=18446744073709551615",
+        { int64Value: "-9223372036854775808", uint64Value: "18446744073709551615" },
+      ],
+      [
+        "takes floats as proto JSON writes them",
+        "doubleValue=-1.5e-3&floatValue=NaN&doubles=Infinity&doubles=-Infinity",
+        { doubleValue: -0.0015, floatValue: "NaN", doubles: ["Infinity", "-Infinity"] },
+      ],
+      [
+        "takes enums by name and by any number",
+        "enumValue=COLOR_RED&enums=-2&enums=77",
+        { enumValue: "COLOR_RED", enums: ["COLOR_NEGATIVE", 77] },
+      ],
+      [
+        "takes closed enums by the numbers they have",
+        "closed.value=1&closed.values=CLOSED_ONE",
+        { closed: { value: "CLOSED_ONE", values: ["CLOSED_ONE"] } },
+      ],
+      [
+        "takes bytes in both alphabets, padded or not",
+        "bytesValue=-_8%3D&bytess=%2B/8&bytess=AA",
+        { bytesValue: "+/8=", bytess: ["+/8=", "AA=="] },
+      ],
+      [
+        "takes timestamps and durations",
+        "timestamp=2020-01-02T03:04:05.006%2B01:00&duration=-1.5s",
+        { timestamp: "2020-01-02T02:04:05.006Z", duration: "-1.500s" },
+      ],
+      ["takes field masks in both spellings", "fieldMask=fooBar,baz.qux_quux", { fieldMask: "fooBar,baz.quxQuux" }],
+      [
+        "takes wrappers, also of zero",
+        "int32Wrapper=0&boolWrapper=false&stringWrapper=&int64Wrapper=7",
+        { int32Wrapper: 0, boolWrapper: false, stringWrapper: "", int64Wrapper: "7" },
+      ],
+      [
+        "takes arbitrary JSON",
+        "value=%7B%22a%22:[1,null]%7D&struct=%7B%22b%22:true%7D&listValue=[1]",
+        { value: { a: [1, null] }, struct: { b: true }, listValue: [1] },
+      ],
+      ["takes a member of a oneof, zero or not", "oneofInt32=0", { oneofInt32: 0 }],
+      ["takes a field whose JSON name is its own", "@other=1", { "@other": "1" }],
+      [
+        "ignores names that it does not know",
+        "nope=1&nested.nope=2&__proto__=3&constructor.name=4&toString=5&nested.__proto__.x=6",
+        {},
+      ],
+      ["ignores empty pairs", "&&int32Value=1&", { int32Value: 1 }],
+    ])("%s", async (_, query, expected) => {
+      expect(await echoed(`/v1/echo?${query}`)).toEqual(expected);
+    });
+
+    it.each([
+      ["int32Value=1&int32Value=2", "int32Value", "more than once"],
+      ["int32Value=1&int32_value=2", "int32_value", "more than once"],
+      ["nested.name=a&nested.name=a", "nested.name", "more than once"],
+      ["oneofString=a&oneofInt32=1", "oneofInt32", "oneofString of the same oneof is given too"],
+      ["oneofNested.name=a&oneofBool=true", "oneofBool", "oneofNested of the same oneof"],
+      ["int32Value=", "int32Value", "expected an integer"],
+      ["int32Value=1.0", "int32Value", "expected an integer"],
+      ["int32Value=%201", "int32Value", "expected an integer"],
+      ["int32Value=0x1f", "int32Value", "expected an integer"],
+      ["int32Value=2147483648", "int32Value", "from -2147483648 to 2147483647"],
+      ["uint32Value=-1", "uint32Value", "from 0 to 4294967295"],
+      ["int64Value=9223372036854775808", "int64Value", "from -9223372036854775808"],
+      ["uint64Value=99999999999999999999999", "uint64Value", "expected an integer"],
+      ["boolValue=TRUE", "boolValue", "expected true or false"],
+      ["boolValue=1", "boolValue", "expected true or false"],
+      ["doubleValue=1e999", "doubleValue", "out of range"],
+      ["floatValue=3.5e38", "floatValue", "out of range"],
+      ["doubleValue=nan", "doubleValue", "expected a number"],
+      ["doubleValue=.5", "doubleValue", "expected a number"],
+      ["enumValue=RED", "enumValue", "expected a value of rich.v1.Color"],
+      ["closed.value=7", "closed.value", "no value of rich.v1.Closed"],
+      ["bytesValue=a", "bytesValue", "expected base64"],
+      ["bytesValue=-/AA", "bytesValue", "expected base64"],
+      ["timestamp=yesterday", "timestamp", "expected a google.protobuf.Timestamp"],
+      ["timestamp=2020-13-02T03:04:05Z", "timestamp", "expected a google.protobuf.Timestamp"],
+      ["duration=5", "duration", "expected a google.protobuf.Duration"],
+      ["fieldMask=a,,b", "fieldMask", "expected a field mask"],
+      ["boolWrapper=yes", "boolWrapper", "expected true or false"],
+      ["struct=[1]", "struct", "expected a google.protobuf.Struct"],
+      ["nested=x", "nested", "cannot be given in a query"],
+      ["nesteds=x", "nesteds", "cannot be given in a query"],
+      ["stringMap=x", "stringMap", "cannot be given in a query"],
+      ["any=x", "any", "cannot be given in a query"],
+    ])("is refused: %s", async (query, field, reason) => {
+      const { status, code, message } = await refused({ target: `/v1/echo?${query}` });
+      expect({ status, code }).toEqual({ status: 400, code: 3 });
+      expect(message).toContain(`query: ${field}: `);
+      expect(message).toContain(reason);
+    });
+
+    it.each(["stringValue=%", "stringValue=%zz", "stringValue=%FF", "%C3=1"])(
+      "with malformed escapes is refused: %s",
+      async (query) => {
+        expect(await refused({ target: `/v1/echo?${query}` })).toMatchObject({
+          status: 400,
+          message: expect.stringContaining("query: malformed"),
+        });
+      },
+    );
+
+    it("does not reach what path or body bind, in either spelling", async () => {
+      expect(await echoed("/v1/nested/7/n/end?nested.inner.id=8&nested.name=x&nested.color=1")).toEqual({
+        nested: { name: "n", inner: { id: "7" }, color: "COLOR_RED" },
+      });
+      expect(
+        await echoed("/v1/echo/nested/1/n?nested.color=1&int64_value=3&int64Value=4", { inner: { id: 2 } }, "PUT"),
+      ).toEqual({
+        int64Value: "1",
+        nested: { name: "n", inner: { id: "2" } },
+      });
+    });
+
+    it("is ignored where the body is the message", async () => {
+      expect(await echoed("/v1/echo?int32Value=x&%zz", { boolValue: true })).toEqual({ boolValue: true });
+    });
+  });
+
+  describe("a path", () => {
+    it("binds what the template names, and wins over the body", async () => {
+      expect(await echoed("/v1/echo/all/p", { stringValue: "b", int32Value: 2 }, "PUT")).toEqual({
+        stringValue: "p",
+        int32Value: 2,
+      });
+      expect(await echoed("/v1/echo/nested/1/p", { name: "b" }, "PUT")).toEqual({
+        int64Value: "1",
+        nested: { name: "p" },
+      });
+    });
+
+    it.each([
+      ["/v1/nested/x/n/end", "nested.inner.id", "expected an integer"],
+      ["/v1/known/x/1s/a/true/1/1/s/AA", "timestamp", "expected a google.protobuf.Timestamp"],
+      ["/v1/others/s/yes/AA/1/0/o", "bool_value", "expected true or false"],
+    ])("is refused where a value is none: %s", async (target, field, reason) => {
+      expect(await refused({ target })).toMatchObject({ status: 400, message: `path: ${field}: ${reason}` });
+    });
+
+    it("with malformed escapes is refused", async () => {
+      expect(await refused({ target: "/v1/files/%FF" })).toMatchObject({ status: 400, code: 3 });
+    });
+
+    it.each(["/v1/echo/", "//v1/echo", "/v1//echo", "/v1/nope", "/v1/Echo", "/v1/count", "/rich.v1.RichService/Echo"])(
+      "that is no route is not found: %s",
+      async (target) => {
+        expect(await refused({ target })).toMatchObject({ status: 404, code: 5 });
+      },
+    );
+  });
+
+  describe("a body", () => {
+    it("may be empty: then the message is", async () => {
+      const answer = await ask({ method: "POST", target: "/v1/echo" });
+      expect([answer.status, answer.text]).toEqual([200, "{}"]);
+      expect(await ask({ method: "POST", target: "/v1/echo", body: "", headers: json })).toMatchObject({ status: 200 });
+    });
+
+    it("may be a field of any kind", async () => {
+      expect(await echoed("/v1/echo/scalar/1", "-5", "PUT")).toEqual({
+        int64Value: "-5",
+        nested: { inner: { id: "1" } },
+      });
+      expect(await echoed("/v1/echo/list", ["a", "b"], "PUT")).toEqual({ strings: ["a", "b"] });
+      expect(await echoed("/v1/echo/messages", [{ name: "a" }], "PUT")).toEqual({ nesteds: [{ name: "a" }] });
+      expect(await echoed("/v1/echo/map", { k: "v" }, "PUT")).toEqual({ stringMap: { k: "v" } });
+      expect(await echoed("/v1/echo/value", null, "PUT")).toEqual({ value: null });
+      expect(await echoed("/v1/echo/value?int32_value=1", [1, { a: null }], "PUT")).toEqual({
+        value: [1, { a: null }],
+        int32Value: 1,
+      });
+    });
+
+    it("is read and ignored where none is bound", async () => {
+      const answer = await ask({
+        method: "DELETE",
+        target: "/v1/echo/5",
+        body: "not JSON",
+        headers: { "content-type": "text/plain" },
+      });
+      expect([answer.status, answer.json()]).toEqual([200, { uint64Value: "5" }]);
+    });
+
+    it("with unknown fields is taken", async () => {
+      expect(await echoed("/v1/echo", { nope: 1, int32Value: 2, __proto__x: 3 })).toEqual({ int32Value: 2 });
+    });
+
+    it("that would reach a prototype does not", async () => {
+      const body =
+        '{"__proto__":{"polluted":1},"stringMap":{"__proto__":"x","constructor":"y"},"struct":{"__proto__":{"polluted":1}}}';
+      const answer = await ask({ method: "POST", target: "/v1/echo", body, headers: json });
+      expect(answer.status).toBeLessThan(500);
+      expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    });
+
+    it.each([
+      ["{", "body: not JSON"],
+      ["[]", "body: "],
+      ["null", "body: "],
+      ['"x"', "body: "],
+      ['{"int32Value":"x"}', "body: int32_value: "],
+      ['{"nested":{"inner":{"id":{}}}}', "body: id: "],
+      ['{"oneofString":"a","oneofInt32":1}', "body: "],
+    ])("that is no message is refused: %s", async (body, reason) => {
+      const { status, code, message } = await refused({ method: "POST", target: "/v1/echo", body, headers: json });
+      expect({ status, code }).toEqual({ status: 400, code: 3 });
+      expect(message).toContain(reason);
+    });
+
+    it("that is not UTF-8 is refused", async () => {
+      const body = Buffer.from('{"stringValue":"\xff"}', "latin1");
+      expect(await refused({ method: "POST", target: "/v1/echo", body, headers: json })).toMatchObject({
+        status: 400,
+        message: "body: not UTF-8",
+      });
+    });
+
+    it.each([
+      "application/json",
+      "application/json; charset=utf-8",
+      "APPLICATION/JSON",
+      "application/vnd.api+json",
+      "application/problem+json;x=y",
+      undefined,
+    ])("of the type %s is JSON", async (type) => {
+      const headers: Record<string, string> = type === undefined ? {} : { "content-type": type };
+      expect(await ask({ method: "POST", target: "/v1/echo", headers, body: "{}" })).toMatchObject({ status: 200 });
+    });
+
+    it.each([
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "application/jsonx",
+      "application/proto",
+      "json",
+      "text/json+xml",
+    ])("of the type %s is refused, even if it is empty", async (type) => {
+      const headers = { "content-type": type };
+      expect(await refused({ method: "POST", target: "/v1/echo", headers, body: "{}" })).toMatchObject({
+        status: 415,
+        code: 3,
+      });
+      expect(await refused({ method: "POST", target: "/v1/echo", headers })).toMatchObject({ status: 415, code: 3 });
+    });
+
+    it("over the limit is refused", async () => {
+      const body = JSON.stringify({ stringValue: "x".repeat(2_000) });
+      expect(await refused({ method: "POST", target: "/v1/echo", body, headers: json })).toMatchObject({
+        status: 413,
+        code: 8,
+      });
+      const fits = JSON.stringify({ stringValue: "x".repeat(1_900) });
+      expect(await ask({ method: "POST", target: "/v1/echo", body: fits, headers: json })).toMatchObject({
+        status: 200,
+      });
+    });
+
+    it("may be gzip, within the limit of what comes out", async () => {
+      const headers = { ...json, "content-encoding": "gzip" };
+      const send = (text: string) => ask({ method: "POST", target: "/v1/echo", body: gzipSync(text), headers });
+      expect((await send('{"int32Value":1}')).json()).toEqual({ int32Value: 1 });
+      expect(await send(`{"stringValue":"${"x".repeat(5_000_000)}"}`)).toMatchObject({ status: 413 });
+      expect(await ask({ method: "POST", target: "/v1/echo", body: "{}", headers })).toMatchObject({ status: 400 });
+      expect(
+        await ask({ method: "POST", target: "/v1/echo", body: "{}", headers: { ...json, "content-encoding": "zstd" } }),
+      ).toMatchObject({ status: 415 });
+      expect(
+        await ask({
+          method: "POST",
+          target: "/v1/echo",
+          body: "{}",
+          headers: { ...json, "content-encoding": "identity" },
+        }),
+      ).toMatchObject({ status: 200 });
+    });
+  });
+
+  describe("a PATCH", () => {
+    const patch = async (target: string, body: unknown, method = "PATCH") =>
+      ((await echoed(target, body, method)) as { updateMask?: string }).updateMask;
+    it("without a mask gets one of the fields that were sent", async () => {
+      expect(await patch("/v1/items/n", { color: 1, inner: { id: 1, tags: ["a"] }, at: null, nope: 1 })).toBe(
+        "color,inner.id,inner.tags,at",
+      );
+      expect(await patch("/v1/items/n", { inner: {} })).toBe("inner");
+      expect(await patch("/v1/items/n", {})).toBeUndefined();
+    });
+    it("keeps the mask that it has", async () => {
+      expect(await patch("/v1/items/n?updateMask=name", { color: 1 })).toBe("name");
+      expect(await patch("/v1/items/n?update_mask=inner.id,color", { color: 1 })).toBe("inner.id,color");
+      expect(await patch("/v1/items/n?update_mask=", { color: 1 })).toBe("color");
+    });
+    it("is the only one that gets one", async () => {
+      expect(await patch("/v1/items", { item: { color: 1 } })).toBeUndefined();
+      expect(await patch("/v1/items", { color: 1 }, "PUT")).toBeUndefined();
+    });
+  });
+
+  describe("a response", () => {
+    it.each([
+      ["int64", {}, "0"],
+      ["int64", { int64Value: "9007199254740993" }, "9007199254740993"],
+      ["string", { stringValue: "s" }, "s"],
+      ["string", {}, ""],
+      ["nested", { nested: { name: "n" } }, { name: "n" }],
+      ["nested", {}, {}],
+      ["strings", { strings: ["a"] }, ["a"]],
+      ["strings", {}, []],
+      ["map", { stringMap: { a: "b" } }, { a: "b" }],
+      ["map", {}, {}],
+      ["timestamp", { timestamp: "2020-01-01T00:00:00Z" }, "2020-01-01T00:00:00Z"],
+      ["timestamp", {}, null],
+      ["value", { value: [1] }, [1]],
+      ["value", {}, null],
+      ["enum", { enumValue: 1 }, "COLOR_RED"],
+      ["enum", {}, "COLOR_UNSPECIFIED"],
+      ["bytes", { bytesValue: "AA==" }, "AA=="],
+      ["oneof", { oneofString: "x" }, "x"],
+      ["oneof", {}, ""],
+      ["optional", { optionalInt32: 0 }, 0],
+      ["optional", {}, 0],
+    ])("may be a field: %s of %j", async (field, body, expected) => {
+      expect(await echoed(`/v1/pick/${field}`, body)).toEqual(expected);
+    });
+
+    it("is JSON with its length", async () => {
+      const { headers, body } = await ask({ target: "/v1/echo?stringValue=%C3%A9" });
+      expect(headers.get("content-type")).toEqual(["application/json"]);
+      expect(headers.get("content-length")).toEqual([String(body.byteLength)]);
+    });
+
+    it("is compressed if it is long and the caller accepts it", async () => {
+      const target = `/v1/echo?stringValue=${"x".repeat(1_500)}`;
+      for (const accept of ["gzip", "deflate, gzip;q=0.5", "*", "br, x-gzip"]) {
+        const { headers, body } = await ask({ target, headers: { "accept-encoding": accept } });
+        expect([accept, headers.get("content-encoding"), headers.get("vary")]).toEqual([
+          accept,
+          ["gzip"],
+          ["Accept-Encoding"],
+        ]);
+        expect(JSON.parse(gunzipSync(body).toString())).toEqual({ stringValue: "x".repeat(1_500) });
+      }
+      for (const accept of ["identity", "gzip;q=0", "br", "*;q=0", "gzip;q=0, *"]) {
+        const { headers } = await ask({ target, headers: { "accept-encoding": accept } });
+        expect([accept, headers.get("content-encoding"), headers.get("vary")]).toEqual([
+          accept,
+          undefined,
+          ["Accept-Encoding"],
+        ]);
+      }
+      const { headers } = await ask({ target: "/v1/echo", headers: { "accept-encoding": "gzip" } });
+      expect([headers.get("content-encoding"), headers.get("vary")]).toEqual([undefined, undefined]);
+    });
+
+    it("may be bytes as they are, both ways", async () => {
+      const bytes = new Uint8Array([0, 255, 13, 10]);
+      const answer = await ask({
+        method: "POST",
+        target: "/v1/raw",
+        headers: { "content-type": "image/x; q=1" },
+        body: bytes,
+      });
+      expect([answer.status, answer.headers.get("content-type"), [...answer.body]]).toEqual([
+        200,
+        ["image/x; q=1"],
+        [...bytes],
+      ]);
+      const empty = await ask({ method: "POST", target: "/v1/raw" });
+      expect([empty.status, empty.headers.get("content-type"), empty.text]).toEqual([
+        200,
+        ["application/octet-stream"],
+        "",
+      ]);
+      const part = await ask({
+        method: "POST",
+        target: "/v1/raw/n?note=x",
+        headers: { "content-type": "text/csv" },
+        body: "a,b",
+      });
+      expect([part.headers.get("content-type"), part.text]).toEqual([["text/csv"], "a,b"]);
+      const whole = await ask({
+        method: "POST",
+        target: "/v1/raw/n:whole?note=x",
+        headers: { "content-type": "text/csv" },
+        body: "a,b",
+      });
+      expect(whole.json()).toEqual({ name: "n", note: "x", content: { contentType: "text/csv", data: "YSxi" } });
+    });
+
+    it("has the status that the handler chose, and no content where that status has none", async () => {
+      const misbehave = (how: string) =>
+        ask({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
+      expect(await misbehave("created")).toMatchObject({ status: 201, text: "{}" });
+      const elsewhere = await misbehave("elsewhere");
+      expect([elsewhere.status, elsewhere.headers.get("location")]).toEqual([303, ["/v1/echo"]]);
+      const none = await misbehave("no content");
+      expect([none.status, none.text, none.headers.get("content-type")]).toEqual([204, "", undefined]);
+    });
+
+    it("has no trailers unless they are asked for", async () => {
+      const { headers } = await ask({ method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' });
+      expect([headers.get("x-handler"), headers.get("trailer-x-late")]).toEqual([["yes"], undefined]);
+    });
+  });
+
+  describe("a method", () => {
+    it("that the path has not is refused, with those it has", async () => {
+      const { status, headers } = await ask({ method: "PUT", target: "/v1/echo" });
+      expect([status, headers.get("allow")]).toEqual([405, ["GET, HEAD, OPTIONS, POST, REPORT"]]);
+    });
+    it("HEAD is GET without the content", async () => {
+      const get = await ask({ target: "/v1/echo?stringValue=x" });
+      const head = await ask({ method: "HEAD", target: "/v1/echo?stringValue=x" });
+      expect([head.status, head.text]).toEqual([200, ""]);
+      expect(head.headers.get("content-length")).toEqual(get.headers.get("content-length"));
+    });
+    it("OPTIONS says what there is", async () => {
+      const { status, headers, text } = await ask({ method: "OPTIONS", target: "/v1/items/x" });
+      expect([status, headers.get("allow"), text]).toEqual([204, ["OPTIONS, PATCH"], ""]);
+      expect(await ask({ method: "OPTIONS", target: "/nowhere" })).toMatchObject({ status: 404 });
+    });
+    it("of one's own works", async () => {
+      if (protocol === "HTTP/1.1")
+        expect(await ask({ method: "REPORT", target: "/v1/echo", body: "{}" })).toMatchObject({ status: 200 });
+      expect(await ask({ method: "PUT", target: "/v1/any/thing/at/all" })).toMatchObject({ status: 200 });
+      expect(await ask({ method: "OPTIONS", target: "/v1/any" })).toMatchObject({ status: 200 });
+    });
+    it("is told by case", async () => {
+      if (protocol === "HTTP/2")
+        expect(await ask({ method: "get", target: "/v1/echo" })).toMatchObject({ status: 405 });
+      else expect(await ask({ target: "/" })).toMatchObject({ status: 200, text: "{}" });
+    });
+  });
+
+  describe("a failure", () => {
+    const misbehave = (how: string) => ask({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
+    it("keeps the handler's headers, both cookies, and the error's metadata", async () => {
+      const { status, headers } = await misbehave("detail");
+      expect(status).toBe(400);
+      expect(headers.get("set-cookie")).toEqual(["a=1; Path=/", "b=2; Path=/"]);
+      expect([headers.get("x-handler"), headers.get("x-metadata")]).toEqual([["yes"], ["m"]]);
+    });
+    it("is a google.rpc.Status", async () => {
+      expect((await misbehave("detail")).json()).toEqual({
+        code: 9,
+        message: "look inside",
+        details: [{ "@type": "type.googleapis.com/rich.v1.Nested", name: "why" }],
+      });
+    });
+    it("keeps code and message whatever its details are", async () => {
+      const answer = await misbehave("unknown detail");
+      expect([answer.status, answer.json()]).toMatchObject([400, { code: 9, message: "look inside" }]);
+    });
+    it("that is a bug says nothing", async () => {
+      const answer = await misbehave("bug");
+      expect([answer.status, answer.json()]).toEqual([500, { code: 13, message: "internal error", details: [] }]);
+    });
+  });
+
+  describe("a deadline", () => {
+    it.each([
+      ["connect-timeout-ms", "abc"],
+      ["connect-timeout-ms", "60001"],
+      ["grpc-timeout", "5"],
+      ["grpc-timeout", "2M"],
+      ["x-server-timeout", "-1"],
+      ["x-server-timeout", "61"],
+    ])("that is none is refused: %s: %s", async (name, value) => {
+      expect(await refused({ target: "/v1/echo", headers: { [name]: value } })).toMatchObject({
+        status: 400,
+        message: expect.stringContaining(`header: ${name}: `),
+      });
+    });
+    it.each([
+      ["connect-timeout-ms", "1000"],
+      ["grpc-timeout", "1S"],
+      ["grpc-timeout", "100m"],
+      ["x-server-timeout", "1.5"],
+    ])("is taken: %s: %s", async (name, value) => {
+      expect(await ask({ target: "/v1/echo", headers: { [name]: value } })).toMatchObject({ status: 200 });
+    });
+  });
+
+  describe("a stream", () => {
+    const stream = (target: string, accept?: string) =>
+      ask({ target, headers: accept === undefined ? {} : { accept } });
+    it.each([
+      [undefined, "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
+      ["*/*", "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
+      ["application/x-ndjson, application/json;q=0.5", "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
+      ["text/event-stream", "text/event-stream", 'data: {"number":1}\n\ndata: {"number":2}\n\n'],
+      ["application/json", "application/json", '[{"number":1},{"number":2}]'],
+      [
+        "application/json;q=0.1, text/event-stream;q=0.2",
+        "text/event-stream",
+        'data: {"number":1}\n\ndata: {"number":2}\n\n',
+      ],
+    ])("for %s is %s", async (accept, type, text) => {
+      const answer = await stream("/v1/count/2", accept);
+      expect([answer.status, answer.headers.get("content-type"), answer.text]).toEqual([200, [type], text]);
+    });
+    it("without messages is empty", async () => {
+      expect((await stream("/v1/count/0")).text).toBe("");
+      expect((await stream("/v1/count/0", "application/json")).text).toBe("[]");
+      expect((await stream("/v1/count/0", "text/event-stream")).text).toBe("");
+    });
+    it("may be of a field of the messages", async () => {
+      expect((await stream("/v1/numbers:count?to=3", "application/json")).json()).toEqual([1, 2, 3]);
+    });
+    it("that fails before the first message has the failure's status", async () => {
+      expect(await refused({ target: "/v1/count/2?failAfter=0" })).toMatchObject({
+        status: 500,
+        code: 15,
+        message: "enough",
+      });
+    });
+    it.each([
+      ["application/x-ndjson", '{"number":1}\n{"error":{"code":15,"message":"enough","details":[]}}\n'],
+      [
+        "text/event-stream",
+        'data: {"number":1}\n\nevent: error\ndata: {"error":{"code":15,"message":"enough","details":[]}}\n\n',
+      ],
+      ["application/json", '[{"number":1},{"error":{"code":15,"message":"enough","details":[]}}]'],
+    ])("that fails later says so in band: %s", async (accept, text) => {
+      expect(await stream("/v1/count/2?failAfter=1", accept)).toMatchObject({ status: 200, text });
+    });
+    it("may be bytes as they are", async () => {
+      const answer = await stream("/v1/download/3");
+      expect([answer.headers.get("content-type"), answer.text]).toEqual([["text/csv"], "1\n2\n3\n"]);
+    });
+    it("of bytes that fails later is cut", async () => {
+      await expect(stream("/v1/download/3?failAfter=1")).rejects.toThrow();
+    });
+    it("has a HEAD", async () => {
+      expect(await ask({ method: "HEAD", target: "/v1/count/2" })).toMatchObject({ status: 200, text: "" });
+    });
+  });
+});
