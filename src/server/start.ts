@@ -64,6 +64,7 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
   const feed = followRevocations({
     store,
     clock: Date.now,
+    instance: entropy.text(12),
     onError: (err) => log.error({ err }, "the revocation log cannot be read: the feed is silent until it can"),
   });
   const stopWatching = ring.watch({

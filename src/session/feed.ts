@@ -14,8 +14,6 @@ const BEAT = 500;
 const BATCH = 1000;
 /** How long a watcher may take to accept a batch, ms. It can come back to where it was. */
 const PATIENCE = 10_000;
-/** Beats whose cursors can be resumed from memory: five minutes. */
-const REMEMBERED_BEATS = 600;
 
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
@@ -39,11 +37,13 @@ export type RevocationFeed = {
 type Needs = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
   readonly clock: Clock;
+  /** A name that no other process has, nor this one after a restart. */
+  readonly instance: string;
   readonly onError: (error: unknown) => void;
 };
 
 /** Starts to follow the log. */
-export function followRevocations({ store, clock, onError }: Needs): RevocationFeed {
+export function followRevocations({ store, clock, instance, onError }: Needs): RevocationFeed {
   const log: Revocation[] = [];
   const known = new Set<SessionId>();
   /** Position of `log[0]` in all that was ever told. */
@@ -51,8 +51,6 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
   let cursor = "";
   let answering = false;
   let closed = false;
-  /** Which position each recent cursor stands for. */
-  const positions = new Map<string, number>();
   const waiting = new Set<() => void>();
   let beatCount = 0;
 
@@ -103,12 +101,6 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
       forgetExpired();
       append(batch.revocations);
       cursor = batch.cursor;
-      positions.delete(cursor);
-      positions.set(cursor, base + log.length);
-      for (const oldest of positions.keys()) {
-        if (positions.size <= REMEMBERED_BEATS) break;
-        positions.delete(oldest);
-      }
       answering = true;
       beat();
     } catch (error) {
@@ -122,7 +114,8 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
   const stopHints = store.onRevocation((hint) => {
     if (hint.length > 0) {
       append(hint);
-      beat();
+      // In an outage others may go untold: whoever hears us must not believe that he knows all.
+      if (answering) beat();
     } else {
       missed = true;
       readNow();
@@ -144,28 +137,31 @@ export function followRevocations({ store, clock, onError }: Needs): RevocationF
   }
   const following = follow();
 
+  /** A cursor: to any instance a place in the store's log, to this one a position in memory, which costs no reading. */
+  const place = (stored: string, position: number) => `${stored}~${instance}.${position}`;
+
   async function* watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
     if (!answering) throw new StoreUnavailable("the revocation log cannot be read");
     forgetExpired();
-    let told = from;
-    let position = positions.get(from) ?? base;
-    if (from !== "" && !positions.has(from)) {
-      // A cursor of another instance, or an old one: the store knows what it means.
+    const [, givenBy, at] = /~(.+)\.(\d{1,15})$/.exec(from) ?? [];
+    let stored = from.replace(/~.*/, "");
+    let position = givenBy === instance ? Math.min(Number(at), base + log.length) : base;
+    if (givenBy !== instance && stored !== "") {
       position = base + log.length;
-      const since = await store.revocations(from);
-      told = since.cursor;
-      yield { revocations: since.revocations, cursor: told, caughtUp: false };
+      const since = await store.revocations(stored);
+      stored = since.cursor;
+      yield { revocations: since.revocations, cursor: stored, caughtUp: false };
     }
     while (!signal.aborted && !closed) {
       const beats = beatCount;
       const start = Math.max(0, position - base);
       const revocations = log.slice(start, start + BATCH);
       position = base + start + revocations.length;
-      const caughtUp = position === base + log.length;
-      // A batch that is not the last one is resumed from before it: told twice beats never told.
-      if (caughtUp) told = cursor;
+      const caughtUp = start + revocations.length >= log.length;
+      // Elsewhere, a batch that is not the last one is resumed from before it: told twice beats never told.
+      if (caughtUp) stored = cursor;
       const offered = clock();
-      yield { revocations, cursor: told, caughtUp };
+      yield { revocations, cursor: place(stored, position), caughtUp };
       if (clock() - offered > PATIENCE) {
         throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");
       }

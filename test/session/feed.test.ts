@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type FeedBatch, followRevocations, type RevocationFeed } from "../../src/session/feed.ts";
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
-import type { SessionId } from "../../src/session/words.ts";
+import type { Revocation, SessionId } from "../../src/session/words.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 
@@ -39,7 +39,7 @@ function createWorld() {
         },
         onRevocation: (wake) => real.onRevocation(wake),
       };
-      const feed = followRevocations({ store, clock, onError });
+      const feed = followRevocations({ store, clock, instance: random.nonce(), onError });
       feeds.push(feed);
       return feed;
     },
@@ -128,6 +128,38 @@ test("a cursor resumes at the instance that gave it, and at another one", async 
     if (!resumed.first.revocations.some((r) => r.sid === late)) await until(resumed.watch, late);
   }
   expect(early).not.toBe(late);
+});
+
+test("one millisecond holds more than one instance has read of it", async () => {
+  // A log whose cursors are times, as the one on Redis; the feed that gave the cursor had read less of that millisecond.
+  const entries: Revocation[] = [];
+  const revoke = () => {
+    const revokedAt = world.clock();
+    const sid = random.sessionId("alice");
+    entries.push({ sid, revokedAt, expiresAt: revokedAt + MARKER_LIFE, reason: "logout" });
+    return sid;
+  };
+  const follow = () =>
+    followRevocations({
+      store: {
+        revocations: async (cursor = "0") => ({
+          revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
+          cursor: String(world.clock()),
+        }),
+        onRevocation: () => () => {},
+      },
+      clock: world.clock,
+      instance: random.nonce(),
+      onError: () => {},
+    });
+  revoke();
+  const early = follow();
+  const { first } = await open(early);
+  const missed = revoke();
+  const late = follow();
+  const resumed = await open(late, first.cursor);
+  expect(resumed.first.revocations.map(({ sid }) => sid)).toContain(missed);
+  await Promise.all([early.close(), late.close()]);
 });
 
 test("a cursor that nobody made is refused", async () => {
