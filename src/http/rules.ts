@@ -29,11 +29,10 @@ export class RouteError extends Error {
  * The routes of a service, from the google.api.http annotations in its descriptors.
  * @throws RouteError
  */
-export function createRoutes<Service extends DescService>(service: Service): RouteTable<Service> {
+export function createRoutes(service: DescService): RouteTable {
   const { tables, problems } = describeRoutes([service]);
   if (problems.length > 0) throw new RouteError(problems);
-  // The routes were made from this very service's methods: their names are its keys.
-  return { service, routes: (tables[0]?.routes ?? []) as RouteTable<Service>["routes"] };
+  return tables[0] ?? { service, routes: [] };
 }
 
 /** The tables of several services that are to be served together, and everything that is wrong with their annotations. */
