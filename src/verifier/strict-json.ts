@@ -1,47 +1,43 @@
 import { isUtf8 } from "node:buffer";
 
-/** The one way to spell bytes in base64url: no padding, and no spare bits set (RFC 4648 §3.5). */
-export function isCanonical(segment: string): boolean {
-  const last = segment.slice(-1);
-  switch (segment.length % 4) {
-    case 0:
-      return true;
-    case 2:
-      return "AQgw".includes(last);
-    case 3:
-      return "AEIMQUYcgkosw048".includes(last);
-    default:
-      return false;
-  }
-}
-
-/** Texts are decoded here, one at a time: a buffer for each would be the dearest part of it. */
+/** Segments are decoded here, one at a time: a buffer for each would be the dearest part of it. */
 let scratch = Buffer.alloc(4096);
 
 /**
- * The JSON object in a base64url segment, frozen; undefined for anything that two readers could take
- * differently: bytes that are not UTF-8, a name that is there twice (RFC 8725 §2.4, RFC 7519 §4).
+ * The text in a base64url segment; undefined unless this is the one way to spell it (alphabet, no padding, no
+ * spare bits: RFC 4648 §3.5; encoding it again tells) and the bytes are UTF-8.
  */
-export function parseObject(segment: string): Readonly<Record<string, unknown>> | undefined {
-  if (!isCanonical(segment)) return undefined;
+export function decodeText(segment: string): string | undefined {
   if (scratch.length < segment.length) scratch = Buffer.alloc(segment.length);
   const length = scratch.write(segment, "base64url");
-  if (!isUtf8(scratch.subarray(0, length))) return undefined;
+  if (scratch.toString("base64url", 0, length) !== segment) return undefined;
   const text = scratch.toString("utf8", 0, length);
+  // Bytes that are not UTF-8 become U+FFFD, which may also have been meant.
+  return text.includes("\ufffd") && !isUtf8(scratch.subarray(0, length)) ? undefined : text;
+}
+
+/**
+ * The JSON object in a text, frozen all the way down; undefined for anything else, and for one with a name that
+ * is there twice, which two readers could take differently (RFC 7519 §4, RFC 8725 §2.4).
+ */
+export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-    return freeze(value) === namesIn(text) ? (value as Readonly<Record<string, unknown>>) : undefined;
+    const object = value as Record<string, unknown>;
+    return freeze(object) === namesIn(text) ? object : undefined;
   } catch {
     return undefined; // not JSON, or nested too deep
   }
 }
 
 /** Freezes a value all the way down; how many members its objects have. */
-function freeze(value: object): number {
-  let members = Array.isArray(value) ? 0 : Object.keys(value).length;
-  for (const each of Object.values(value)) {
-    if (typeof each === "object" && each !== null) members += freeze(each);
+function freeze(value: Record<string, unknown> | readonly unknown[]): number {
+  const list = Array.isArray(value);
+  const parts: readonly unknown[] = list ? value : Object.values(value);
+  let members = list ? 0 : parts.length;
+  for (const part of parts) {
+    if (typeof part === "object" && part !== null) members += freeze(part as Record<string, unknown>);
   }
   Object.freeze(value);
   return members;

@@ -143,7 +143,7 @@ function adminClient(options: VerifierOptions, signal: AbortSignal): AdminClient
     return next(request);
   };
   // Pings find a connection that died without a word, which a stream of its own never would.
-  const sessionManager = new Http2SessionManager(adminUrl, { pingIntervalMs: 1000, pingTimeoutMs: 2000 });
+  const sessionManager = new Http2SessionManager(adminUrl, { pingIntervalMs: 2000, pingTimeoutMs: 5000 });
   signal.addEventListener("abort", () => sessionManager.abort());
   const interceptors = [authenticate];
   return createClient(

@@ -15,7 +15,7 @@ import { readyKeys } from "../../src/tokens/keys.ts";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 
-const ROUNDS = 5;
+const ROUNDS = 9;
 const NEW_TOKENS = 4000;
 const TURN = 200;
 const KNOWN_TOKENS = 1000;
