@@ -1,0 +1,165 @@
+/** The embedded store's file: who may read it, and what happens when it cannot be used. */
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { IDLE, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
+
+let directory: string;
+let path: string;
+let now = 0;
+let store: SessionStore | undefined;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "store-"));
+  path = join(directory, "data", "sessions.db");
+  now = 1_800_000_000_000;
+});
+afterEach(async () => {
+  await store?.close();
+  store = undefined;
+  rmSync(directory, { recursive: true });
+});
+
+function open(): SessionStore {
+  store = createEmbeddedStore({ path, clock: () => now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+  return store;
+}
+
+const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
+
+test("only its owner may read it", async () => {
+  await open().create(newSession(subject()), nonce(), 1);
+  expect(mode(join(directory, "data"))).toBe("700");
+  const files = readdirSync(join(directory, "data"));
+  expect(files.sort()).toEqual(["sessions.db", "sessions.db-shm", "sessions.db-wal"]);
+  for (const file of files) expect(mode(join(directory, "data", file))).toBe("600");
+});
+
+test("a file that others could read is closed to them", async () => {
+  await open().close();
+  chmodSync(path, 0o644);
+  open();
+  expect(mode(path)).toBe("600");
+});
+
+test("sessions and the log outlive a restart, and so do cursors", async () => {
+  const session = newSession(subject());
+  const before = open();
+  await before.create(session, nonce(), 1);
+  const old = sidOf(subject());
+  await before.end(old, "logout");
+  const { cursor } = await before.revocations(undefined);
+  await before.close();
+  const after = open();
+  expect((await after.find(session.sid)).status).toBe("live");
+  expect(await after.find(old)).toEqual({ status: "revoked" });
+  await after.end(session.sid, "logout");
+  expect((await after.revocations(cursor)).revocations.map(({ sid }) => sid)).toEqual([session.sid]);
+});
+
+test("a cursor of a file that is gone is told everything", async () => {
+  const before = open();
+  for (let at = 0; at < 5; at++) await before.end(sidOf(subject()), "logout");
+  const { cursor } = await before.revocations(undefined);
+  await before.close();
+  rmSync(path);
+  const after = open();
+  const sid = sidOf(subject());
+  await after.end(sid, "logout");
+  expect((await after.revocations(cursor)).revocations.map((entry) => entry.sid)).toEqual([sid]);
+});
+
+test("what has expired is swept away by later writes", async () => {
+  const store = open();
+  for (let at = 0; at < 20; at++) {
+    await store.create(newSession(subject(), { idleTimeout: SECOND }), nonce(), 1);
+    await store.end(sidOf(subject()), "logout");
+  }
+  now += IDLE;
+  for (let at = 0; at < 10; at++) {
+    await store.create(newSession(subject()), nonce(), 1);
+    await store.end(sidOf(subject()), "logout");
+  }
+  const db = new DatabaseSync(path, { readOnly: true });
+  expect(db.prepare("SELECT count(*) AS n FROM sessions").get()?.n).toBe(10);
+  expect(db.prepare("SELECT count(*) AS n FROM log").get()?.n).toBe(10);
+  db.close();
+});
+
+describe("is unavailable", () => {
+  test("while another process holds it, and serves again afterwards", async () => {
+    const store = open();
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    const asked = performance.now();
+    await expect(store.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);
+    expect(performance.now() - asked).toBeLessThan(1_000);
+    other.exec("ROLLBACK");
+    other.close();
+    expect(await store.end(sidOf(subject()), "logout")).toBe("marked");
+  });
+
+  test("when it is no database", () => {
+    writeFileSync(join(directory, "not-a-database"), "x".repeat(10_000));
+    path = join(directory, "not-a-database");
+    expect(open).toThrow(StoreUnavailable);
+    expect(open).toThrow(path);
+  });
+
+  test("when its pages are damaged", async () => {
+    const store = open();
+    const session = newSession(subject());
+    await store.create(session, nonce(), 1);
+    await store.close();
+    const page = 4096;
+    const size = statSync(path).size;
+    writeFileSync(path, Buffer.alloc(size - page, 0xa5), { flag: "r+" }); // no schema, no data
+    expect(open).toThrow(StoreUnavailable);
+  });
+
+  test("when a newer version has made it", async () => {
+    await open().close();
+    const db = new DatabaseSync(path);
+    db.exec("PRAGMA user_version = 2");
+    db.close();
+    expect(open).toThrow(/newer version/);
+  });
+
+  test("when it cannot be made", () => {
+    writeFileSync(join(directory, "data"), "a file where the directory should be");
+    expect(open).toThrow(StoreUnavailable);
+  });
+
+  test("when the disk is full, without losing what was acknowledged", () => {
+    // A limit on the size of files stands for the end of the disk.
+    const script = new URL("./fill.ts", import.meta.url).pathname;
+    const { stdout, stderr } = spawnSync(
+      "sh",
+      ["-c", `trap '' XFSZ; ulimit -f 4000; exec "$0" "$@"`, process.execPath, script, path],
+      {
+        encoding: "utf8",
+      },
+    );
+    expect(stderr).toBe("");
+    const { created, ended, failure } = JSON.parse(stdout) as { created: string[]; ended: string[]; failure: string };
+    expect(failure).toBe("StoreUnavailable");
+    expect(created.length).toBeGreaterThan(10);
+    const db = new DatabaseSync(path, { readOnly: true });
+    const sids = db
+      .prepare("SELECT sid FROM sessions")
+      .all()
+      .map(({ sid }) => sid);
+    const log = db
+      .prepare("SELECT sid FROM log")
+      .all()
+      .map(({ sid }) => sid);
+    db.close();
+    expect(sids).toEqual(expect.arrayContaining(created.filter((sid) => !ended.includes(sid))));
+    expect(log).toEqual(expect.arrayContaining(ended));
+  });
+});

@@ -1,0 +1,23 @@
+/** Fills an embedded store until it fails, and prints what was acknowledged. Usage: node fill.ts <file> */
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
+
+const [path = ""] = process.argv.slice(2);
+const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+const created: string[] = [];
+const ended: string[] = [];
+let failure = "";
+while (failure === "") {
+  const session = newSession(subject(), { claims: JSON.stringify({ filler: "x".repeat(3_000) }) });
+  try {
+    await store.create(session, nonce(), 10);
+    created.push(session.sid);
+    if (created.length % 3 === 0) {
+      await store.end(session.sid, "logout");
+      ended.push(session.sid);
+    }
+  } catch (error) {
+    failure = error instanceof Error ? error.name : String(error);
+  }
+}
+console.log(JSON.stringify({ created, ended, failure }));

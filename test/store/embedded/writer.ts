@@ -1,0 +1,27 @@
+/**
+ * A process that writes to an embedded store until it is killed, and says on standard output what has been
+ * acknowledged to it, one JSON line each. Where another process keeps the file for too long, it tries again, as a
+ * caller would. Usage: node writer.ts <file>
+ */
+import { writeSync } from "node:fs";
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { until } from "../../support/until.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
+
+const [path = ""] = process.argv.slice(2);
+const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+/** Written before the next step: what the reader has not got was not acknowledged. */
+const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
+
+for (let round = 0; ; round++) {
+  const session = newSession(subject());
+  const first = nonce();
+  await until(() => store.create(session, first, 10));
+  acknowledge({ created: session.sid });
+  const answer = await until(() => store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()));
+  if ("child" in answer) acknowledge({ refreshed: session.sid, child: answer.child });
+  if (round % 2 === 0) {
+    await until(() => store.end(session.sid, "logout"));
+    acknowledge({ ended: session.sid });
+  }
+}
