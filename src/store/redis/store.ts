@@ -71,6 +71,7 @@ class RedisStore implements SessionStore {
   readonly #options: RedisStoreOptions;
   readonly #scripts: Scripts;
   readonly #client: Client;
+  readonly #clustered: boolean;
   readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
   /** Why no command may be sent: not checked yet, or found unfit. */
@@ -83,6 +84,7 @@ class RedisStore implements SessionStore {
     this.#options = options;
     this.#scripts = options.scripts ?? loadScripts();
     this.#client = connect(options.target, options.commandTimeout);
+    this.#clustered = options.target.kind === "cluster";
     this.#acknowledge = createAcknowledger(options);
     this.#subscription = subscribe(this.#client);
   }
@@ -239,7 +241,7 @@ class RedisStore implements SessionStore {
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
-    const groups = this.#options.target.kind === "cluster" ? TAGS.map((tag) => [tag]) : [TAGS];
+    const groups = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
     const replies = await Promise.all(
       groups.map(async (tags) => buffers(await this.#run("revocations", tags, [since])).map((bytes) => text(bytes))),
     );
@@ -286,10 +288,14 @@ class RedisStore implements SessionStore {
     this.#trouble = message;
   }
 
-  async #run(verb: Verb, keys: string | readonly string[], args: (string | number | Buffer)[]): Promise<unknown> {
+  async #run(verb: Verb, partitions: string | readonly string[], args: (string | number | Buffer)[]): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
     const { sha, text } = this.#scripts[verb];
-    const rest = typeof keys === "string" ? [1, keys, ...args] : [keys.length, ...keys, ...args];
+    const tags = typeof partitions === "string" ? [partitions] : partitions;
+    // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
+    // running a script where some of the partition's keys are and others are not.
+    const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
+    const rest = [keys.length, ...keys, ...args];
     try {
       return await this.#send("evalsha", [sha, ...rest]);
     } catch (error) {
