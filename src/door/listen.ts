@@ -98,6 +98,8 @@ export async function openDoor(
         (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
       },
     );
+  // Node tells of a handshake that failed or took too long, and leaves its connection open.
+  secure?.on("tlsClientError", (_error, socket) => socket.destroy());
   const accept = (socket: Socket) => (secure === undefined ? sniff(socket) : secure.emit("connection", socket));
   const sniff = (socket: Socket) => {
     const head: Buffer[] = [];

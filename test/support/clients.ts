@@ -127,7 +127,8 @@ function connectErrorOf(failure: ServiceError, headers: Headers): unknown {
 
 /** The stock gRPC client, as another team would use it. */
 function overGrpcJs(url: string, ca?: Buffer): Caller {
-  const { host } = new URL(url);
+  // Over TLS by name: an address may not be named as the server (RFC 6066 section 3), and this client would.
+  const host = new URL(url).host.replace("127.0.0.1", ca === undefined ? "127.0.0.1" : "localhost");
   const client = new Client(host, ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca));
   return {
     async *stream(method, input, headers, signal) {

@@ -1,0 +1,235 @@
+/** One port for HTTP/1.1 and HTTP/2, and what it does with peers that behave badly. */
+import { once } from "node:events";
+import { request as http1Request, type ServerResponse } from "node:http";
+import { connect as connectHttp2, constants } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { afterEach, describe, expect, test } from "vitest";
+import { answer, type Door, type Handler, openDoor } from "../../src/door/listen.ts";
+import { selfSigned } from "../support/certificate.ts";
+
+const { cert, key } = selfSigned();
+const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+const doors: Door[] = [];
+afterEach(async () => {
+  await Promise.all(doors.splice(0).map((door) => door.close(0)));
+});
+
+/** Answers with the version of HTTP that it was asked in. */
+const versionHandler: Handler = (request, response) => answer(response, 200, {}, request.httpVersion);
+
+async function opened(handler: Handler = versionHandler, options: Parameters<typeof openDoor>[3] = {}): Promise<Door> {
+  const door = await openDoor("test", "127.0.0.1", 0, options);
+  doors.push(door);
+  door.serve(handler);
+  return door;
+}
+
+function dial(door: Door): { socket: Socket; closed: Promise<string> } {
+  const socket = connect(door.port, "127.0.0.1");
+  let heard = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => {
+    heard += chunk;
+  });
+  socket.on("error", () => {});
+  return { socket, closed: once(socket, "close").then(() => heard) };
+}
+
+async function overHttp2(door: Door, authority = door.url, options = {}): Promise<string> {
+  const session = connectHttp2(authority, options);
+  const stream = session.request({ ":path": "/" });
+  stream.setEncoding("utf8");
+  let body = "";
+  for await (const chunk of stream) body += chunk;
+  session.close();
+  return body;
+}
+
+function overHttp1(door: Door): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = http1Request({ host: "127.0.0.1", port: door.port, agent: false }, async (response) => {
+      let body = "";
+      for await (const chunk of response.setEncoding("utf8")) body += chunk;
+      resolve(body);
+    });
+    request.once("error", reject);
+    request.end();
+  });
+}
+
+const GET = "GET / HTTP/1.1\r\nHost: x\r\n";
+
+describe("one port", () => {
+  test("speaks HTTP/1.1 and HTTP/2 by prior knowledge", async () => {
+    const door = await opened();
+    expect([await overHttp1(door), await overHttp2(door)]).toEqual(["1.1", "2.0"]);
+  });
+
+  test("knows HTTP/2 however its first bytes are cut", async () => {
+    const door = await opened();
+    const { socket, closed } = dial(door);
+    socket.setNoDelay(true);
+    for (const piece of ["P", "R", "I * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
+      await new Promise((resolve) => socket.write(piece, resolve));
+      await overHttp1(door); // it has arrived when another has been answered
+    }
+    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // an empty SETTINGS frame
+    const [settings] = await once(socket, "data");
+    expect(Buffer.from(settings, "latin1")[3]).toBe(4);
+    socket.destroy();
+    await closed;
+  });
+
+  test("takes a request that comes byte by byte, and several on one connection", async () => {
+    const door = await opened();
+    const { socket, closed } = dial(door);
+    for (const byte of `${GET}\r\n${GET}Connection: close\r\n\r\n`) socket.write(byte);
+    expect((await closed).match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+  });
+
+  test("lets connections wait that come before anything answers", async () => {
+    const door = await openDoor("test", "127.0.0.1", 0);
+    doors.push(door);
+    const early = overHttp1(door);
+    await once(connect(door.port, "127.0.0.1"), "connect");
+    door.serve(versionHandler);
+    expect(await early).toBe("1.1");
+  });
+});
+
+describe("peers that behave badly", () => {
+  const headTimeout = 60;
+
+  test.each([
+    ["sends nothing", ""],
+    ["stops within the preface of HTTP/2", "PR"],
+    ["stops within a request head", GET],
+  ])("a connection that %s is cut", async (_, text) => {
+    const door = await opened(versionHandler, { headTimeout });
+    const { socket, closed } = dial(door);
+    socket.write(text);
+    expect(await closed).not.toContain("200");
+  });
+
+  test("a head that drips is cut all the same", async () => {
+    const door = await opened(versionHandler, { headTimeout });
+    const { socket, closed } = dial(door);
+    socket.write(GET);
+    const drip = setInterval(() => socket.write("X: y\r\n"), 10);
+    expect(await closed).not.toContain("200");
+    clearInterval(drip);
+  });
+
+  test("a TLS handshake that does not come is cut", async () => {
+    const door = await opened(versionHandler, { tls, headTimeout });
+    await dial(door).closed;
+    const { socket, closed } = dial(door);
+    socket.write("nonsense");
+    await closed;
+    expect(await overHttp2(door, door.url, { ca: tls.cert })).toBe("2.0");
+  });
+
+  test("a secure connection that sends nothing is cut", async () => {
+    const door = await opened(versionHandler, { tls, headTimeout });
+    const socket = connectTls({ port: door.port, host: "127.0.0.1", ca: tls.cert, ALPNProtocols: ["http/1.1"] });
+    socket.on("error", () => {});
+    await once(socket, "secureConnect");
+    socket.resume();
+    await once(socket, "close");
+  });
+
+  test.each<[string, Buffer]>([
+    ["zeroes", Buffer.alloc(1000)],
+    ["a TLS hello on a plain port", Buffer.from("160301020001000200", "hex")],
+    ["no HTTP", Buffer.from("EHLO example.com\r\n\r\n")],
+    ["a broken HTTP/2 preface", Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\u00ff\u00ff\u00ff\u00ff\u00ff")],
+    ["HTTP/2 of another kind", Buffer.from("PRI * HTTP/3.0\r\n\r\nSM\r\n\r\n")],
+    [
+      "two lengths",
+      Buffer.from(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`),
+    ],
+  ])("%s end that connection alone", async (_, bytes) => {
+    const door = await opened();
+    const { socket, closed } = dial(door);
+    socket.end(bytes);
+    expect(await closed).not.toContain("200 OK");
+    expect(await overHttp1(door)).toBe("1.1");
+  });
+
+  test("a peer that leaves at any moment is let go", async () => {
+    const door = await opened();
+    for (const text of ["", "P", "PRI", GET, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
+      const [half, reset] = [dial(door), dial(door)];
+      half.socket.end(text);
+      await once(reset.socket, "connect");
+      reset.socket.write(text);
+      reset.socket.resetAndDestroy();
+      await Promise.all([half.closed, reset.closed]);
+    }
+    expect(await overHttp1(door)).toBe("1.1");
+  });
+
+  test("streams that are opened and reset at once (rapid reset) harm nobody else", async () => {
+    const door = await opened();
+    const session = connectHttp2(door.url);
+    session.on("error", () => {});
+    for (let i = 0; i < 2000 && !session.closed && !session.destroyed; i++) {
+      const stream = session.request({ ":path": "/" });
+      stream.on("error", () => {});
+      stream.close(constants.NGHTTP2_CANCEL);
+    }
+    expect(await overHttp2(door)).toBe("2.0");
+    session.destroy();
+  });
+});
+
+describe("closing", () => {
+  test("does not wait for connections that are idle", async () => {
+    const door = await opened();
+    const kept = dial(door);
+    kept.socket.write(`${GET}\r\n`);
+    await once(kept.socket, "data");
+    const session = connectHttp2(door.url);
+    const stream = session.request({ ":path": "/" });
+    stream.resume();
+    await once(stream, "close");
+    const start = performance.now();
+    await door.close(60_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
+    await kept.closed;
+  });
+
+  test("lets an answer under way finish, and takes no new connection", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<ServerResponse>();
+    const door = await opened((_request, response) => hasBeenAsked(response as ServerResponse));
+    const { socket, closed } = dial(door);
+    socket.write(`${GET}\r\n`);
+    const response = await asked;
+    const closing = door.close(60_000);
+    const [error] = await once(connect(door.port, "127.0.0.1"), "error");
+    expect(error.code).toBe("ECONNREFUSED");
+    response.end("late");
+    expect(await closed).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*late/);
+    await closing;
+  });
+
+  test("cuts what does not finish in time", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<void>();
+    const door = await opened(() => hasBeenAsked());
+    const { socket, closed } = dial(door);
+    socket.write(`${GET}\r\n`);
+    await asked;
+    await door.close(10);
+    expect(await closed).toBe("");
+  });
+});
+
+test("a port that cannot be had is named with its door", async () => {
+  const door = await opened();
+  await expect(openDoor("second", "127.0.0.1", door.port)).rejects.toThrow(
+    `cannot open the second door on 127.0.0.1:${door.port}: the port is taken`,
+  );
+  await expect(openDoor("second", "host.invalid", 0)).rejects.toThrow(
+    /^cannot open the second door on host\.invalid:0: /,
+  );
+});

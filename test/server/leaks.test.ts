@@ -1,0 +1,86 @@
+/** No credential and no inside of the service gets out: not into the log, not into an answer. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { badRefreshTokens, forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
+import { type DoorKind, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { aService, STORES } from "../support/every-door.ts";
+import { request } from "../support/raw-http.ts";
+import { admin, bearer, cookie, logIn, message, successor } from "../support/sessions.ts";
+
+const { refresh, logout, listSessions, revokeSession } = SessionService.method;
+const INSIDE = /\bat .+:\d+:\d+|node_modules|\/src\/|SQLITE|ECONNREFUSED|evalsha|StoreUnavailable/i;
+
+/** Every secret value of a key ring file. */
+function secretsOf(ring: unknown): string[] {
+  if (typeof ring !== "object" || ring === null) return [];
+  return Object.entries(ring).flatMap(([name, value]) =>
+    typeof value === "string" && ["d", "k", "secret", "privateKey"].includes(name) ? [value] : secretsOf(value),
+  );
+}
+
+describe.each(STORES)("on the %s store, with everything logged", (store) => {
+  const service = aService({ LOG_LEVEL: "trace" }, store);
+
+  test("tokens, keys and insides stay inside", async () => {
+    const secrets = new Set<string>([service.adminToken]);
+    for (const secret of secretsOf(JSON.parse(readFileSync(join(service.dataDir, "keys.json"), "utf8")))) {
+      secrets.add(secret);
+    }
+    expect(secrets.size).toBeGreaterThan(2);
+    const told: string[] = [];
+    for (const [at, kind] of PUBLIC_DOORS.entries()) {
+      const door = kind.open(service.publicUrl);
+      const adminDoor = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
+      const header = bearer(service.adminToken);
+      const user = await logIn(service, { claims: { role: "editor" } });
+      const refreshed = await door.call(refresh, {}, cookie(user.refreshToken));
+      const accessToken = message(refreshed).data?.accessToken ?? "";
+      for (const token of [user.refreshToken, user.accessToken, accessToken, successor(refreshed) ?? ""]) {
+        secrets.add(token);
+        secrets.add(token.split(".").at(-1) ?? "");
+      }
+      const answers = [
+        await door.call(revokeSession, { sessionId: user.refreshToken }, bearer(accessToken)),
+        await door.call(listSessions, { pageToken: user.refreshToken }, bearer(accessToken)),
+        await adminDoor.call(admin.getSession, { sessionId: user.refreshToken }, header),
+        await adminDoor.call(admin.introspectToken, { token: user.refreshToken }, header),
+        await adminDoor.call(admin.introspectToken, { token: user.accessToken }, header),
+        await adminDoor.call(admin.getSession, { sessionId: user.sid }, bearer(user.accessToken)),
+        await adminDoor.call(admin.createSession, { subject: user.subject, idleTimeout: {} }, header),
+        await door.call(logout, {}, bearer(user.accessToken)),
+        await door.call(refresh, {}, cookie(user.refreshToken)),
+      ];
+      for (const [, text] of badRefreshTokens(user.refreshToken))
+        answers.push(await door.call(refresh, {}, cookie(text)));
+      for (const [, text] of [...forgedAccessTokens(accessToken), ...malleated(accessToken)]) {
+        answers.push(await door.call(logout, {}, bearer(text)));
+      }
+      for (const answer of answers) if (!answer.ok) told.push(`${answer.text} ${JSON.stringify([...answer.headers])}`);
+      for (const wanted of [
+        { method: "POST", path: `/v1/auth/refresh?refresh_token=${user.refreshToken}`, headers: cookie("x") },
+        {
+          method: "POST",
+          path: "/v1/auth/refresh",
+          headers: { ...cookie(accessToken), "content-type": "application/json" },
+          body: `{"t":"${accessToken}"`,
+        },
+        { path: `/v1/auth/${user.refreshToken}` },
+        { path: "/v1/auth/sessions?pageSize=x", headers: bearer(accessToken) },
+      ]) {
+        const answer = await request(service.publicUrl, wanted);
+        told.push(`${answer.body} ${JSON.stringify([...answer.headers])}`);
+      }
+      door.close();
+      adminDoor.close();
+    }
+    const { body: metrics } = await request(service.adminUrl, { path: "/metrics" });
+
+    expect(service.stderr()).toContain("authn_failed"); // the log was on
+    expect(told.length).toBeGreaterThan(100);
+    const everything = [service.stdout(), service.stderr(), metrics, ...told].join("\n");
+    for (const secret of secrets) if (secret !== "") expect(everything).not.toContain(secret);
+    for (const text of told) expect(text).not.toMatch(INSIDE);
+  });
+});

@@ -1,0 +1,75 @@
+/** Both doors over TLS: every protocol, chosen by ALPN. */
+
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { connect } from "node:tls";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { selfSigned } from "../support/certificate.ts";
+import { type Caller, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { request } from "../support/raw-http.ts";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { admin, bearer, cookie, message, somebody } from "../support/sessions.ts";
+
+const { refresh, logout } = SessionService.method;
+const REFRESH = { method: "POST", path: "/v1/auth/refresh" };
+const { cert, key } = selfSigned();
+const ca = Buffer.from(cert);
+
+let service: Service;
+beforeAll(async () => {
+  const directory = scratch();
+  const [TLS_CERT_FILE, TLS_KEY_FILE] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  writeFileSync(TLS_CERT_FILE, cert);
+  writeFileSync(TLS_KEY_FILE, key);
+  service = await startService({ TLS_CERT_FILE, TLS_KEY_FILE });
+});
+afterAll(() => service.stop());
+
+test("the ready line says https", () => {
+  expect(service.publicUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+  expect(service.adminUrl).toMatch(/^https:/);
+});
+
+async function created(caller: Caller) {
+  return message(await caller.call(admin.createSession, { subject: somebody() }, bearer(service.adminToken)));
+}
+
+describe.each(PUBLIC_DOORS.map((kind, at) => ({ ...kind, admin: RPC_DOORS[at] ?? RPC_DOORS[0] })))("$name", (kind) => {
+  test("a session is created, refreshed and ended", async () => {
+    const adminDoor = kind.admin?.open(service.adminUrl, ca) as Caller;
+    const publicDoor = kind.open(service.publicUrl, ca);
+    const { accessToken, refreshToken } = await created(adminDoor);
+    const origin = { "sec-fetch-site": "same-origin" };
+    message(await publicDoor.call(refresh, {}, { ...cookie(refreshToken), ...origin }));
+    message(await publicDoor.call(logout, {}, { ...bearer(accessToken), ...origin }));
+    adminDoor.close();
+    publicDoor.close();
+  });
+});
+
+test("the own origin is the secure one", async () => {
+  const from = (origin: string) => request(service.publicUrl, { ...REFRESH, headers: { origin }, ca });
+  expect((await from(service.publicUrl)).status).toBe(401);
+  expect((await from(service.publicUrl.replace("https:", "http:"))).status).toBe(403);
+});
+
+test.each([
+  [["h2", "http/1.1"], "h2"],
+  [["http/1.1"], "http/1.1"],
+  [[], false],
+])("a client that offers %j gets %s", async (ALPNProtocols: string[], chosen) => {
+  const { port } = new URL(service.publicUrl);
+  const socket = connect({ port: Number(port), host: "127.0.0.1", ca, ALPNProtocols });
+  await once(socket, "secureConnect");
+  expect(socket.alpnProtocol).toBe(chosen);
+  expect(["TLSv1.2", "TLSv1.3"]).toContain(socket.getProtocol());
+  socket.destroy();
+});
+
+test("a client that speaks no TLS hears nothing of use, and the next one is served", async () => {
+  const plain = service.publicUrl.replace("https:", "http:");
+  await expect(request(plain, { path: "/healthz" })).rejects.toThrow();
+  expect((await request(service.publicUrl, { path: "/healthz", ca })).status).toBe(200);
+});
