@@ -141,19 +141,13 @@ function age(ms: number): string {
   return s < 172_800 ? `${Math.floor(s / 3600)}h` : `${Math.floor(s / 86_400)}d`;
 }
 
-/** What an operator can do something about; the file system's own errors name the path and the cause. */
-function isExpected(error: unknown): error is Error {
-  const ours = error instanceof KeyRingFault || error instanceof StepRefused || error instanceof ConfigError;
-  return ours || (error instanceof Error && "syscall" in error);
-}
-
 try {
   console.log(await run(process.argv.slice(2)));
 } catch (error) {
   if (error instanceof UsageError) {
     console.error(`${error.message}\n\n${USAGE}`);
     process.exitCode = 2;
-  } else if (isExpected(error)) {
+  } else if (error instanceof KeyRingFault || error instanceof StepRefused || error instanceof ConfigError) {
     console.error(error.message);
     process.exitCode = 1;
   } else {

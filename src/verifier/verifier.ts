@@ -27,7 +27,7 @@ export type VerifierOptions = {
    * default), or refuse with `unavailable`. A token is never accepted on older knowledge.
    */
   readonly policy?: "introspect" | "refuse";
-  /** ms, 5000 by default. The feed is heard at least every second. */
+  /** ms, 5000 by default; 0 to ask each time. The feed is heard at least every second. */
   readonly maxStaleness?: number;
   /** How many verified tokens are remembered, 10,000 by default (some 2 KiB each). */
   readonly cacheSize?: number;
@@ -71,8 +71,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const { signal } = closing;
   const expected: Expectations = { issuer: options.issuer, audiences, clock };
 
-  const keys = followKeySet({ url: jwksUrl, fetch, monotonic, report, signal });
   const client = adminClient(options, signal);
+  const keys = followKeySet({ url: jwksUrl, fetch, monotonic, report, signal });
   const revocations =
     client && followRevocations({ client, clock, monotonic, revokeKeys: keys.revoke, report, signal });
   const cache = new RecentlyUsed<Entry>(options.cacheSize ?? 10_000);

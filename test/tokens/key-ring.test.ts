@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
+  chownSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -70,6 +72,13 @@ describe("a ring on first start", () => {
     );
   });
 
+  it("says why where it cannot be made", async () => {
+    const path = join(fileWith(generateRing("ES256", NOW)), "keys.json");
+    await expect(createRingFile(path, generateRing("ES256", NOW))).rejects.toThrow(
+      `key ring ${path}: cannot be created (`,
+    );
+  });
+
   it("never replaces a broken one", async () => {
     const path = join(somewhere(), "keys.json");
     writeFileSync(path, "{", { mode: 0o600 });
@@ -100,6 +109,19 @@ describe("changing a ring file", () => {
     expect(await readRing(path)).toEqual(next);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+  });
+
+  it("keeps owner, mode and link of the file, so that root does not lock the service out", async () => {
+    const path = fileWith(generateRing("ES256", NOW));
+    const owner = process.getuid?.() === 0 ? 12_345 : statSync(path).uid;
+    chownSync(path, owner, statSync(path).gid);
+    chmodSync(path, 0o640);
+    const elsewhere = join(somewhere(), "link.json");
+    symlinkSync(path, elsewhere);
+    const next = await changeRingFile(elsewhere, () => generateRing("ES256", NOW));
+    expect(await readRing(path)).toEqual(next);
+    expect(statSync(path)).toMatchObject({ uid: owner, mode: 0o100640 });
+    expect(lstatSync(elsewhere).isSymbolicLink()).toBe(true);
   });
 
   it("leaves the ring as it was when the change is refused or makes no ring", async () => {
