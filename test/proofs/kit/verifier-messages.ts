@@ -1,0 +1,28 @@
+/** What a test and a process full of verifiers say to each other. */
+export type Order =
+  | {
+      readonly do: "start";
+      readonly count: number;
+      /** The verifiers take turns in choosing from these. */
+      readonly adminUrls: readonly string[];
+      readonly adminToken: string;
+      readonly issuer: string;
+    }
+  /** Verify this token until everybody refuses it as revoked. */
+  | { readonly do: "watch"; readonly token: string }
+  /** Verify all of these once more. */
+  | { readonly do: "check"; readonly dead: readonly string[]; readonly live: readonly string[] };
+
+/** Of one verifier and one token, ms on the clock that all processes of a machine share. */
+export type Refusal = { readonly refusedAt: number; readonly lastAcceptedAt: number };
+
+export type Report =
+  | { readonly did: "start" }
+  /** Every verifier has accepted it: what comes now is news. */
+  | { readonly did: "watch"; readonly token: string }
+  | { readonly did: "refuse"; readonly token: string; readonly refusals: readonly Refusal[] }
+  /** Verdicts that ought to be others, as text. */
+  | { readonly did: "check"; readonly wrong: readonly string[] };
+
+/** CLOCK_MONOTONIC, ms. */
+export const now = () => Number(process.hrtime.bigint()) / 1e6;

@@ -1,0 +1,161 @@
+/**
+ * A logout that is true everywhere: 50 verifiers over real sockets refuse every token of a session that was logged
+ * out, whatever is cut or started again in between. How long it takes is printed; that none is missed is proven.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
+import type { Service } from "../support/service.ts";
+import { bearer, logIn } from "../support/sessions.ts";
+import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./kit/deployment.ts";
+import { CuttingProxy } from "./kit/proxy.ts";
+import { long } from "./kit/run-length.ts";
+import { now, type Refusal } from "./kit/verifier-messages.ts";
+import { VerifierProcess } from "./kit/verifiers.ts";
+
+const VERIFIERS = 50;
+const PROCESSES = 2;
+const { logout } = SessionService.method;
+
+/** 50 verifiers on two services and one Redis that keeps what it acknowledged, with a proxy before each service. */
+async function aWorld() {
+  const redis = await aRedis("--appendonly", "yes", "--appendfsync", "always");
+  const deployment = await deploy(2, { REDIS_URL: redis.url, ACCESS_TOKEN_TTL: "30m" });
+  const { services, adminToken } = deployment;
+  const adminPort = (service: Service) => Number(new URL(service.adminUrl).port);
+  const proxies = await Promise.all(services.map((service) => CuttingProxy.to(adminPort(service))));
+  onTestFinished(async () => {
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+  });
+  const adminUrls = proxies.map(({ port }) => `http://127.0.0.1:${port}`);
+  const processes = Array.from({ length: PROCESSES }, () => new VerifierProcess());
+  const count = VERIFIERS / PROCESSES;
+  await Promise.all(processes.map((each) => each.start({ count, adminUrls, adminToken, issuer: ISSUER })));
+  const dead: string[] = [];
+
+  /** Logs in on any instance that can. */
+  const logInSomewhere = async (): Promise<string> => {
+    for (;;) {
+      const session = await logIn({ ...pick(services), adminToken }).catch(() => undefined);
+      if (session !== undefined) return session.accessToken;
+      await pause(10);
+    }
+  };
+  /** Logs out, asking again for as long as nobody knows whether it happened. When that was acknowledged. */
+  const logOut = async (token: string): Promise<number> => {
+    for (;;) {
+      const answer = await doorsOf(pick(services)).public.call(logout, {}, bearer(token));
+      // Dead already: an attempt before had happened.
+      if (read(answer, () => "done") !== undefined) return now();
+      await pause(10);
+    }
+  };
+
+  /** Logs so many sessions out, some at a time; how long each verifier took to refuse each. */
+  const logOutMany = async (sessions: number): Promise<void> => {
+    const outcomes: Promise<readonly (Refusal & { acknowledgedAt: number })[]>[] = [];
+    let left = sessions;
+    const users = Array.from({ length: 4 }, async () => {
+      while (left-- > 0) {
+        const token = await logInSomewhere();
+        const watches = await Promise.all(processes.map((each) => each.watch(token)));
+        const acknowledgedAt = await logOut(token);
+        dead.push(token);
+        outcomes.push(
+          Promise.all(watches.map(({ refused }) => refused)).then((refusals) =>
+            refusals.flat().map((refusal) => ({ ...refusal, acknowledgedAt })),
+          ),
+        );
+      }
+    });
+    await Promise.all(users);
+    const refusals = (await Promise.all(outcomes)).flat();
+    expect(refusals).toHaveLength(sessions * VERIFIERS);
+    const { currentTestName } = expect.getState();
+    console.log(`${currentTestName}: ${sessions} logouts, ${VERIFIERS} verifiers`, {
+      "acknowledged → refused, ms": distribution(refusals.map((each) => each.refusedAt - each.acknowledgedAt)),
+      "accepted after that, ms": distribution(refusals.map((each) => each.lastAcceptedAt - each.acknowledgedAt)),
+    });
+  };
+
+  /** Everybody refuses what is dead and accepts what lives, those who come now included. */
+  const finish = async (): Promise<void> => {
+    const live = await Promise.all(Array.from({ length: 5 }, logInSomewhere));
+    const wrong = await Promise.all(processes.map((each) => each.check(dead, live)));
+    expect(wrong.flat()).toEqual([]);
+    const newcomer = createVerifier({ adminUrl: pick(adminUrls), adminToken, issuer: ISSUER, audience: ISSUER });
+    onTestFinished(() => newcomer.close());
+    await newcomer.ready;
+    for (const token of dead) expect(await newcomer.verify(token)).toMatchObject({ reason: "revoked" });
+    for (const token of live) expect(await newcomer.verify(token)).toMatchObject({ ok: true });
+  };
+
+  /** Ends a service in one of two ways and starts it again behind its proxy. */
+  const restart = async (at: number, how: "kill9" | "stop"): Promise<void> => {
+    const [proxy, service] = [proxies[at], services[at]];
+    if (proxy === undefined || service === undefined) throw new Error("no such service");
+    proxy.target = undefined;
+    await service[how]();
+    const successor = await service.restart();
+    services[at] = successor;
+    proxy.target = adminPort(successor);
+  };
+
+  return { redis, proxies, logOutMany, finish, restart };
+}
+
+/** Negative values are no time: refused before it was acknowledged. */
+function distribution(values: readonly number[]) {
+  const sorted = values.map((value) => Math.max(0, value)).sort((a, b) => a - b);
+  const at = (share: number) => Number((sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1));
+  return { p50: at(0.5), p99: at(0.99), max: at(1) };
+}
+
+test("calm", async () => {
+  const { logOutMany, finish } = await aWorld();
+  await logOutMany(long ? 1000 : 500);
+  await finish();
+});
+
+test("streams cut at random", async () => {
+  const { proxies, logOutMany, finish } = await aWorld();
+  const cutting = setInterval(() => {
+    for (const proxy of proxies) proxy.cut(0.05);
+  }, 50);
+  await logOutMany(long ? 1000 : 100).finally(() => clearInterval(cutting));
+  await finish();
+});
+
+test("services killed and stopped, and started again", async () => {
+  const { logOutMany, restart, finish } = await aWorld();
+  let over = false;
+  const restarting = (async () => {
+    do {
+      await restart(0, "kill9");
+      await pause(500);
+      await restart(1, "stop");
+      await pause(500);
+    } while (!over);
+  })();
+  await logOutMany(long ? 1000 : 100);
+  over = true;
+  await restarting;
+  await finish();
+});
+
+test("Redis killed and started again", async () => {
+  const { redis, logOutMany, finish } = await aWorld();
+  let over = false;
+  const restarting = (async () => {
+    do {
+      await redis.kill();
+      await redis.start();
+      await pause(500);
+    } while (!over);
+  })();
+  await logOutMany(long ? 1000 : 100);
+  over = true;
+  await restarting;
+  await finish();
+});
