@@ -1,4 +1,13 @@
-import { create, type DescMessage, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  type DescService,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
@@ -6,7 +15,10 @@ import {
   createContextValues,
   type HandlerContext,
   type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
 } from "@connectrpc/connect";
+import type { Exchange } from "./exchange.ts";
 import { HeaderMap } from "./header-map.ts";
 import type { RecordedRpc } from "./recorder.ts";
 
@@ -14,97 +26,166 @@ type AnyFn = Parameters<Interceptor>[0];
 type AnyRequest = Parameters<AnyFn>[0];
 type AnyResponse = Awaited<ReturnType<AnyFn>>;
 
-/** What a call needs to know of the request that makes it. */
-export interface CallInit {
-  readonly requestMethod: string;
-  readonly url: string;
-  readonly requestHeader: HeaderMap;
+const ofCall = Symbol("call");
+
+/**
+ * An own property, so that it survives `{...request}`; a getter, so that a signal is made only if somebody looks; one
+ * getter for all, since a getter per object costs more than a small request.
+ */
+const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
+  enumerable: true,
+  configurable: true,
+  get() {
+    return this[ofCall].abortSignal();
+  },
+};
+
+/** connect-es aborts the signal of a call that has ended with an error like this one, made anew: that takes a while. */
+const endOfCall = new DOMException("This operation was aborted", "AbortError");
+
+export interface CallOptions {
   /** Milliseconds that the caller gives the call; undefined: as long as it takes. */
   readonly timeoutMs: number | undefined;
   readonly shutdownSignal: AbortSignal | undefined;
   readonly contextValues: ContextValues | undefined;
-  /** Calls back once if the client goes away before the response is complete. Returns a function that stops listening. */
-  onAbort(callback: (reason: unknown) => void): () => void;
 }
 
-/** One call of one RPC: the handler's context, and the signal that exists only if somebody looks at it. */
-export class Call {
-  readonly context: HandlerContext;
+/** One call of one RPC. It is the context that the implementation gets. */
+export class Call implements HandlerContext {
+  readonly service: DescService;
+  readonly method: DescMethod;
+  readonly protocolName = "http";
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly requestHeader: Headers;
   readonly responseHeader = new HeaderMap();
   readonly responseTrailer = new HeaderMap();
-  /** The values that the implementation saw last: an interceptor may have replaced them. */
-  values: ContextValues;
-  readonly #init: CallInit;
+  readonly values: ContextValues;
+  readonly timeoutMs: () => number | undefined;
+  declare readonly signal: AbortSignal;
+  readonly [ofCall]: Call = this;
+  /** The values that the implementation saw: an interceptor may have replaced them. */
+  #lastValues: ContextValues;
+  readonly #exchange: Exchange<unknown>;
+  readonly #shutdown: AbortSignal | undefined;
   readonly #deadline: number | undefined;
   #controller: AbortController | undefined;
-  #cleanup: (() => void)[] = [];
-  #ended: { readonly reason: unknown } | undefined;
+  #cleanup: (() => void)[] | undefined;
+  #ended = false;
+  #reason: unknown;
 
-  constructor(method: DescMethod, init: CallInit) {
-    this.#init = init;
-    this.#deadline = init.timeoutMs === undefined ? undefined : Date.now() + init.timeoutMs;
-    this.values = init.contextValues ?? createContextValues();
-    const signal = () => this.#signal();
-    this.context = {
-      service: method.parent,
-      method,
-      requestMethod: init.requestMethod,
-      protocolName: "http",
-      url: init.url,
-      requestHeader: init.requestHeader,
-      responseHeader: this.responseHeader,
-      responseTrailer: this.responseTrailer,
-      values: this.values,
-      timeoutMs: () => (this.#deadline === undefined ? undefined : this.#deadline - Date.now()),
-      get signal() {
-        return signal();
-      },
-    };
+  constructor(method: DescMethod, exchange: Exchange<unknown>, options: CallOptions) {
+    const { timeoutMs } = options;
+    const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+    this.service = method.parent;
+    this.method = method;
+    this.requestMethod = exchange.method;
+    this.url = exchange.url;
+    this.requestHeader = exchange.headers;
+    this.values = options.contextValues ?? createContextValues();
+    this.timeoutMs = deadline === undefined ? noTimeout : () => deadline - Date.now();
+    Object.defineProperty(this, "signal", lazySignal);
+    this.#lastValues = this.values;
+    this.#exchange = exchange;
+    this.#shutdown = options.shutdownSignal;
+    this.#deadline = deadline;
   }
 
   /** Ends the call: whoever still holds its signal sees it aborted. */
   end(reason?: unknown): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = { reason };
-    for (const clean of this.#cleanup) clean();
-    this.#controller?.abort(reason);
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#reason = reason ?? endOfCall;
+    for (const clean of this.#cleanup ?? []) clean();
+    this.#controller?.abort(this.#reason);
   }
 
-  #signal(): AbortSignal {
+  /** The values that the implementation got. */
+  get lastValues(): ContextValues {
+    return this.#lastValues;
+  }
+
+  /** The context for an implementation whose request is not the original one: what interceptors changed shows in it. */
+  changedBy(request: AnyRequest): HandlerContext {
+    this.#lastValues = request.contextValues;
+    const { service, header: requestHeader, contextValues: values, signal } = request;
+    return { ...this, service, requestHeader, values, signal };
+  }
+
+  abortSignal(): AbortSignal {
     if (this.#controller !== undefined) return this.#controller.signal;
     this.#controller = new AbortController();
-    const { signal } = this.#controller;
-    if (this.#ended !== undefined) {
-      this.#controller.abort(this.#ended.reason);
-      return signal;
-    }
     const abort = (reason: unknown) => this.#controller?.abort(reason);
-    this.#cleanup.push(this.#init.onAbort(abort));
-    this.#followShutdown(abort);
-    this.#followDeadline(abort);
-    return signal;
+    if (this.#ended) abort(this.#reason);
+    else
+      this.#cleanup = [this.#exchange.onAbort(abort), followSignal(this.#shutdown, abort), this.#followDeadline(abort)];
+    return this.#controller.signal;
   }
 
-  #followShutdown(abort: (reason: unknown) => void): void {
-    const shutdown = this.#init.shutdownSignal;
-    if (shutdown === undefined) return;
-    const onShutdown = () => abort(shutdown.reason);
-    if (shutdown.aborted) onShutdown();
-    else shutdown.addEventListener("abort", onShutdown);
-    this.#cleanup.push(() => shutdown.removeEventListener("abort", onShutdown));
-  }
-
-  #followDeadline(abort: (reason: unknown) => void): void {
-    if (this.#deadline === undefined) return;
-    const onDeadline = () => abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+  #followDeadline(abort: (reason: unknown) => void): () => void {
+    if (this.#deadline === undefined) return nothing;
     const left = this.#deadline - Date.now();
-    if (left <= 0) {
-      onDeadline();
-      return;
-    }
+    const onDeadline = () => abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+    if (left <= 0) onDeadline();
     // A timer takes 31 bits; a deadline weeks ahead is none.
     const timer = setTimeout(onDeadline, Math.min(left, 2 ** 31 - 1));
-    this.#cleanup.push(() => clearTimeout(timer));
+    return () => clearTimeout(timer);
+  }
+}
+
+function followSignal(signal: AbortSignal | undefined, abort: (reason: unknown) => void): () => void {
+  if (signal === undefined) return nothing;
+  const onAbort = () => abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort);
+  return () => signal.removeEventListener("abort", onAbort);
+}
+
+const nothing = () => {};
+const noTimeout = () => undefined;
+
+/** What interceptors get: the parts that a unary request and a stream have in common. */
+class CallRequest {
+  readonly service: DescService;
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly header: Headers;
+  readonly contextValues: ContextValues;
+  declare readonly signal: AbortSignal;
+  readonly [ofCall]: Call;
+
+  constructor(call: Call) {
+    this.service = call.service;
+    this.requestMethod = call.requestMethod;
+    this.url = call.url;
+    this.header = call.requestHeader;
+    this.contextValues = call.values;
+    this[ofCall] = call;
+    Object.defineProperty(this, "signal", lazySignal);
+  }
+}
+
+class CallUnaryRequest extends CallRequest implements UnaryRequest {
+  readonly stream = false;
+  readonly message: Message;
+  readonly method: DescMethodUnary;
+
+  constructor(call: Call, method: DescMethodUnary, message: Message) {
+    super(call);
+    this.message = message;
+    this.method = method;
+  }
+}
+
+class CallStreamRequest extends CallRequest implements StreamRequest {
+  readonly stream = true;
+  readonly message: AsyncIterable<Message>;
+  readonly method: DescMethodStreaming;
+
+  constructor(call: Call, method: DescMethodStreaming, message: AsyncIterable<Message>) {
+    super(call);
+    this.message = message;
+    this.method = method;
   }
 }
 
@@ -112,12 +193,20 @@ export class Call {
 export async function callUnary({ spec, options }: RecordedRpc, call: Call, input: Message): Promise<Message> {
   if (spec.kind !== "unary") throw new Error(`${spec.method.name} is not unary`);
   const { impl, method } = spec;
-  if (options.interceptors.length === 0) return create(method.output, await impl(input, call.context));
-  const request: AnyRequest = Object.assign(common(call, method), { stream: false as const, message: input, method });
+  if (options.interceptors.length === 0) return create(method.output, await impl(input, call));
+  const request = new CallUnaryRequest(call, method, input);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (req.stream) throw new Error("an interceptor turned a unary request into a stream");
-    const output = await impl(req.message, contextFor(call, request, req));
-    return { stream: false, message: create(method.output, output), method, ...answer(call, method) };
+    const output = await impl(req.message, req === request ? call : call.changedBy(req));
+    const message = create(method.output, output);
+    return {
+      stream: false,
+      message,
+      method,
+      service: method.parent,
+      header: call.responseHeader,
+      trailer: call.responseTrailer,
+    };
   };
   const response = await intercept(innermost, options.interceptors)(request);
   takeHeaders(response, call);
@@ -133,12 +222,19 @@ export async function callServerStreaming(
 ): Promise<AsyncIterable<Message>> {
   if (spec.kind !== "server_streaming") throw new Error(`${spec.method.name} is not server-streaming`);
   const { impl, method } = spec;
-  const messages = once(input);
-  const request: AnyRequest = Object.assign(common(call, method), { stream: true as const, message: messages, method });
+  const request = new CallStreamRequest(call, method, once(input));
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
-    const output = impl(await single(req.message), contextFor(call, request, req));
-    return { stream: true, message: normalized(method, output), method, ...answer(call, method) };
+    const output = impl(await single(req.message), req === request ? call : call.changedBy(req));
+    const message = normalized(method, output);
+    return {
+      stream: true,
+      message,
+      method,
+      service: method.parent,
+      header: call.responseHeader,
+      trailer: call.responseTrailer,
+    };
   };
   const response = await intercept(innermost, options.interceptors)(request);
   takeHeaders(response, call);
@@ -151,48 +247,6 @@ function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyF
   let next = innermost;
   for (let i = interceptors.length - 1; i >= 0; i--) next = interceptors[i]?.(next) ?? next;
   return next;
-}
-
-/** Not to be spread: that would read the signal. */
-function common(call: Call, method: DescMethod): Omit<AnyRequest, "stream" | "message" | "method"> {
-  const { context } = call;
-  return {
-    service: method.parent,
-    requestMethod: context.requestMethod,
-    url: context.url,
-    header: context.requestHeader,
-    contextValues: context.values,
-    // An own property, so that it survives `{...req}`; a getter, so that nobody pays who does not look.
-    get signal() {
-      return context.signal;
-    },
-  };
-}
-
-function answer(call: Call, method: DescMethod): Omit<AnyResponse, "stream" | "message" | "method"> {
-  return { service: method.parent, header: call.responseHeader, trailer: call.responseTrailer };
-}
-
-/** The implementation's context: what interceptors changed in the request shows in it. */
-function contextFor(call: Call, original: AnyRequest, req: AnyRequest): HandlerContext {
-  if (req === original) return call.context;
-  call.values = req.contextValues;
-  const { method, requestMethod, protocolName, url, responseHeader, responseTrailer, timeoutMs } = call.context;
-  return {
-    service: req.service,
-    method,
-    requestMethod,
-    protocolName,
-    url,
-    requestHeader: req.header,
-    responseHeader,
-    responseTrailer,
-    values: req.contextValues,
-    timeoutMs,
-    get signal() {
-      return req.signal;
-    },
-  };
 }
 
 /** An interceptor may answer with headers of its own. Appended one by one: `set` would keep one Set-Cookie of two. */

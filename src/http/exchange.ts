@@ -25,6 +25,8 @@ export interface Exchange<Source> {
    * @param lines header names and values, alternating, each line of its own
    */
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void;
+  /** Ends what cannot be answered. Never throws. */
+  giveUp(): void;
   /** Begins an answer whose content comes piece by piece. */
   stream(status: number, lines: string[]): ResponseStream;
 }

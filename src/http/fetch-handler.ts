@@ -79,6 +79,10 @@ class FetchExchange implements Exchange<Request> {
     this.#respond(new Response(content ?? null, { status, headers: toHeaders(lines) }));
   }
 
+  giveUp(): void {
+    this.#respond(new Response(null, { status: 500 }));
+  }
+
   stream(status: number, lines: string[]): ResponseStream {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();

@@ -107,9 +107,16 @@ export class HeaderMap implements Headers {
 // So that `instanceof Headers` holds; the constructor of Headers is what must not run.
 Object.setPrototypeOf(HeaderMap.prototype, Headers.prototype);
 
+/** Names that have been checked: programs use few, and as constants. */
+const keys = new Map<string, string>();
+
 function keyOf(name: string): string {
+  const known = keys.get(name);
+  if (known !== undefined) return known;
   if (!nameCharacters.test(name)) throw new TypeError(`invalid header name "${name}"`);
-  return name.toLowerCase();
+  const key = name.toLowerCase();
+  if (keys.size < 1_000) keys.set(name, key);
+  return key;
 }
 
 function checked(value: string): string {

@@ -121,6 +121,15 @@ class NodeExchange implements Exchange<NodeRequest> {
     else response.end(content);
   }
 
+  giveUp(): void {
+    const response = this.#response;
+    if (response.headersSent) cut(response);
+    else {
+      response.statusCode = 500;
+      response.end();
+    }
+  }
+
   stream(status: number, lines: string[]): ResponseStream {
     const response = this.#response;
     writeHead(response, status, lines);

@@ -89,16 +89,12 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
       endpoint = endpoints.get(found.route);
       if (endpoint === undefined) throw new FailureError(failures.noRoute());
       const { rpc, method, request } = endpoint;
-      call = new Call(method, {
-        requestMethod: exchange.method,
-        url: exchange.url,
-        requestHeader: exchange.headers,
+      call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
         shutdownSignal: rpc.options.shutdownSignal,
         contextValues: options.contextValues?.(exchange.source),
-        onAbort: (callback) => exchange.onAbort(callback),
       });
-      if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call.context);
+      if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
       const contentType = exchange.headers.get("content-type");
       if (request.body === "json" && contentType !== null && !isJson(contentType)) {
         throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON`));
@@ -118,7 +114,7 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
         fail(exchange, endpoint, call, failureFrom(reason));
       } catch {
         // An encoder or a hook that throws must not take the process down.
-        exchange.send(500, [], undefined);
+        exchange.giveUp();
       }
     }
   }
@@ -140,7 +136,7 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
     if (!header.has("cache-control")) header.set("cache-control", "no-cache");
     header.append("vary", "Accept");
     header.delete("content-length");
-    const status = call.values.get(successStatus);
+    const status = call.lastValues.get(successStatus);
     hook(exchange, endpoint, status, header, undefined);
     if (exchange.method === "HEAD") {
       exchange.send(status, header.lines(), undefined);
@@ -175,7 +171,7 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
 
   async function succeed(exchange: Exchange<Source>, endpoint: Endpoint, call: Call, payload: Payload): Promise<void> {
     const header = call.responseHeader;
-    const status = call.values.get(successStatus);
+    const status = call.lastValues.get(successStatus);
     if (options.trailersAsHeaders)
       for (const [name, value] of call.responseTrailer) header.append(`trailer-${name}`, value);
     let { content } = payload;

@@ -294,6 +294,21 @@ describe("a handler", () => {
       "rich.v1.RichService, but the service is not registered",
     );
   });
+  it("whose hook or encoder throws answers 500 and lives on", async () => {
+    const broken = () => {
+      throw new Error("broken");
+    };
+    for (const fault of [{ onAnswer: broken }, { failureEncoder: broken }]) {
+      const layer = createHttpHandler({ routes, tables: [createRoutes(RichService)], ...fault });
+      const own = createServer(layer).listen(0, "127.0.0.1");
+      await once(own, "listening");
+      const at = `http://127.0.0.1:${(own.address() as AddressInfo).port}`;
+      expect((await fetch(`${at}/nowhere`)).status).toBe(500);
+      expect((await fetch(`${at}/nowhere`)).status).toBe(500);
+      own.close();
+      own.closeAllConnections();
+    }
+  });
   it("serves what is registered one by one, and nothing else", async () => {
     const routesOfOne = (router: ConnectRouter) => void router.rpc(RichService.method.echo, (request) => request);
     const found: (string | undefined)[] = [];
