@@ -11,17 +11,23 @@ import { type Service, scratch, startService } from "../../support/service.ts";
 
 export const ISSUER = "https://issuer.example";
 
+type Env = Readonly<Record<string, string>>;
+
 export type Deployment = {
   /** Those that run now; a restarted one is another one. */
   readonly services: Service[];
   readonly adminToken: string;
   readonly keysFile: string;
   /** What all of them were given. */
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: Env;
 };
 
-/** Starts `replicas` services on what `env` says; they end with the test. */
-export async function deploy(replicas: number, env: Readonly<Record<string, string>> = {}): Promise<Deployment> {
+/** Starts `replicas` services on what `env` says, and `own` of each; they end with the test. */
+export async function deploy(
+  replicas: number,
+  env: Env,
+  own: (replica: number) => Env = () => ({}),
+): Promise<Deployment> {
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
   const keysFile = join(directory, "keys.json");
@@ -38,7 +44,7 @@ export async function deploy(replicas: number, env: Readonly<Record<string, stri
   onTestFinished(async () => {
     await Promise.all(services.map((service) => service.kill9()));
   });
-  for (let i = 0; i < replicas; i++) services.push(await startService(given));
+  for (let i = 0; i < replicas; i++) services.push(await startService({ ...given, ...own(i) }));
   return { services, adminToken, keysFile, env: given };
 }
 

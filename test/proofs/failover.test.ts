@@ -1,0 +1,146 @@
+/** `REDIS_WAIT_REPLICAS=1`: a logout that was acknowledged outlives the master that it was written to. */
+import { expect, onTestFinished, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
+import type { RedisServer } from "../support/redis.ts";
+import type { Service } from "../support/service.ts";
+import { admin, bearer, cookie, type LoggedIn, logIn, message } from "../support/sessions.ts";
+import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./kit/deployment.ts";
+import { CuttingProxy } from "./kit/proxy.ts";
+import { seconds } from "./kit/run-length.ts";
+
+const { refresh, logout } = SessionService.method;
+
+/** A replica that has all that its master has. */
+async function replicaOf(master: RedisServer): Promise<RedisServer> {
+  const replica = await aRedis("--replicaof", `127.0.0.1 ${master.port}`);
+  for (;;) {
+    if (/slave\d+:.*state=online/.test(await master.admin.info("replication"))) return replica;
+  }
+}
+
+/** Two services that each have a way of their own to a master with one replica. */
+async function aWorld() {
+  const master = await aRedis("--repl-diskless-sync-delay", "0");
+  const replica = await replicaOf(master);
+  const ways = [await CuttingProxy.to(master.port), await CuttingProxy.to(master.port)] as const;
+  onTestFinished(async () => {
+    await Promise.all(ways.map((way) => way.stop()));
+  });
+  const { services, adminToken } = await deploy(2, { REDIS_WAIT_REPLICAS: "1" }, (i) => ({
+    REDIS_URL: `redis://127.0.0.1:${ways[i]?.port}`,
+  }));
+  const promote = async () => {
+    await replica.admin.replicaof("NO", "ONE");
+    await replica.admin.config("SET", "repl-diskless-sync-delay", "0");
+  };
+  const moveTo = (way: CuttingProxy, server: RedisServer) => {
+    way.target = server.port;
+    way.cut();
+  };
+  const somebodyNew = (service: Service) => logIn({ ...service, adminToken });
+  /** `acknowledged`; undefined where nobody knows. */
+  const logOut = async (service: Service, user: LoggedIn) => {
+    const answer = await doorsOf(service).public.call(logout, {}, bearer(user.accessToken));
+    const outcome = read(answer, () => "acknowledged" as const);
+    if (outcome === undefined && !answer.ok) expect(answer.code).toBe("E503_UNAVAILABLE");
+    return outcome;
+  };
+  /** Whether a session lives, once somebody can tell. */
+  const lives = async (service: Service, user: LoggedIn): Promise<boolean> => {
+    for (;;) {
+      const refreshed = read(await doorsOf(service).public.call(refresh, {}, cookie(user.refreshToken)), () => "live");
+      const asked = await doorsOf(service).admin.call(
+        admin.introspectToken,
+        { token: user.accessToken },
+        bearer(adminToken),
+      );
+      const introspected = read(asked, ({ active }) => (active ? "live" : "dead"));
+      if (refreshed === undefined || introspected === undefined) continue;
+      expect(introspected).toBe(refreshed);
+      return refreshed === "live";
+    }
+  };
+  return { master, replica, ways, services, adminToken, promote, moveTo, somebodyNew, logOut, lives };
+}
+
+/** Logs sessions out until `over`, and some have ended as nobody knows. */
+async function logOutMany({ services, somebodyNew, logOut }: Awaited<ReturnType<typeof aWorld>>, over: () => boolean) {
+  const acknowledged: LoggedIn[] = [];
+  const unknown: LoggedIn[] = [];
+  const users = Array.from({ length: 16 }, async () => {
+    while (!over() || unknown.length === 0) {
+      const user = await somebodyNew(pick(services)).catch(() => undefined);
+      if (user === undefined) continue;
+      const outcome = await logOut(pick(services), user);
+      (outcome === "acknowledged" ? acknowledged : unknown).push(user);
+    }
+  });
+  await Promise.all(users);
+  return { acknowledged, unknown };
+}
+
+test("the master is killed under load and its replica promoted", async () => {
+  const world = await aWorld();
+  const { master, replica, ways, services, adminToken, promote, moveTo, lives, logOut, somebodyNew } = world;
+  let over = false;
+  const running = logOutMany(world, () => over);
+  const loaded = performance.now() + seconds(2, 20);
+  while (performance.now() < loaded) await somebodyNew(pick(services));
+  await master.kill();
+  await promote();
+  for (const way of ways) moveTo(way, replica);
+  over = true;
+  const { acknowledged, unknown } = await running;
+  console.log({ acknowledged: acknowledged.length, unknown: unknown.length });
+  expect(acknowledged.length).toBeGreaterThan(0);
+
+  const alive: string[] = [];
+  for (const user of acknowledged) if (await lives(pick(services), user)) alive.push(user.sid);
+  expect(alive).toEqual([]);
+  const { adminUrl } = pick(services);
+  const verifier = createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER });
+  onTestFinished(() => verifier.close());
+  await verifier.ready;
+  for (const { accessToken } of acknowledged) {
+    expect(await verifier.verify(accessToken)).toMatchObject({ reason: "revoked" });
+  }
+
+  // One node is no replica: nothing is acknowledged, and what was asked for is done all the same.
+  const [service] = services as [Service];
+  const user = await somebodyNew(service);
+  expect(await logOut(service, user)).toBeUndefined();
+  expect(await lives(service, user)).toBe(false);
+  expect(await lives(service, await somebodyNew(service))).toBe(true);
+  // With another replica all is as before.
+  await replicaOf(replica);
+  expect(await logOut(service, await somebodyNew(service))).toBe("acknowledged");
+});
+
+test("a master that was cut off and does not know it acknowledges nothing", async () => {
+  const world = await aWorld();
+  const { master, replica, ways, services, promote, moveTo, lives, logOut, somebodyNew } = world;
+  const [here, there] = services as [Service, Service];
+  const early = await somebodyNew(here);
+  expect(await logOut(here, early)).toBe("acknowledged");
+  const both = await somebodyNew(here);
+  // A revocation waits for the replica, which then has what came before it.
+  message(
+    await doorsOf(here).admin.call(
+      admin.revokeSession,
+      { sessionId: (await somebodyNew(here)).sid },
+      bearer(world.adminToken),
+    ),
+  );
+
+  await promote();
+  moveTo(ways[1], replica);
+  await expect.poll(() => lives(there, both)).toBe(true);
+  expect(await master.admin.info("replication")).toContain("connected_slaves:0");
+  const strays = await Promise.all(Array.from({ length: 5 }, () => somebodyNew(here)));
+  for (const user of [both, ...strays]) expect(await logOut(here, user)).toBeUndefined();
+  moveTo(ways[0], replica);
+  expect(await lives(here, early)).toBe(false);
+  // Nobody was told otherwise: where the old master is forgotten, so is what it never acknowledged.
+  expect(await lives(here, both)).toBe(true);
+});
