@@ -60,24 +60,24 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   }
   const decodeMulti = decoding === "except-slash" ? decodeExceptSlash : decodeExceptReserved;
 
-  function search(method: string, segments: readonly string[]): Match | undefined {
-    const found = find(root, segments, 0, method);
-    return found && bind(found, segments, decodeMulti);
+  function search(method: string, path: Path): Match | undefined {
+    const found = find(root, path, 0, method);
+    return found && bind(found, path, decodeMulti);
   }
 
   return {
     match(method, rawPath) {
       const here = exact.get(rawPath);
       if (here !== undefined) for (const route of here) if (route.method === method) return route.match;
-      const segments = split(rawPath);
-      if (segments === undefined) return noRoute;
+      const path = parsePath(rawPath);
+      if (path === undefined) return noRoute;
       const found =
-        (methods.has(method) ? search(method, segments) : undefined) ??
+        (methods.has(method) ? search(method, path) : undefined) ??
         // RFC 9110 section 9.3.2: HEAD is GET without the content.
-        (method === "HEAD" ? search("GET", segments) : undefined) ??
-        (methods.has("*") ? search("*", segments) : undefined);
+        (method === "HEAD" ? search("GET", path) : undefined) ??
+        (methods.has("*") ? search("*", path) : undefined);
       if (found !== undefined) return found;
-      const allow = [...methods].filter((other) => find(root, segments, 0, other) !== undefined);
+      const allow = [...methods].filter((other) => find(root, path, 0, other) !== undefined);
       if (allow.length === 0) return noRoute;
       if (allow.includes("GET") && !allow.includes("HEAD")) allow.push("HEAD");
       if (!allow.includes("OPTIONS")) allow.push("OPTIONS");
@@ -92,12 +92,34 @@ function exactPath(route: Route): string | undefined {
   return /[*%]/.test(path) ? undefined : path;
 }
 
-/** The segments of a path, raw; undefined if one is empty, as before a trailing slash: no route matches that. */
-function split(rawPath: string): string[] | undefined {
-  if (rawPath.charCodeAt(0) !== 0x2f) return undefined;
-  if (rawPath.length === 1) return [];
-  const segments = rawPath.slice(1).split("/");
-  return segments.includes("") ? undefined : segments;
+/** A request's path, cut at its slashes. */
+interface Path {
+  /** As they are in the request target. */
+  readonly raw: readonly string[];
+  /** Decoded, to be compared with literals; undefined where an escape is malformed: that equals no literal. */
+  readonly decoded: readonly (string | undefined)[];
+  /** Whether there is any escape. */
+  readonly escaped: boolean;
+  /** Whether the last segment can have a verb. */
+  readonly colon: boolean;
+}
+
+/** @returns undefined if a segment is empty, as before a trailing slash: no route matches that */
+function parsePath(path: string): Path | undefined {
+  if (path.charCodeAt(0) !== 0x2f) return undefined;
+  const raw: string[] = [];
+  let start = 1;
+  while (start < path.length) {
+    const slash = path.indexOf("/", start);
+    const end = slash === -1 ? path.length : slash;
+    if (end === start) return undefined;
+    raw.push(path.slice(start, end));
+    start = end + 1;
+  }
+  if (start === path.length && start > 1) return undefined;
+  const escaped = path.includes("%");
+  const decoded = escaped ? raw.map(decodeOrNothing) : raw;
+  return { raw, decoded, escaped, colon: path.includes(":", start - 1 - (raw.at(-1)?.length ?? 0)) };
 }
 
 /** A place in the tree of templates: what may come after the segments that lead here. */
@@ -133,56 +155,56 @@ interface Found {
   readonly verbLength: number;
 }
 
-function find(node: Node, segments: readonly string[], at: number, method: string): Found | undefined {
-  const segment = segments[at];
-  if (segment === undefined)
+function find(node: Node, path: Path, at: number, method: string): Found | undefined {
+  if (at === path.raw.length)
     return endsAt(node, "", method) ?? (node.doubleStar && endsAt(node.doubleStar, "", method));
-  if (at === segments.length - 1) {
-    const found = findVerb(node, segment, at, method);
+  if (path.colon && at === path.raw.length - 1) {
+    const found = findVerb(node, path, at, method);
     if (found !== undefined) return found;
   }
-  const literal = literalChild(node, segment);
+  const literal = literalChild(node, path.decoded[at]);
   return (
-    (literal && find(literal, segments, at + 1, method)) ??
-    (node.star && find(node.star, segments, at + 1, method)) ??
-    (node.doubleStar && findRest(node.doubleStar, segments, at, method))
+    (literal && find(literal, path, at + 1, method)) ??
+    (node.star && find(node.star, path, at + 1, method)) ??
+    (node.doubleStar && findRest(node.doubleStar, path, at, method))
   );
 }
 
 /** `**` takes the segments up to some place, the literals after it take the rest: the most literals win. */
-function findRest(node: Node, segments: readonly string[], at: number, method: string): Found | undefined {
+function findRest(node: Node, path: Path, at: number, method: string): Found | undefined {
   if (node.literals.size > 0) {
-    for (let rest = at; rest < segments.length; rest++) {
-      const found = findLiterals(node, segments, rest, method);
+    for (let rest = at; rest < path.raw.length; rest++) {
+      const found = findLiterals(node, path, rest, method);
       if (found !== undefined) return found;
     }
   }
-  for (const [head, verb] of verbSplits(segments.at(-1) ?? "")) {
-    const found = head === "" ? undefined : endsAt(node, verb, method, head, segments.at(-1));
-    if (found !== undefined) return found;
+  if (path.colon) {
+    for (const [head, verb, length] of verbSplits(path)) {
+      const found = head === "" ? undefined : endsAt(node, verb, method, length);
+      if (found !== undefined) return found;
+    }
   }
   return endsAt(node, "", method);
 }
 
-function findLiterals(node: Node, segments: readonly string[], at: number, method: string): Found | undefined {
-  const segment = segments[at];
-  if (segment === undefined) return endsAt(node, "", method);
-  if (at === segments.length - 1) {
-    for (const [head, verb] of verbSplits(segment)) {
-      const literal = literalChild(node, head);
-      const found = literal && endsAt(literal, verb, method, head, segment);
+function findLiterals(node: Node, path: Path, at: number, method: string): Found | undefined {
+  if (at === path.raw.length) return endsAt(node, "", method);
+  if (path.colon && at === path.raw.length - 1) {
+    for (const [head, verb, length] of verbSplits(path)) {
+      const literal = literalChild(node, decodeOrNothing(head));
+      const found = literal && endsAt(literal, verb, method, length);
       if (found !== undefined) return found;
     }
   }
-  const literal = literalChild(node, segment);
-  return literal && findLiterals(literal, segments, at + 1, method);
+  const literal = literalChild(node, path.decoded[at]);
+  return literal && findLiterals(literal, path, at + 1, method);
 }
 
-/** The longest verb that a route has which the last segment, the verb taken off, leads to. */
-function findVerb(node: Node, segment: string, at: number, method: string): Found | undefined {
-  for (const [head, verb] of verbSplits(segment)) {
+/** The longest verb of a route to which the last segment, the verb taken off, leads. */
+function findVerb(node: Node, path: Path, at: number, method: string): Found | undefined {
+  for (const [head, verb, length] of verbSplits(path)) {
     for (const end of head === "" ? emptyHead(node, at) : nodesAfter(node, head)) {
-      const found = endsAt(end, verb, method, head, segment);
+      const found = endsAt(end, verb, method, length);
       if (found !== undefined) return found;
     }
   }
@@ -191,13 +213,14 @@ function findVerb(node: Node, segment: string, at: number, method: string): Foun
 
 /** Where a path can end whose last segment is `segment`, in order of precedence. */
 function* nodesAfter(node: Node, segment: string): Generator<Node> {
-  for (const next of [literalChild(node, segment), node.star]) {
+  const decoded = decodeOrNothing(segment);
+  for (const next of [literalChild(node, decoded), node.star]) {
     if (next === undefined) continue;
     yield next;
     if (next.doubleStar !== undefined) yield next.doubleStar;
   }
   if (node.doubleStar === undefined) return;
-  const after = literalChild(node.doubleStar, segment);
+  const after = literalChild(node.doubleStar, decoded);
   if (after !== undefined) yield after;
   yield node.doubleStar;
 }
@@ -208,22 +231,21 @@ function* emptyHead(node: Node, at: number): Generator<Node> {
 }
 
 /** The ways to see a custom verb in the last segment, the longest verb first. `%3A` is no colon. */
-function* verbSplits(segment: string): Generator<readonly [head: string, verb: string]> {
+function* verbSplits(path: Path): Generator<readonly [head: string, verb: string, length: number]> {
+  const segment = path.raw.at(-1) ?? "";
   for (let colon = segment.indexOf(":"); colon !== -1; colon = segment.indexOf(":", colon + 1)) {
     const verb = decodeOrNothing(segment.slice(colon + 1));
-    if (verb !== undefined && verb !== "") yield [segment.slice(0, colon), verb];
+    if (verb !== undefined && verb !== "") yield [segment.slice(0, colon), verb, segment.length - colon];
   }
 }
 
-function endsAt(node: Node, verb: string, method: string, head = "", segment = ""): Found | undefined {
+function endsAt(node: Node, verb: string, method: string, verbLength = 0): Found | undefined {
   const route = node.ends.get(method)?.get(verb);
-  return route && { route, verbLength: segment.length - head.length };
+  return route && { route, verbLength };
 }
 
-function literalChild(node: Node, raw: string): Node | undefined {
-  if (node.literals.size === 0) return undefined;
-  const literal = decodeOrNothing(raw);
-  return literal === undefined ? undefined : node.literals.get(literal);
+function literalChild(node: Node, decoded: string | undefined): Node | undefined {
+  return decoded === undefined || node.literals.size === 0 ? undefined : node.literals.get(decoded);
 }
 
 /** For comparisons: what is malformed equals no literal. */
@@ -236,23 +258,27 @@ function decodeOrNothing(raw: string): string | undefined {
   }
 }
 
-function bind(found: Found, segments: readonly string[], decodeMulti: (raw: string) => string): Match {
-  const { route, verbLength } = found;
+function bind(
+  { route, verbLength }: Found,
+  { raw: segments, escaped }: Path,
+  decodeMulti: (raw: string) => string,
+): Match {
+  if (!escaped && route.variables.length === 0) return { kind: "route", route, bindings: noBindings };
   try {
     // Where the template is longer or shorter than the path, `**` took more or fewer segments than one.
     const stretch = segments.length - route.segments.length;
     const doubleStar = stretch === 0 ? route.segments.length : route.segments.indexOf("**");
-    const last = segments.length - 1;
     const bindings: Binding[] = [];
     for (const variable of route.variables) {
       const start = variable.start > doubleStar ? variable.start + stretch : variable.start;
       const end = variable.end > doubleStar ? variable.end + stretch : variable.end;
       let raw = end - start === 1 ? (segments[start] ?? "") : segments.slice(start, end).join("/");
-      if (end > last && verbLength > 0) raw = raw.slice(0, -verbLength);
-      bindings.push({ field: variable.field, value: variable.multi ? decodeMulti(raw) : decodeAll(raw) });
+      if (verbLength > 0 && end === segments.length) raw = raw.slice(0, -verbLength);
+      const value = !escaped ? raw : variable.multi ? decodeMulti(raw) : decodeAll(raw);
+      bindings.push({ field: variable.field, value });
     }
     // A wildcard that no variable binds must be well-formed too.
-    for (const segment of segments) if (segment.includes("%")) decodeAll(segment);
+    if (escaped) for (const segment of segments) decodeAll(segment);
     return { kind: "route", route, bindings };
   } catch (error) {
     if (!(error instanceof MalformedEscape)) throw error;
