@@ -64,7 +64,6 @@ export function followKeySet({ url, fetch, monotonic, report, signal }: KeySetOp
       if (!next.has(key.kid)) next.set(key.kid, known?.material === key.material ? known : key);
     }
     for (const key of keys.values()) if (next.get(key.kid) !== key) withdraw(key);
-    for (const key of next.values()) if (revoked.has(key.kid)) withdraw(key);
     keys = next;
   };
 

@@ -90,6 +90,10 @@ describe("a good token", () => {
     expect(await says(inFull)).toBe("ok");
   });
 
+  it("may carry claims as large as a session may have, in any script", async () => {
+    expect(await says(token({}, { large: "é\ufffd".repeat(1500) }))).toBe("ok");
+  });
+
   it("may name us among several audiences", async () => {
     expect(await says(token({}, { aud: ["https://other.example", AUDIENCE] }))).toBe("ok");
   });

@@ -35,6 +35,8 @@ export async function startIssuer() {
     revokedKids: [] as string[],
     /** `false`: no heartbeat, as when the store is out. */
     beating: true,
+    /** How many batches a watch is told before the rest is held back. */
+    batches: Number.POSITIVE_INFINITY,
     /** `false`: the admin door refuses every call. */
     answering: true,
     jwksStatus: 200,
@@ -69,8 +71,8 @@ export async function startIssuer() {
                 wakes.push(resolve);
                 signal.addEventListener("abort", () => resolve());
               });
-            for (let position = Number(cursor); !signal.aborted; ) {
-              while (!state.beating && !signal.aborted) await beat();
+            for (let position = Number(cursor), told = 0; !signal.aborted; told += 1) {
+              while ((!state.beating || told >= state.batches) && !signal.aborted) await beat();
               // Two at a time, so that catching up takes several batches.
               const next = log.slice(position, position + 2);
               position += next.length;

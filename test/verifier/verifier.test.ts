@@ -32,6 +32,20 @@ describe("revocation", () => {
     expect(await says(issuer.token().token)).toBe("ok");
   });
 
+  it("is not known before all is told, however much was", async () => {
+    const issuer = await startIssuer();
+    const dead = Array.from({ length: 5 }, () => issuer.token());
+    for (const { sid } of dead) issuer.revoke(sid);
+    issuer.state.batches = 2; // of two each, so that one is missing
+    const { verifier, says } = follow(issuer, { policy: "refuse" });
+    for (const { token } of dead.slice(0, 4)) await eventually(async () => (await says(token)) === "revoked");
+    expect(verifier.staleness()).toBe(Number.POSITIVE_INFINITY);
+    expect(await says(dead[4]?.token ?? "")).toBe("unavailable");
+    issuer.state.batches = Number.POSITIVE_INFINITY;
+    await verifier.ready;
+    expect(await says(dead[4]?.token ?? "")).toBe("revoked");
+  });
+
   it("calls with the admin token, and with the next one once it has been rotated", async () => {
     const issuer = await startIssuer();
     let adminToken = ADMIN_TOKEN;
@@ -97,6 +111,19 @@ describe("a feed that is cut", () => {
     expect(await says(token)).toBe("revoked");
     expect(await says(before.token)).toBe("revoked");
     expect(issuer.seen.cursors.at(-1)).toBe("");
+  });
+
+  it("without a word is cut and asked for anew", async () => {
+    const issuer = await startIssuer();
+    const { verifier, next } = follow(issuer);
+    await verifier.ready;
+    const lost = next("feed_lost");
+    issuer.state.beating = false; // as when a connection died and nobody said so
+    expect(await lost).toMatchObject({ error: { message: expect.stringContaining("silent") } });
+    const following = next("feed_following");
+    issuer.state.beating = true;
+    await following;
+    expect(issuer.seen.cursors).toEqual(["", "0"]);
   });
 
   it("is told once, and once more when it is back", async () => {
@@ -204,6 +231,12 @@ describe("knowledge that is older than the limit", () => {
   });
 });
 
+/** A key that would do, under a name. */
+function publicKey(kid: string) {
+  const { d: _, ...members } = generateSigningKey("ES256", 0).jwk ?? {};
+  return { ...members, kid };
+}
+
 describe("keys", () => {
   const times = { jwksMaxAge: 0, accessTokenTtl: 300_000, sessionIdleTtl: 86_400_000, pickUp: 0 };
   const generate = (kind: "signing" | "mac") =>
@@ -258,10 +291,12 @@ describe("keys", () => {
     const { verifier, says } = follow(issuer);
     await verifier.ready;
     const { token } = issuer.token();
-    expect(await says(token)).toBe("ok");
+    const verdict = await verifier.verify(token);
+    expect(verdict.ok).toBe(true);
+    await eventually(() => issuer.seen.jwks === 3); // so that the second one has been taken
+    expect(await verifier.verify(token)).toBe(verdict); // a key that is still there vouches on
     issuer.turn(generateRing("ES256", Date.now()));
     await eventually(async () => (await says(token)) === "unknown_key");
-    expect(issuer.seen.jwks).toBeGreaterThan(1);
   });
 
   it("that are replaced under the same name do not vouch for older tokens", async () => {
@@ -323,8 +358,8 @@ describe("keys", () => {
     ["a page", "<html>"],
     ["no list", '{"keys":{}}'],
     ["an empty list", '{"keys":[]}'],
-    ["more than an issuer has", JSON.stringify({ keys: Array(101).fill({}) })],
-    ["megabytes", JSON.stringify({ keys: [], pad: "x".repeat(300_000) })],
+    ["more than an issuer has", JSON.stringify({ keys: Array(101).fill(publicKey("k")) })],
+    ["megabytes", JSON.stringify({ keys: [publicKey("k")], pad: "x".repeat(300_000) })],
     ["a symmetric key", '{"keys":[{"kty":"oct","kid":"k","alg":"HS256","k":"AAAA"}]}'],
     ["an RSA key", '{"keys":[{"kty":"RSA","kid":"k","alg":"RS256","n":"AQAB","e":"AQAB"}]}'],
     [
