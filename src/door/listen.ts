@@ -21,8 +21,8 @@ export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 export type Handler = (request: Request, response: Response) => void;
 
-/** What both response types have in common. */
-type Answerable = {
+/** What all response types have in common. */
+export type Answerable = {
   writeHead(status: number, headers: OutgoingHttpHeaders): unknown;
   end(): unknown;
   end(body: string | Buffer): unknown;
@@ -52,6 +52,8 @@ export type DoorOptions = {
   readonly tls?: Tls | undefined;
   /** How long a connection may stay silent before its first byte, and a request head incomplete, ms. */
   readonly headTimeout?: number;
+  /** Told of what a handler threw: that request is cut, and the others go on. */
+  readonly onBug?: (error: unknown) => void;
 };
 
 /** Longer than the idle timeout of the usual load balancers (60 s): they, not we, close first. */
@@ -64,13 +66,20 @@ export async function openDoor(
   name: string,
   host: string,
   port: number,
-  { tls, headTimeout = 10_000 }: DoorOptions = {},
+  { tls, headTimeout = 10_000, onBug = () => {} }: DoorOptions = {},
 ): Promise<Door> {
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   let handler: Handler | undefined;
   let waiting: Socket[] = [];
-  const handle = (request: Request, response: Response) => handler?.(request, response);
+  const handle = (request: Request, response: Response) => {
+    try {
+      handler?.(request, response);
+    } catch (error) {
+      onBug(error);
+      response.destroy();
+    }
+  };
 
   const http1 = createHttp1(
     { headersTimeout: headTimeout, keepAliveTimeout: KEEP_ALIVE_TIMEOUT, connectionsCheckingInterval: headTimeout / 2 },

@@ -18,7 +18,7 @@ export function withPages(pages: Pages, next: Handler): Handler {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return answer(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
     }
-    void send(page, request, response);
+    send(page, request, response).catch(() => response.destroy());
   };
 }
 

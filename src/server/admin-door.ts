@@ -2,7 +2,8 @@
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Config } from "../config/config.ts";
-import { answer, type Handler } from "../door/listen.ts";
+import { withAuthority } from "../door/authority.ts";
+import { type Answerable, answer, type Handler } from "../door/listen.ts";
 import { withNoStore } from "../door/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -10,6 +11,7 @@ import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { adminAuthentication } from "../rpc/admin-authentication.ts";
 import { errorTranslation } from "../rpc/errors.ts";
+import { withOurErrors } from "../rpc/framework-errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
 import { type SessionAdminServiceNeeds, sessionAdminService } from "../rpc/session-admin-service.ts";
 
@@ -21,13 +23,17 @@ type Needs = SessionAdminServiceNeeds & {
   readonly log: Logger;
 };
 
+const always = (status: number, text: string) => (_request: unknown, response: Answerable) =>
+  answer(response, status, { "content-type": "text/plain" }, text);
+
 export function adminHandler(config: Config, needs: Needs): Handler {
   const { log, audit, stopping, metrics } = needs;
+  const onBug = (err: unknown, method: string) => log.error({ err, method }, "bug");
   const rpc = connectNodeAdapter({
-    routes: (router) => router.service(SessionAdminService, sessionAdminService(needs)),
+    routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(needs)), onBug),
     interceptors: [
       measure(needs.metrics),
-      errorTranslation((err, method) => log.error({ err, method }, "bug")),
+      errorTranslation(onBug),
       adminAuthentication(needs.adminTokens, (operation) =>
         audit({ event: "authn_failed", operation, reason: "malformed" }),
       ),
@@ -35,7 +41,7 @@ export function adminHandler(config: Config, needs: Needs): Handler {
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: stopping,
-    fallback: (_request, response) => answer(response, 404, { "content-type": "text/plain" }, "not found\n"),
+    fallback: always(404, "not found\n"),
   });
   return withPages(
     new Map<string, Render>([
@@ -51,6 +57,6 @@ export function adminHandler(config: Config, needs: Needs): Handler {
       ["/.well-known/jwks.json", () => jwks(needs.jwks, config.jwksMaxAge / 1000)],
       ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
     ]),
-    withNoStore(rpc),
+    withNoStore(withAuthority(rpc, always(400, "bad request\n"))),
   );
 }

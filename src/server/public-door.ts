@@ -4,9 +4,10 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import type { Config } from "../config/config.ts";
+import { withAuthority } from "../door/authority.ts";
 import { callerOf } from "../door/caller.ts";
 import { withCors } from "../door/cors.ts";
-import { answer, type Handler, type Request } from "../door/listen.ts";
+import { type Answerable, answer, type Handler, type Request } from "../door/listen.ts";
 import { withNoStore } from "../door/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
 import { createHttpHandler } from "../http/index.ts";
@@ -16,8 +17,10 @@ import type { Metrics } from "../observability/metrics.ts";
 import { callerKey } from "../rpc/caller.ts";
 import { crossSiteDefence } from "../rpc/cross-site.ts";
 import { errorTranslation } from "../rpc/errors.ts";
+import { withOurErrors } from "../rpc/framework-errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
 import { type SessionServiceNeeds, sessionService } from "../rpc/session-service.ts";
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { docs } from "./docs.ts";
 import { envelope, envelopeEncoder } from "./envelope.ts";
 
@@ -28,11 +31,12 @@ type Needs = SessionServiceNeeds & {
   readonly log: Logger;
 };
 
-const NOT_FOUND = JSON.stringify(envelope("E404_NOT_FOUND"));
-const NOT_FOUND_HEADERS = {
-  "content-type": "application/json",
-  "content-length": Buffer.byteLength(NOT_FOUND),
-};
+/** Answers with an error of the table, whatever was asked. */
+function always(code: ErrorCode) {
+  const body = JSON.stringify(envelope(code));
+  const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+  return (_request: unknown, response: Answerable) => answer(response, ERRORS[code].http, headers, body);
+}
 
 export function publicHandler(config: Config, needs: Needs): Handler {
   const { log, stopping } = needs;
@@ -42,29 +46,30 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     // Whoever sets SameSite=None wants the listed origins to call from other sites.
     allowCrossSite: config.cookie.sameSite === "None",
   };
+  const onBug = (err: unknown, method?: string) => log.error({ err, method }, "bug");
   const options = {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(needs)),
     interceptors: [
       measure(needs.metrics),
-      errorTranslation((err, method) => log.error({ err, method }, "bug")),
+      errorTranslation(onBug),
       crossSiteDefence(rules, (header) => log.info({ event: "cross_site_refused", header }, "cross_site_refused")),
     ],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,
   };
-  const bug = (err: unknown) => log.error({ err }, "bug");
   const rpc = connectNodeAdapter({
     ...options,
+    routes: (router) => withOurErrors(options.routes(router), onBug),
     shutdownSignal: stopping,
-    fallback: (_request, response) => answer(response, 404, NOT_FOUND_HEADERS, NOT_FOUND),
+    fallback: always("E404_NOT_FOUND"),
   });
   const json = createHttpHandler({
     ...options,
     tables: [SessionServiceRoutes],
     shutdownSignal: stopping,
-    failureEncoder: envelopeEncoder(bug),
-    fallback: rpc,
+    failureEncoder: envelopeEncoder(onBug),
+    fallback: withAuthority(rpc, always("E400_INVALID_REQUEST")),
   });
   const pages = new Map<string, Render>([
     ["/healthz", healthz],

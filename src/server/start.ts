@@ -50,7 +50,7 @@ export type World = {
  */
 export async function start(config: Config, { log, out, onFatal }: World): Promise<Service> {
   const ring = await openKeyRing(config);
-  const [publicDoor, adminDoor] = await openDoors(config);
+  const [publicDoor, adminDoor] = await openDoors(config, (err) => log.error({ err }, "bug"));
   const metrics = createMetrics();
   const audit = createAudit(log, metrics);
   const issuer = config.issuer ?? `${publicDoor.scheme}://127.0.0.1:${publicDoor.port}`;
@@ -127,13 +127,13 @@ function shortest(path: string): string {
   return near.startsWith("..") ? resolve(path) : near;
 }
 
-async function openDoors(config: Config): Promise<[Door, Door]> {
+async function openDoors(config: Config, onBug: (error: unknown) => void): Promise<[Door, Door]> {
   const tls = readTls(config);
   const doors: Door[] = [];
   try {
-    const first = await openDoor("public", config.host, config.port, { tls });
+    const first = await openDoor("public", config.host, config.port, { tls, onBug });
     doors.push(first);
-    return [first, await openDoor("admin", config.adminHost, config.adminPort, { tls })];
+    return [first, await openDoor("admin", config.adminHost, config.adminPort, { tls, onBug })];
   } catch (error) {
     await Promise.all(doors.map((door) => door.close(0)));
     throw startError(error);
