@@ -114,7 +114,7 @@ function distribution(values: readonly number[]) {
 
 test("calm", async () => {
   const { logOutMany, finish } = await aWorld();
-  await logOutMany(long ? 1000 : 500);
+  await logOutMany(long ? 1000 : 400);
   await finish();
 });
 

@@ -96,7 +96,7 @@ const STRICT = { REUSE_INTERVAL: "0", REDIS_COMMAND_TIMEOUT: "5s" };
 
 test("two services on one Redis", async () => {
   const { url } = await aRedis();
-  const seen = await contendFor(seconds(3, 60), await deploy(2, { ...STRICT, REDIS_URL: url }));
+  const seen = await contendFor(seconds(2, 60), await deploy(2, { ...STRICT, REDIS_URL: url }));
   expect(seen.unknown).toBe(0);
 });
 
@@ -106,12 +106,12 @@ test("two services on one Redis, while their connections to it are cut at random
   onTestFinished(() => proxy.stop());
   const deployment = await deploy(2, { ...STRICT, REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
   const cutting = setInterval(() => proxy.cut(0.3), 100);
-  const seen = await contendFor(seconds(3, 60), deployment).finally(() => clearInterval(cutting));
+  const seen = await contendFor(seconds(2, 60), deployment).finally(() => clearInterval(cutting));
   expect(seen.unknown).toBeGreaterThan(0);
 });
 
 test("two services on one embedded store", async () => {
-  const seen = await contendFor(seconds(3, 60), await deploy(2, STRICT));
+  const seen = await contendFor(seconds(2, 60), await deploy(2, STRICT));
   expect(seen.unknown).toBe(0);
 });
 
@@ -126,7 +126,7 @@ test("services on one embedded store, killed and started again at random", async
       if (victim !== undefined) services.push(await victim.restart());
     }
   })();
-  const seen = await contendFor(seconds(3, 60), deployment).finally(async () => {
+  const seen = await contendFor(seconds(2, 60), deployment).finally(async () => {
     over = true;
     await killing;
   });
