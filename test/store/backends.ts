@@ -70,7 +70,7 @@ export async function embeddedBackend(): Promise<Backend> {
  * The scripts with another clock: the time is a key of the partition. It starts at the real time and only moves
  * forward, so that Redis, which expires keys by its own clock, never does so before the test's clock says so.
  */
-const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
+export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {
   const { kind, nodes } = target(url);

@@ -1,7 +1,7 @@
 /** Real Redis servers, each a process of its own on a free loopback port, with a directory of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,17 +29,22 @@ export class RedisServer {
     this.#directory = mkdtempSync(join(tmpdir(), "redis-"));
   }
 
-  /** Starts the process, or starts it again on what it left on disk. Resolves when it accepts connections. */
-  async start(): Promise<void> {
-    const fixed = ["--port", `${this.port}`, "--bind", "127.0.0.1", "--dir", this.#directory, "--save", ""];
-    const child = spawn("redis-server", [...fixed, ...this.#args], { stdio: ["ignore", "pipe", "inherit"] });
+  /**
+   * Starts the process, or starts it again on what it left on disk. Resolves when it accepts connections.
+   *
+   * @param more lines of its configuration file
+   */
+  async start(more = 'save ""'): Promise<void> {
+    const file = join(this.#directory, "redis.conf");
+    writeFileSync(file, `port ${this.port}\nbind 127.0.0.1\ndir ${this.#directory}\n${more}\n`);
+    const child = spawn("redis-server", [file, ...this.#args], { stdio: ["ignore", "pipe", "inherit"] });
     this.#process = child;
     running.add(child);
     child.once("exit", () => running.delete(child));
     let log = "";
     for await (const line of createInterface({ input: child.stdout })) {
       log += `${line}\n`;
-      if (line.includes("Ready to accept connections")) {
+      if (/Ready to accept connections|\+monitor master/.test(line)) {
         child.stdout.resume();
         return;
       }
@@ -82,6 +87,17 @@ export class RedisServer {
 export async function startRedis(...args: string[]): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), args);
   await server.start();
+  return server;
+}
+
+/** A sentinel that alone decides, quickly, that the master named `main` is down. */
+export async function startSentinel(master: RedisServer): Promise<RedisServer> {
+  const server = new RedisServer(await freePort(), ["--sentinel"]);
+  await server.start(`
+    sentinel monitor main 127.0.0.1 ${master.port} 1
+    sentinel down-after-milliseconds main 300
+    sentinel failover-timeout main 2000
+  `);
   return server;
 }
 

@@ -1,0 +1,184 @@
+/**
+ * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than R/2 of the store's clock.
+ * Requests and answers are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. Nobody may
+ * ever be refused.
+ */
+import type { SessionStore } from "../../src/session/ports.ts";
+import { StoreUnavailable } from "../../src/session/ports.ts";
+import type { PresentedToken } from "../../src/session/rotation.ts";
+import type { SessionId } from "../../src/session/words.ts";
+import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
+import type { Dice } from "./random.ts";
+import type { World } from "./world.ts";
+
+/** Steps of the clock: coarse ones meet the boundaries of the rules all the time. */
+const TICKS = [4, 4, 6, 20].map((parts) => REUSE_INTERVAL / parts);
+const TABS = 4;
+
+type Flight = {
+  readonly token: PresentedToken;
+  readonly arrives: number;
+  readonly returns: number;
+  answer?: PresentedToken;
+};
+
+export type Browser = {
+  readonly sid: SessionId;
+  jar: PresentedToken;
+  /** Whether it keeps new cookies at all. */
+  readonly adopts: boolean;
+  flights: Flight[];
+  /** What was sent and answered, to explain a wrong logout. */
+  readonly history: string[];
+};
+
+/** For one burst: how likely a tab refreshes, how likely an answer is lost, and how many ticks a request may take (R/2). */
+type Weather = { readonly eagerness: number; readonly loss: number; readonly flight: number };
+
+export type BrowsersReport = {
+  refreshes: number;
+  unanswered: number;
+  crashes: number;
+  outcomes: Record<string, number>;
+};
+
+export class WrongLogout extends Error {
+  override readonly name = "WrongLogout";
+}
+
+export async function openBrowsers(world: World, count: number): Promise<Browser[]> {
+  return Promise.all(
+    Array.from({ length: count }, async (_, at) => {
+      const session = newSession(subject());
+      const first = nonce();
+      await world.instances[at % world.instances.length]?.create(session, first, 10);
+      const jar = { generation: 1, nonce: first, issuedAt: 0 };
+      return { sid: session.sid, jar, adopts: at % 20 !== 0, flights: [], history: [] };
+    }),
+  );
+}
+
+/** Lets the browsers refresh so many times. @throws WrongLogout */
+export async function browse(
+  world: World,
+  browsers: readonly Browser[],
+  refreshes: number,
+  dice: Dice,
+  trouble: { readonly crashes: number; readonly losses: boolean },
+): Promise<BrowsersReport> {
+  const report: BrowsersReport = { refreshes: 0, unanswered: 0, crashes: 0, outcomes: {} };
+  let tick = 0;
+  let remembered = false;
+  while (report.refreshes < refreshes) {
+    // A burst in which tabs refresh at once, then silence: seconds, or longer than every window of the rules.
+    const burst = 5 + dice.below(30);
+    const ms = Math.floor(dice.pick(TICKS));
+    const weather = {
+      eagerness: dice.pick([0.05, 0.2, 0.6]),
+      loss: dice.pick([0.05, 0.3, 0.6]),
+      flight: Math.floor(REUSE_INTERVAL / 2 / ms),
+    };
+    const until = tick + burst + weather.flight + 1;
+    for (; tick < until; tick++) {
+      if (tick < until - weather.flight - 1) for (const browser of browsers) depart(browser, weather);
+      const due = browsers.flatMap((browser) =>
+        browser.flights.filter(({ arrives }) => arrives === tick).map((flight) => ({ browser, flight })),
+      );
+      const arrive = () => Promise.all(dice.shuffle(due).map(({ browser, flight }) => send(browser, flight)));
+      if (due.length > 10 && report.crashes < (trouble.crashes * report.refreshes) / refreshes) {
+        report.crashes++;
+        await world.crash(arrive);
+        await world.restartInstance(dice.below(world.instances.length));
+      } else {
+        await arrive();
+      }
+      for (const browser of browsers) deliver(browser);
+      await world.advance(ms);
+    }
+    const silence = dice.pick([0, 1, REUSE_INTERVAL, 2 * REUSE_INTERVAL, 10 * REUSE_INTERVAL]);
+    await world.advance(silence);
+    if (trouble.losses && report.refreshes > 0) {
+      if (remembered) await world.forget();
+      else await world.remember();
+      remembered = !remembered;
+      report.crashes++;
+    }
+  }
+  return report;
+
+  function depart(browser: Browser, { eagerness, loss, flight }: Weather): void {
+    while (browser.flights.length < TABS && dice.chance(eagerness)) {
+      const arrives = tick + dice.below(flight + 1);
+      const returns = dice.chance(loss) ? Number.POSITIVE_INFINITY : arrives + dice.below(tick + flight + 1 - arrives);
+      browser.flights.push({ token: browser.jar, arrives, returns });
+    }
+  }
+
+  async function send(browser: Browser, flight: Flight): Promise<void> {
+    const fresh = nonce();
+    const again = dice.chance(0.05);
+    const store = dice.pick(world.instances);
+    report.refreshes++;
+    const answers = await Promise.all([refresh(store), ...(again ? [refresh(dice.pick(world.instances))] : [])]);
+    for (const answer of answers) if (answer !== undefined) flight.answer = answer;
+    if (flight.answer === undefined) report.unanswered++;
+
+    async function refresh(store: SessionStore): Promise<PresentedToken | undefined> {
+      try {
+        const answer = await store.rotate(browser.sid, flight.token, fresh);
+        report.outcomes[answer.outcome] = (report.outcomes[answer.outcome] ?? 0) + 1;
+        browser.history.push(
+          `${tick}: ${brief(flight.token)} ${answer.outcome} ${"child" in answer ? brief(answer.child) : ""}`,
+        );
+        if (!("child" in answer)) throw new WrongLogout(`${answer.outcome}\n${browser.history.join("\n")}`);
+        return answer.child;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        browser.history.push(`${tick}: ${brief(flight.token)} unavailable`);
+        return undefined;
+      }
+    }
+  }
+
+  function deliver(browser: Browser): void {
+    const home = dice.shuffle(browser.flights.filter(({ returns }) => returns === tick));
+    for (const { answer } of home) if (answer !== undefined && browser.adopts) browser.jar = answer;
+    browser.flights = browser.flights.filter(
+      ({ arrives, returns }) => returns > tick && !(returns === Number.POSITIVE_INFINITY && arrives <= tick),
+    );
+  }
+}
+
+function brief({ generation, nonce, issuedAt }: PresentedToken): string {
+  return `${generation}/${nonce.slice(0, 4)}@${issuedAt}`;
+}
+
+/**
+ * One chain, and one only: what is in the jar is served, also the next and the one after, and then a token of before
+ * ends the session for everybody.
+ */
+export async function expectOneChain(world: World, browsers: readonly Browser[]): Promise<void> {
+  const [store] = world.instances;
+  if (store === undefined) throw new Error("no instance");
+  const old = browsers.map(({ jar }) => jar);
+  for (let round = 0; round < 3; round++) {
+    await world.advance(2 * REUSE_INTERVAL);
+    await Promise.all(
+      browsers.map(async (browser) => {
+        const answer = await store.rotate(browser.sid, browser.jar, nonce());
+        if (!("child" in answer)) throw new WrongLogout(`at the end: ${answer.outcome}\n${browser.history.join("\n")}`);
+        browser.jar = answer.child;
+      }),
+    );
+  }
+  await world.advance(2 * REUSE_INTERVAL);
+  await Promise.all(
+    browsers.map(async ({ sid, jar }, at) => {
+      const reused = await store.rotate(sid, old[at] ?? jar, nonce());
+      const after = await store.rotate(sid, jar, nonce());
+      if (reused.outcome !== "reuse" || after.outcome !== "revoked") {
+        throw new Error(`two chains: an old token was answered ${reused.outcome}, the newest ${after.outcome}`);
+      }
+    }),
+  );
+}

@@ -1,0 +1,77 @@
+/**
+ * Two holders of one token, each keeping what it is answered, any two presentations more than R apart: at most two changes
+ * of hands are served, and at the third the session is dead.
+ */
+import type { PresentedToken } from "../../src/session/rotation.ts";
+import type { SessionId } from "../../src/session/words.ts";
+import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
+import type { Dice } from "./random.ts";
+import type { World } from "./world.ts";
+
+const R = REUSE_INTERVAL;
+const GAPS = [R + 1, 1.1 * R, 1.5 * R, 2 * R, 3 * R, 3 * R + 1, 10 * R];
+const PRESENTATIONS = 9;
+
+type Theft = {
+  readonly sid: SessionId;
+  /** Who presents, in turn: one bit each. */
+  readonly order: number;
+  readonly holds: [PresentedToken, PresentedToken];
+  last: 0 | 1 | undefined;
+  served: number;
+  changes: number;
+  dead: boolean;
+};
+
+export class UnseenTheft extends Error {
+  override readonly name = "UnseenTheft";
+}
+
+/** Plays every order of presentations; returns how many thefts there were. @throws UnseenTheft */
+export async function steal(world: World, dice: Dice): Promise<number> {
+  const [store] = world.instances;
+  if (store === undefined) throw new Error("no instance");
+  const thefts = await Promise.all(
+    Array.from({ length: 2 ** PRESENTATIONS }, async (_, order): Promise<Theft> => {
+      const session = newSession(subject());
+      const first = nonce();
+      await store.create(session, first, 10);
+      const token = { generation: 1, nonce: first, issuedAt: 0 };
+      return { sid: session.sid, order, holds: [token, token], last: undefined, served: 0, changes: 0, dead: false };
+    }),
+  );
+  // Some are stolen fresh, some after a use, so that the thief has the confirmed token.
+  await Promise.all(
+    thefts.map(async (theft) => {
+      if (!dice.chance(0.5)) return;
+      const answer = await store.rotate(theft.sid, theft.holds[0], nonce());
+      if ("child" in answer && dice.chance(0.5)) theft.holds.fill(answer.child);
+    }),
+  );
+  for (let turn = 0; turn < PRESENTATIONS; turn++) {
+    await world.advance(dice.pick(GAPS));
+    await Promise.all(
+      thefts.map(async (theft) => {
+        const who = ((theft.order >> turn) & 1) as 0 | 1;
+        const answer = await store.rotate(theft.sid, theft.holds[who], nonce());
+        if (theft.last !== undefined && theft.last !== who) theft.changes++;
+        theft.last = who;
+        if ("child" in answer) {
+          if (theft.dead) throw new UnseenTheft(`order ${theft.order}: a dead session was served`);
+          if (theft.changes > 2)
+            throw new UnseenTheft(`order ${theft.order}: change of hands ${theft.changes} was served`);
+          theft.holds[who] = answer.child;
+          theft.served++;
+        } else {
+          if (answer.outcome !== (theft.dead ? "revoked" : "reuse"))
+            throw new UnseenTheft(`unexpected: ${answer.outcome}`);
+          if (theft.changes === 0) throw new UnseenTheft(`order ${theft.order}: a single holder was refused`);
+          theft.dead = true;
+        }
+      }),
+    );
+  }
+  const unseen = thefts.find(({ changes, dead }) => changes > 2 && !dead);
+  if (unseen !== undefined) throw new UnseenTheft(`order ${unseen.order} is still served`);
+  return thefts.length;
+}

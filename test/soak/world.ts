@@ -1,0 +1,69 @@
+/** A real Redis that can crash and come back, several instances of the store on it, and a clock that the soak moves. */
+import type { SessionStore } from "../../src/session/ports.ts";
+import { TAGS } from "../../src/store/redis/partitions.ts";
+import { loadScripts } from "../../src/store/redis/scripts.ts";
+import { createRedisStore } from "../../src/store/redis/store.ts";
+import { MOVABLE_CLOCK, redisOptions } from "../store/backends.ts";
+import { startRedis } from "../support/redis.ts";
+import { until } from "../support/until.ts";
+
+export type World = {
+  readonly instances: readonly SessionStore[];
+  now(): number;
+  advance(ms: number): Promise<void>;
+  /** Kills Redis while `during` runs, and starts it on what is on disk. */
+  crash<T>(during: () => Promise<T>): Promise<T>;
+  /** Remembers all that Redis holds; the next `forget` takes it back to that. */
+  remember(): Promise<void>;
+  /** Kills Redis and starts it on what `remember` has kept: a failover that has lost the last writes. */
+  forget(): Promise<void>;
+  /** Closes an instance and opens another. */
+  restartInstance(at: number): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** @param lossy whether Redis is to forget (snapshots only) or to keep everything (append-only file) */
+export async function createWorld(lossy: boolean): Promise<World> {
+  const server = await startRedis(...(lossy ? [] : ["--appendonly", "yes"]));
+  let now = Date.now();
+  const setClock = () => Promise.all(TAGS.map((tag) => server.admin.set(`${tag}clock`, now)));
+  await setClock();
+  const open = () => createRedisStore(redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK) }));
+  const instances = [await open(), await open(), await open()];
+  const back = async () => {
+    await server.start();
+    await until(() => Promise.all(instances.map((store) => store.ping())));
+    await setClock();
+  };
+  return {
+    instances,
+    now: () => now,
+    async advance(ms) {
+      now += ms;
+      await setClock();
+    },
+    async crash(during) {
+      const running = during();
+      await server.admin.ping(); // some of it has been answered, some not
+      await server.kill();
+      const result = await running;
+      await back();
+      return result;
+    },
+    async remember() {
+      await server.admin.save();
+    },
+    async forget() {
+      await server.kill();
+      await back();
+    },
+    async restartInstance(at) {
+      await instances[at]?.close();
+      instances[at] = await open();
+    },
+    async stop() {
+      await Promise.all(instances.map((store) => store.close()));
+      await server.stop();
+    },
+  };
+}
