@@ -1,7 +1,8 @@
 /** The admin RPCs, through every door that speaks RPC. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { ErrorDetailSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
 import { RPC_DOORS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-door.ts";
@@ -166,6 +167,18 @@ describe.each(STORES)("on the %s store", (store) => {
           const token = created.accessToken;
           expect(message(await caller.call(admin.introspectToken, { token }, header)).active).toBe(true);
         });
+      });
+
+      test("a message over the limit is refused before it is read", async () => {
+        const huge = "x".repeat(70_000);
+        const unary = await caller.call(admin.createSession, { subject: huge }, header);
+        expect(unary).toMatchObject({ ok: false, code: "E413_TOO_LARGE", rpc: "resource_exhausted" });
+        const stream = caller.stream(admin.watchRevocations, { cursor: huge }, header)[Symbol.asyncIterator]();
+        const failure = await stream.next().then(
+          () => "told",
+          (error: unknown) => ConnectError.from(error).findDetails(ErrorDetailSchema)[0]?.code,
+        );
+        expect(failure).toBe("E413_TOO_LARGE");
       });
 
       describe("GetSession and ListSessions", () => {

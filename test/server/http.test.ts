@@ -247,6 +247,18 @@ describe("failures over Connect have the HTTP status that belongs to their code"
   });
 });
 
+test.each([
+  ["application/proto", Buffer.from([0])],
+  ["application/grpc-web+proto", Buffer.from([0, 0, 0, 0, 1, 0])],
+  ["application/grpc+proto", Buffer.from([0, 0, 0, 0, 1, 0])],
+])("a broken message as %s is the caller's fault", async (type, body) => {
+  const path = "/auth.v1.SessionService/Refresh";
+  const answer = await ask({ method: "POST", path, headers: { "content-type": type }, body });
+  const details = answer.trailers.get("grpc-status-details-bin") ?? /details-bin: (\S+)/i.exec(answer.body)?.[1];
+  const told = details === undefined ? answer.body : Buffer.from(details, "base64").toString();
+  expect(told).toContain("E400_INVALID_REQUEST");
+});
+
 describe("pages", () => {
   const doors = [
     ["public", () => service.publicUrl],

@@ -17,6 +17,7 @@ export type RawAnswer = {
   /** Each `Set-Cookie` by itself. */
   readonly cookies: readonly string[];
   readonly body: string;
+  readonly trailers: Headers;
 };
 
 /** Sends one request on a connection of its own. */
@@ -52,5 +53,6 @@ async function read(incoming: IncomingMessage): Promise<RawAnswer> {
     for (const value of values ?? []) headers.append(name, value);
   }
   const body = Buffer.concat(chunks).toString();
-  return { status: incoming.statusCode ?? 0, headers, cookies: incoming.headers["set-cookie"] ?? [], body };
+  const trailers = new Headers(incoming.trailers as Record<string, string>);
+  return { status: incoming.statusCode ?? 0, headers, cookies: incoming.headers["set-cookie"] ?? [], body, trailers };
 }
