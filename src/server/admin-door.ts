@@ -31,13 +31,10 @@ export function adminHandler(config: Config, needs: Needs): Handler {
   const onBug = (err: unknown, method: string) => log.error({ err, method }, "bug");
   const rpc = connectNodeAdapter({
     routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(needs)), onBug),
-    interceptors: [
-      measure(needs.metrics),
-      errorTranslation(onBug),
-      adminAuthentication(needs.adminTokens, (operation) =>
-        audit({ event: "authn_failed", operation, reason: "malformed" }),
-      ),
-    ],
+    requestGate: adminAuthentication(needs.adminTokens, (operation) =>
+      audit({ event: "authn_failed", operation, reason: "malformed" }),
+    ),
+    interceptors: [measure(needs.metrics), errorTranslation(onBug)],
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: stopping,

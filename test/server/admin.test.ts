@@ -59,6 +59,7 @@ describe.each(STORES)("on the %s store", (store) => {
             const answers = [
               await caller.call(admin.createSession, { subject: somebody() }, headers),
               await caller.call(admin.createSession, {}, headers),
+              await caller.call(admin.createSession, { subject: "x".repeat(70_000) }, headers),
               await caller.call(admin.getSession, NOBODY, headers),
             ];
             for (const answer of answers) {
