@@ -11,6 +11,7 @@ import {
 import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
+import { parseMessageJson } from "./exact-json.ts";
 import { fieldByName, resolveFieldPath } from "./field-path.ts";
 import type { Binding } from "./matcher.ts";
 import type { Route } from "./model.ts";
@@ -56,6 +57,9 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const mask =
     options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
 
+  /** The JSON of a message of which the body is a field. */
+  const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
+
   function fromBody(body: Uint8Array, contentType: string | null): { message: Message; json?: JsonValue } {
     if (raw) {
       const data: HttpBody = create(HttpBodySchema, { contentType: contentType ?? "", data: body });
@@ -63,8 +67,8 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       return { message: create(input, { [field.localName]: data }) };
     }
     if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
-    const json = parseJson(body);
-    return { message: messageFromJson(input, field ? { [field.jsonName]: json } : json, options.json), json };
+    const json = parseBody(body, asMessage, input);
+    return { message: messageFromJson(input, json, options.json), json };
   }
 
   return {
@@ -93,9 +97,9 @@ export function isHttpBody(type: DescMessage | undefined): boolean {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-function parseJson(body: Uint8Array): JsonValue {
+function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
   try {
-    return JSON.parse(utf8.decode(body)) as JsonValue;
+    return parseMessageJson(utf8.decode(body), asMessage, type);
   } catch (error) {
     throw new BadInput("body", undefined, error instanceof SyntaxError ? "not JSON" : "not UTF-8");
   }

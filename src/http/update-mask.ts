@@ -6,21 +6,25 @@ import { fieldByName } from "./field-path.ts";
 /** Where a request keeps the mask of its update, and what the update's body is. */
 export interface UpdateMask {
   readonly mask: DescField & { fieldKind: "message" };
-  readonly body: DescMessage;
+  readonly body: DescField & { fieldKind: "message" };
 }
 
 /** The `update_mask` of a request whose body is the given field, if it has one. */
 export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | undefined {
   const mask = fieldByName(input, "update_mask");
   if (mask?.fieldKind !== "message" || mask.message.typeName !== FieldMaskSchema.typeName) return undefined;
-  return body.fieldKind === "message" ? { mask, body: body.message } : undefined;
+  return body.fieldKind === "message" ? { mask, body } : undefined;
 }
 
-/** Fills an empty mask with the fields that the JSON body has (AIP-134: what is sent is what is updated). */
+/**
+ * Fills an empty mask with the fields that the body has (AIP-134: what is sent is what is updated).
+ * @param json the whole request, of which the body is a field
+ */
 export function inferUpdateMask(message: ReflectMessage, { mask, body }: UpdateMask, json: JsonValue): void {
   const given = message.isSet(mask) ? message.get(mask).message : undefined;
   if (given !== undefined && "paths" in given && Array.isArray(given.paths) && given.paths.length > 0) return;
-  const paths = isObject(json) ? [...pathsOf(body, json)] : [];
+  const sent = isObject(json) ? json[body.jsonName] : undefined;
+  const paths = sent !== undefined && isObject(sent) ? [...pathsOf(body.message, sent)] : [];
   if (paths.length > 0) message.set(mask, reflect(FieldMaskSchema, create(FieldMaskSchema, { paths })));
 }
 

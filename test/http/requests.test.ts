@@ -241,6 +241,32 @@ describe.each([
       expect([answer.status, answer.json()]).toEqual([200, { uint64Value: "5" }]);
     });
 
+    it.each([
+      [
+        '{"int64Value":9007199254740993,"uint64Value":18446744073709551615}',
+        { int64Value: "9007199254740993", uint64Value: "18446744073709551615" },
+      ],
+      [
+        '{"int64s":[9223372036854775807,-9223372036854775808,1]}',
+        { int64s: ["9223372036854775807", "-9223372036854775808", "1"] },
+      ],
+      [
+        '{"nested":{"inner":{"id":9007199254740993}},"int64Wrapper":9007199254740993}',
+        { nested: { inner: { id: "9007199254740993" } }, int64Wrapper: "9007199254740993" },
+      ],
+      [
+        '{"boolMap":{"true":9007199254740993},"doubleValue":12345678901234567890}',
+        { boolMap: { true: "9007199254740993" }, doubleValue: 12345678901234567000 },
+      ],
+      [
+        '{"value":{"__proto__":[9007199254740993]},"struct":{"a":9007199254740992}}',
+        { value: JSON.parse('{"__proto__":[9007199254740992]}'), struct: { a: 9007199254740992 } },
+      ],
+    ])("has 64-bit integers whole, also as numbers: %s", async (body, expected) => {
+      const answer = await ask({ method: "POST", target: "/v1/echo", headers: json, body });
+      expect([answer.status, answer.json()]).toEqual([200, expected]);
+    });
+
     it("with unknown fields is taken", async () => {
       expect(await echoed("/v1/echo", { nope: 1, int32Value: 2, __proto__x: 3 })).toEqual({ int32Value: 2 });
     });
