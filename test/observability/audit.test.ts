@@ -1,0 +1,57 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { createAudit } from "../../src/observability/audit.ts";
+import { createMetrics } from "../../src/observability/metrics.ts";
+import type { AuditEvent } from "../../src/session/audit.ts";
+import type { SessionId } from "../../src/session/words.ts";
+
+const sid = "A".repeat(23) as SessionId;
+const EVENTS: [AuditEvent, level: string, metric: string][] = [
+  [{ event: "session_created", sid, subject: "alice" }, "info", "session_created_total 1"],
+  [
+    { event: "session_renewed", sid, subject: "alice", outcome: "recover" },
+    "debug",
+    'session_renewed_total{outcome="recover"} 1',
+  ],
+  [{ event: "session_ended", sid, reason: "logout" }, "info", 'session_ended_total{reason="logout"} 1'],
+  [{ event: "authn_token_reuse", sid, subject: "alice" }, "warn", "session_token_reuse_total 1"],
+  [
+    { event: "authn_failed", operation: "Refresh", reason: "forged" },
+    "debug",
+    'session_authn_failed_total{operation="Refresh",reason="forged"} 1',
+  ],
+];
+
+function listening(level: string) {
+  const lines: string[] = [];
+  const log = pino(
+    { level, formatters: { level: (label) => ({ level: label }) } },
+    { write: (line) => void lines.push(line) },
+  );
+  const metrics = createMetrics();
+  return { audit: createAudit(log, metrics), metrics, told: () => lines.map((line) => JSON.parse(line)) };
+}
+
+test.each(EVENTS)("$event is logged once at its level, and counted", async (event, level, metric) => {
+  const { audit, metrics, told } = listening("trace");
+  audit(event, () => "192.0.2.1");
+  expect(told()).toMatchObject([{ ...event, level, msg: event.event, address: "192.0.2.1" }]);
+  expect((await metrics.expose()).body).toContain(`\n${metric}\n`);
+});
+
+test("routine is counted but not logged at the usual level, and nobody looks up an address for it", async () => {
+  const { audit, metrics, told } = listening("info");
+  audit({ event: "session_renewed", sid, subject: "alice", outcome: "rotate" }, () => {
+    throw new Error("looked up");
+  });
+  expect(told()).toEqual([]);
+  expect((await metrics.expose()).body).toContain('session_renewed_total{outcome="rotate"} 1');
+});
+
+test("an audit that fails does not fail what it tells of", () => {
+  const failing = () => {
+    throw new Error("no disk");
+  };
+  const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics());
+  expect(() => audit({ event: "session_created", sid, subject: "alice" })).not.toThrow();
+});

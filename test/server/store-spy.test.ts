@@ -1,0 +1,142 @@
+/** The public door over a store that is watched, and over one that breaks. */
+
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { readConfig } from "../../src/config/config.ts";
+import { type Door, openDoor } from "../../src/door/listen.ts";
+import { createMetrics } from "../../src/observability/metrics.ts";
+import { refreshCookie } from "../../src/rpc/cookie.ts";
+import { publicHandler } from "../../src/server/public-door.ts";
+import { create } from "../../src/session/create.ts";
+import type { SessionStore } from "../../src/session/ports.ts";
+import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
+import { createAccessTokens } from "../../src/tokens/access-token.ts";
+import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
+import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
+import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
+import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
+import { PUBLIC_DOORS } from "../support/clients.ts";
+import { throughEvery } from "../support/every-door.ts";
+import { scratch } from "../support/service.ts";
+import { bearer, cookie, message } from "../support/sessions.ts";
+
+const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
+
+/** Which verbs of the store were called; each throws instead while `broken` is set. */
+const calls: string[] = [];
+let broken: Error | undefined;
+const logged: string[] = [];
+let door: Door;
+let store: SessionStore;
+let user: { readonly refreshToken: string; readonly accessToken: string };
+
+beforeAll(async () => {
+  const config = readConfig({});
+  store = createEmbeddedStore({
+    path: join(scratch(), "s.db"),
+    clock: Date.now,
+    reuseInterval: 10_000,
+    markerLife: 60_000,
+  });
+  const watched = new Proxy(store, {
+    get:
+      (target, verb) =>
+      async (...given: unknown[]) => {
+        calls.push(String(verb));
+        if (broken) throw broken;
+        return Reflect.get(target, verb).apply(target, given);
+      },
+  });
+  const ring = await loadOrCreateKeyRing(join(scratch(), "keys.json"), "ES256", Date.now());
+  const entropy = systemEntropy();
+  door = await openDoor("public", "127.0.0.1", 0);
+  const needs = {
+    refreshTokens: createRefreshTokens(ring),
+    accessTokens: createAccessTokens({ keys: ring, issuer: door.url, ttl: 300_000, entropy, clock: Date.now }),
+    random: createRandom(entropy),
+    audit: () => {},
+    cookie: refreshCookie(config.cookie),
+    jwks: () => "{}",
+    metrics: createMetrics(),
+    stopping: new AbortController().signal,
+    log: pino({ level: "trace" }, { write: (line: string) => void logged.push(line) }),
+  };
+  door.serve(publicHandler(config, { ...needs, store: watched }));
+  const client = { userAgent: "", ipAddress: "", displayName: "" };
+  const wanted = { subject: "alice", clientId: "web", audience: "api", claims: "{}", client };
+  const lifetimes = { idleTimeout: 60_000, absoluteLifetime: 60_000 };
+  const created = await create({ ...needs, store, maxSessionsPerSubject: 10 }, { ...wanted, ...lifetimes });
+  user = { refreshToken: created.refreshToken, accessToken: created.accessToken.token };
+});
+afterAll(async () => {
+  await door.close(0);
+  await store.close();
+});
+
+describe("over a store that is watched", () => {
+  throughEvery(
+    PUBLIC_DOORS,
+    () => door.url,
+    (caller) => {
+      test("what is refused without the store is refused without the store", async () => {
+        calls.length = 0;
+        for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
+        await caller.call(refresh);
+        await caller.call(refresh, {}, { cookie: `refresh_token=${user.refreshToken}; refresh_token=x` });
+        for (const [, text] of forgedAccessTokens(user.accessToken)) {
+          await caller.call(logout, {}, bearer(text));
+          await caller.call(listSessions, {}, bearer(text));
+          await caller.call(revokeSession, { sessionId: "A".repeat(23) }, bearer(text));
+          await caller.call(revokeOtherSessions, {}, bearer(text));
+        }
+        const strange = { "sec-fetch-site": "cross-site", ...cookie(user.refreshToken), ...bearer(user.accessToken) };
+        await caller.call(refresh, {}, strange);
+        await caller.call(logout, {}, strange);
+        await caller.call(listSessions, { pageSize: 101 }, bearer(user.accessToken));
+        await caller.call(revokeSession, { sessionId: "x" }, bearer(user.accessToken));
+        expect(calls).toEqual([]);
+      });
+
+      test("a refresh is one step of the store, and so is each deed of an access token", async () => {
+        calls.length = 0;
+        message(await caller.call(refresh, {}, cookie(user.refreshToken)));
+        expect(calls.splice(0)).toEqual(["rotate"]);
+        message(await caller.call(revokeOtherSessions, {}, bearer(user.accessToken)));
+        expect(calls.splice(0)).toEqual(["endAll"]);
+        await caller.call(revokeSession, { sessionId: "A".repeat(23) }, bearer(user.accessToken));
+        expect(calls.splice(0)).toEqual(["endOwned"]);
+      });
+    },
+  );
+});
+
+describe("over a store that breaks in a way that nobody foresaw", () => {
+  beforeAll(() => {
+    broken = new Error("the password is hunter2");
+  });
+
+  throughEvery(
+    PUBLIC_DOORS,
+    () => door.url,
+    (caller) => {
+      test("the caller hears of a bug and no more, and the log all of it", async () => {
+        logged.length = 0;
+        const answers = [
+          await caller.call(refresh, {}, cookie(user.refreshToken)),
+          await caller.call(logout, {}, bearer(user.accessToken)),
+          await caller.call(listSessions, {}, bearer(user.accessToken)),
+        ];
+        for (const answer of answers) {
+          expect(answer).toMatchObject({ ok: false, code: "E500_INTERNAL", text: "internal error" });
+          expect(JSON.stringify([...answer.headers])).not.toMatch(/hunter2|\.ts:/);
+          expect(answer.headers.getSetCookie()).toEqual([]);
+        }
+        const bugs = logged.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "bug");
+        expect(bugs.map(({ method }) => method)).toEqual(["Refresh", "Logout", "ListSessions"]);
+        expect(bugs[0].err.message).toBe("the password is hunter2");
+      });
+    },
+  );
+});
