@@ -65,6 +65,18 @@ export function connect(target: RedisTarget, commandTimeout: number): Client {
   });
 }
 
+/**
+ * Holds back what is written on the connection until this turn's events have been handled, so that the commands of one turn
+ * share a write: a system call each is a tenth of a refresh. The nodes of a cluster write each at once.
+ */
+export function gather(client: Client): void {
+  if (!(client instanceof Redis) || client.status !== "ready") return;
+  const { stream } = client;
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  setImmediate(() => stream.uncork());
+}
+
 /** A connection for a subscription: nothing is expected on it, so its silence means nothing. */
 export function connectSubscriber(client: Redis): Redis {
   return client.duplicate({ commandTimeout: undefined, socketTimeout: undefined } as RedisOptions);

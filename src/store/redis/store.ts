@@ -17,7 +17,7 @@ import {
 import type { PresentedToken } from "../../session/rotation.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
 import { paginate } from "../page.ts";
-import { type Client, connect } from "./connection.ts";
+import { type Client, connect, gather } from "./connection.ts";
 import { isUnknownScript, translate } from "./failure.ts";
 import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
 import { parseEntries } from "./log-entry.ts";
@@ -291,25 +291,26 @@ class RedisStore implements SessionStore {
   async #run(verb: Verb, partitions: string | readonly string[], args: (string | number | Buffer)[]): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
     const { sha, text } = this.#scripts[verb];
-    const tags = typeof partitions === "string" ? [partitions] : partitions;
+    const tags = typeof partitions === "string" ? [partitions] : [...partitions];
     // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
     // running a script where some of the partition's keys are and others are not.
     const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
-    const rest = [keys.length, ...keys, ...args];
     try {
-      return await this.#send("evalsha", [sha, ...rest]);
+      return await this.#send("evalsha", [sha, keys.length, keys, args]);
     } catch (error) {
       if (!isUnknownScript(error)) throw translate(error);
     }
     try {
-      return await this.#send("eval", [text, ...rest]); // which Redis then knows by its SHA-1
+      return await this.#send("eval", [text, keys.length, keys, args]); // which Redis then knows by its SHA-1
     } catch (error) {
       throw translate(error);
     }
   }
 
-  #send(name: string, args: (string | number | Buffer)[]): Promise<unknown> {
+  /** Lists among the arguments are flattened; strings in the reply are Buffers. */
+  #send(name: string, args: (string | number | (string | number | Buffer)[])[]): Promise<unknown> {
     const command = new Command(name, args);
+    gather(this.#client);
     this.#client.sendCommand(command);
     return command.promise;
   }
