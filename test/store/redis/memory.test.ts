@@ -1,0 +1,82 @@
+/** What sessions cost in Redis: the goal is 350 bytes for each, its entry in the index included. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { TAGS } from "../../../src/store/redis/partitions.ts";
+import { loadScripts } from "../../../src/store/redis/scripts.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { MOVABLE_CLOCK, redisOptions } from "../backends.ts";
+import { IDLE, newSession, nonce } from "../sessions.ts";
+
+let server: RedisServer;
+let store: SessionStore;
+
+beforeAll(async () => {
+  server = await startRedis();
+  store = await createRedisStore(
+    redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), commandTimeout: 10_000 }),
+  );
+  await setClock(Date.now());
+});
+afterAll(async () => {
+  await store.close();
+  await server.stop();
+});
+
+async function setClock(now: number): Promise<void> {
+  await Promise.all(TAGS.map((tag) => server.admin.set(`${tag}clock`, now)));
+}
+
+async function usedMemory(): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await server.admin.info("memory"))?.[1]);
+}
+
+async function logins(count: number, name: string, userAgent = ""): Promise<void> {
+  for (let at = 0; at < count; at += 500) {
+    const batch = Array.from({ length: Math.min(500, count - at) }, (_, k) =>
+      newSession(`${name}${at + k}`, { client: { userAgent, ipAddress: "", displayName: "" } }),
+    );
+    await Promise.all(batch.map((session) => store.create(session, nonce(), 10)));
+  }
+}
+
+/** What each of so many sessions takes of an empty Redis, bytes. */
+async function cost(count: number, userAgent = ""): Promise<number> {
+  await server.admin.flushall();
+  await setClock(Date.now());
+  await logins(1, "warm-");
+  const before = await usedMemory();
+  await logins(count, "user", userAgent);
+  return ((await usedMemory()) - before) / count;
+}
+
+// With so many keys the tables of Redis have just been doubled: their most expensive moment.
+test.each([1_000, 34_000])(
+  "one of %i with a short subject, no claims and no client data costs at most 350",
+  async (count) => {
+    expect(await cost(count)).toBeLessThan(350);
+  },
+);
+
+test("a user agent of 100 characters costs little more than its text", async () => {
+  const agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36...";
+  expect(agent).toHaveLength(100);
+  expect((await cost(17_000, agent)) - (await cost(17_000))).toBeLessThan(136);
+});
+
+test("subjects whose sessions have all expired leave the index as others come", async () => {
+  const entries = async () => {
+    const sizes = await Promise.all(TAGS.map((tag) => server.admin.hlen(`${tag}u`)));
+    return sizes.reduce((sum, size) => sum + size, 0);
+  };
+  await server.admin.flushall();
+  const now = Date.now();
+  await setClock(now);
+  await logins(5_000, "gone");
+  expect(await entries()).toBe(5_000);
+  await setClock(now + IDLE);
+  await logins(5_000, "live");
+  expect(await entries()).toBeLessThan(6_500);
+  await logins(5_000, "more");
+  expect(await entries()).toBeLessThan(10_250);
+});
