@@ -69,9 +69,10 @@ export function refreshCookie(settings: CookieSettings): RefreshCookie {
   const plain = name.replace(PREFIX, "");
   // The __Host- prefix demands Path=/.
   const path = settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH);
-  const attributes =
-    `; Path=${path}${domain === undefined ? "" : `; Domain=${domain}`}; HttpOnly` +
+  const attributes = (where: string) =>
+    `; Path=${where}${domain === undefined ? "" : `; Domain=${domain}`}; HttpOnly` +
     `${secure ? "; Secure" : ""}; SameSite=${sameSite}; Max-Age=`;
+  const own = attributes(path);
   const names = plain === name ? [name] : [name, plain];
   return {
     read(header) {
@@ -82,7 +83,8 @@ export function refreshCookie(settings: CookieSettings): RefreshCookie {
       }
       return undefined;
     },
-    set: (token, maxAge) => `${name}=${token}${attributes}${maxAge}`,
-    clear: names.map((n) => `${n}=${attributes}0`),
+    set: (token, maxAge) => `${name}=${token}${own}${maxAge}`,
+    // A cookie is removed where it was set, and the plain one was set without the demands of a prefix.
+    clear: names.map((n) => `${n}=${n === name ? own : attributes(settings.path ?? DEFAULT_PATH)}0`),
   };
 }

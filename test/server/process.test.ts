@@ -1,7 +1,7 @@
 /** The service as a process: how it starts, refuses to start, stops, and what outlives it. */
 
 import { once } from "node:events";
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { RPC_DOORS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
-import { runToExit, scratch, startService } from "../support/service.ts";
+import { runToExit, scratch, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
 
 const { refresh, logout, listSessions } = SessionService.method;
@@ -77,6 +77,18 @@ describe("start", () => {
     expect(exit.stderr).not.toContain("hunter2");
   });
 
+  test("every variable can have a fault, and all of them are told at once", async () => {
+    const table = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8").split("## Configuration")[1] ?? "";
+    const names = [...table.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name ?? "");
+    expect(names.length).toBeGreaterThan(30);
+    const nonsense = `!${"nonsense".repeat(700)}`;
+    const exit = await runToExit(Object.fromEntries(names.map((name) => [name, nonsense])));
+    expect([exit.code, exit.stdout]).toEqual([1, ""]);
+    const lines = exit.stderr.trimEnd().split("\n");
+    expect(lines.map((line) => line.split(" ")[0]).sort()).toEqual(names.sort());
+    expect(exit.stderr).not.toContain("nonsense");
+  });
+
   test.each([
     ["public", "PORT"],
     ["admin", "ADMIN_PORT"],
@@ -108,6 +120,23 @@ describe("start", () => {
   });
 });
 
+test("a prefixed cookie name is set, and the plain one still read, so that a deployment can move over", async () => {
+  const service = await startService({ COOKIE_NAME: "__Host-refresh_token" });
+  const user = await logIn(service);
+  const answer = await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
+  message(answer);
+  const [set] = answer.headers.getSetCookie();
+  expect(set).toMatch(/^__Host-refresh_token=[^;]+; Path=\/; HttpOnly; Secure; SameSite=Lax; Max-Age=\d+$/);
+  const left = await openPublic(service).call(logout, {}, bearer(user.accessToken));
+  // Browsers remove a cookie only where it was set.
+  const attributes = "HttpOnly; Secure; SameSite=Lax; Max-Age=0";
+  expect(left.headers.getSetCookie()).toEqual([
+    `__Host-refresh_token=; Path=/; ${attributes}`,
+    `refresh_token=; Path=/v1/auth; ${attributes}`,
+  ]);
+  await service.stop();
+});
+
 describe("stop", () => {
   test.each(["SIGTERM", "SIGINT"] as const)("%s ends an idle service with exit code 0", async (signal) => {
     const service = await startService();
@@ -116,6 +145,15 @@ describe("stop", () => {
     await caller.call(listSessions);
     service.kill(signal);
     expect(await service.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test("a service that waits for its Redis stops as well", async () => {
+    const env = { DATA_DIR: withKeys(), REDIS_URL: "redis://127.0.0.1:1", PORT: "0", ADMIN_PORT: "0" };
+    const waiting = spawnService(env);
+    await waitFor(waiting, () => waiting.stderr().includes("waiting for the store") || undefined);
+    waiting.kill("SIGTERM");
+    expect(await waiting.exited).toEqual({ code: 0, signal: null });
+    expect(waiting.stdout()).toBe("");
   });
 
   test("a request in flight is answered, with watchers open on every protocol", async () => {
