@@ -14,8 +14,8 @@ export {
   type HttpHandlerOptions,
   type NodeHandler,
   type NodeRequest,
-  type NodeResponse,
 } from "./node-handler.ts";
+export type { NodeResponse } from "./node-response.ts";
 export { createRoutes, describeRoutes, type Problem, RouteError } from "./rules.ts";
 export { successStatus } from "./success-status.ts";
 export { parseTemplate, type Template, TemplateError, type Variable } from "./template.ts";

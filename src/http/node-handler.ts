@@ -1,13 +1,12 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { IncomingMessage } from "node:http";
+import { Http2ServerRequest } from "node:http2";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { FailureError, failures } from "./failure.ts";
 import { HeaderMap } from "./header-map.ts";
+import { clientGone, cut, isGone, type NodeResponse, write, writeHead } from "./node-response.ts";
 import { createTranscoder, type TranscoderOptions } from "./transcoder.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
-export type NodeResponse = ServerResponse | Http2ServerResponse;
 /** What `http.createServer` and `http2.createServer` take. */
 export type NodeHandler = (request: NodeRequest, response: NodeResponse) => void;
 
@@ -101,16 +100,16 @@ class NodeExchange implements Exchange<NodeRequest> {
     const response = this.#response;
     // The response's, not the request's: that one closes as soon as it is read.
     const onClose = () => {
-      if (!response.writableFinished) callback(clientGone());
+      if (!response.writableEnded) callback(clientGone());
     };
-    if (response.destroyed) onClose();
+    if (isGone(response)) onClose();
     else response.once("close", onClose);
     return () => response.off("close", onClose);
   }
 
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void {
     const response = this.#response;
-    if (response.destroyed) return;
+    if (isGone(response)) return;
     // A failure after the head: what is there is not whole.
     if (response.headersSent) {
       cut(response);
@@ -140,54 +139,3 @@ class NodeExchange implements Exchange<NodeRequest> {
     };
   }
 }
-
-/** In HTTP/1 the connection breaks; in HTTP/2 the stream is reset, and the others go on. */
-function cut(response: NodeResponse): void {
-  if ("stream" in response) response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-  else response.destroy();
-}
-
-/** Resolves when the response takes more; rejects when it never will. */
-function write(response: NodeResponse, piece: string | Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (response.destroyed || response.writableEnded) return reject(clientGone());
-    // The two kinds of response have overloads that do not unify.
-    const flowing = "stream" in response ? response.write(piece) : response.write(piece);
-    if (flowing) return resolve();
-    const settle = (act: () => void) => () => {
-      response.off("drain", onDrain);
-      response.off("close", onClose);
-      act();
-    };
-    const onDrain = settle(resolve);
-    const onClose = settle(() => reject(clientGone()));
-    response.once("drain", onDrain);
-    response.once("close", onClose);
-  });
-}
-
-function clientGone(): ConnectError {
-  return new ConnectError("the client closed the request", Code.Canceled);
-}
-
-function writeHead(response: NodeResponse, status: number, own: string[]): void {
-  // What a layer around this one varies by is true all the same; any other header of its own stays or is replaced.
-  const outer = response.getHeader("vary");
-  const lines = outer === undefined ? own : [...own, "vary", String(outer)];
-  if (!("stream" in response)) {
-    response.writeHead(status, lines);
-    return;
-  }
-  // The compatibility API of HTTP/2 keeps one line per name of such a list: it wants them grouped.
-  const grouped = new Map<string, string | string[]>();
-  for (let i = 0; i < lines.length; i += 2) {
-    const [name = "", value = ""] = [lines[i], lines[i + 1]];
-    const other = grouped.get(name);
-    grouped.set(name, other === undefined ? value : [...(Array.isArray(other) ? other : [other]), value]);
-  }
-  for (const [name, value] of grouped) if (!connectionHeaders.has(name)) response.setHeader(name, value);
-  response.writeHead(status);
-}
-
-/** RFC 9113 section 8.2.2: these are errors in HTTP/2. */
-const connectionHeaders = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);

@@ -1,0 +1,219 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { createHttpHandler, type Failure, type HttpHandlerOptions } from "../../src/http/index.ts";
+import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { RichService } from "./gen/rich/v1/rich_pb.ts";
+import { richRoutes } from "./kit/rich-service.ts";
+import { type Answer, openHttp1, openHttp2, type Question } from "./kit/servers.ts";
+
+async function ask(options: Partial<HttpHandlerOptions>, ...questions: Question[]): Promise<Answer[]> {
+  await using door = await openHttp1(
+    createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], ...options }),
+  );
+  return await Promise.all(questions.map((question) => door.ask(question)));
+}
+
+describe("it can be chosen", () => {
+  it("that an unknown query parameter is refused", async () => {
+    const [unknown, bound, known] = await ask(
+      { refuseUnknownQuery: true },
+      { target: "/v1/echo?nope=1" },
+      { target: "/v1/nested/1/n/end?nested.name=x" },
+      { target: "/v1/echo?int32Value=1" },
+    );
+    expect([unknown?.status, unknown?.json()]).toMatchObject([400, { message: "query: nope: unknown parameter" }]);
+    expect([bound?.status, known?.status]).toEqual([400, 200]);
+  });
+
+  it("that no update mask is made up", async () => {
+    const [answer] = await ask(
+      { inferUpdateMask: false },
+      { method: "PATCH", target: "/v1/items/n", body: '{"color":1}' },
+    );
+    expect(answer?.json()).toEqual({ item: { name: "n", color: "COLOR_RED" } });
+  });
+
+  it("that nothing is compressed", async () => {
+    const [answer] = await ask(
+      { compress: false },
+      { target: `/v1/echo?stringValue=${"x".repeat(2_000)}`, headers: { "accept-encoding": "gzip" } },
+    );
+    expect([answer?.headers.get("content-encoding"), answer?.headers.get("vary")]).toEqual([undefined, undefined]);
+  });
+
+  it("that every reserved character of several segments stays escaped", async () => {
+    const [answer] = await ask({ multiSegmentDecoding: "except-reserved" }, { target: "/v1/files/a%2Fb/%3F%20" });
+    expect(answer?.json()).toEqual({ stringValue: "a%2Fb/%3F " });
+  });
+
+  it("that trailers are sent", async () => {
+    const [answer] = await ask(
+      { trailersAsHeaders: true },
+      { method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' },
+    );
+    expect(answer?.headers.get("trailer-x-late")).toEqual(["t"]);
+  });
+
+  it("who answers what is no route, and only that", async () => {
+    const [elsewhere, method] = await ask(
+      {
+        fallback: (_, response) => {
+          response.statusCode = 418;
+          response.end();
+        },
+      },
+      { target: "/elsewhere" },
+      { method: "PUT", target: "/v1/echo" },
+    );
+    expect([elsewhere?.status, method?.status]).toEqual([418, 405]);
+  });
+
+  it("how failures are answered: each kind can be told from the others", async () => {
+    const failures: Failure[] = [];
+    const failureEncoder: HttpHandlerOptions["failureEncoder"] = (failure, { rpc, inBand }) => {
+      failures.push(failure);
+      return {
+        status: failure.status + 1,
+        headers: { "x-kind": failure.kind },
+        body: { error: { kind: failure.kind, rpc: rpc?.name ?? null, inBand } },
+      };
+    };
+    const post = (body: string, headers: Record<string, string> = {}): Question => ({
+      method: "POST",
+      target: "/v1/echo",
+      body,
+      headers,
+    });
+    const answers = await ask(
+      { failureEncoder, readMaxBytes: 100 },
+      { target: "/nowhere" },
+      { method: "PUT", target: "/v1/echo" },
+      post("{}", { "content-type": "text/plain" }),
+      post(" ".repeat(200)),
+      post("{"),
+      { target: "/v1/echo?int32Value=x" },
+      { method: "POST", target: "/v1/misbehave", body: '{"how":"x"}' },
+      { target: "/v1/count/2?failAfter=1" },
+    );
+    expect(answers.map(({ status, headers, text }) => [status, headers.get("x-kind")?.[0], text])).toEqual([
+      [405, "no_route", '{"error":{"kind":"no_route","rpc":null,"inBand":false}}'],
+      [406, "method_not_allowed", '{"error":{"kind":"method_not_allowed","rpc":null,"inBand":false}}'],
+      [416, "unsupported_media_type", '{"error":{"kind":"unsupported_media_type","rpc":"Echo","inBand":false}}'],
+      [414, "too_large", '{"error":{"kind":"too_large","rpc":"Echo","inBand":false}}'],
+      [401, "bad_request", '{"error":{"kind":"bad_request","rpc":"Echo","inBand":false}}'],
+      [401, "bad_request", '{"error":{"kind":"bad_request","rpc":"Echo","inBand":false}}'],
+      [410, "rpc", '{"error":{"kind":"rpc","rpc":"Misbehave","inBand":false}}'],
+      [200, undefined, '{"number":1}\n{"error":{"kind":"rpc","rpc":"Count","inBand":true}}\n'],
+    ]);
+    expect(answers[1]?.headers.get("allow")).toEqual(["GET, HEAD, OPTIONS, POST, REPORT"]);
+    const places = failures.flatMap((failure) =>
+      failure.kind === "bad_request" ? [[failure.place, failure.field]] : [],
+    );
+    expect(places).toEqual(
+      expect.arrayContaining([
+        ["body", undefined],
+        ["query", "int32Value"],
+      ]),
+    );
+  });
+
+  it("what is added to every answer, and that each is seen once", async () => {
+    const seen: unknown[] = [];
+    const onAnswer: HttpHandlerOptions["onAnswer"] = (headers, { method, status, rpc, failure }) => {
+      headers.set("cache-control", "no-store");
+      seen.push([method, status, rpc?.name, failure?.kind]);
+    };
+    const answers = await ask(
+      { onAnswer },
+      { target: "/v1/echo" },
+      { target: "/nowhere" },
+      { method: "OPTIONS", target: "/v1/echo" },
+      { method: "PUT", target: "/v1/echo" },
+      { target: "/v1/count/1" },
+      { target: "/v1/echo?int32Value=x" },
+    );
+    expect(answers.map(({ headers }) => headers.get("cache-control"))).toEqual(Array(6).fill(["no-store"]));
+    expect(seen).toHaveLength(6);
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        ["GET", 200, "Echo", undefined],
+        ["GET", 404, undefined, "no_route"],
+        ["OPTIONS", 204, undefined, undefined],
+        ["PUT", 405, undefined, "method_not_allowed"],
+        ["GET", 200, "Count", undefined],
+        ["GET", 400, "Echo", "bad_request"],
+      ]),
+    );
+  });
+});
+
+describe("a caller that goes away", () => {
+  it.each([["HTTP/1.1"], ["HTTP/2"]])("in the middle of a stream ends it, over %s", async (protocol) => {
+    let finished: (reason: unknown) => void = () => {};
+    const ended = new Promise((resolve) => {
+      finished = resolve;
+    });
+    const routes = (router: ConnectRouter) => {
+      router.service(RichService, {
+        async *count(_, { signal }) {
+          try {
+            yield { number: 1 };
+            await once(signal, "abort");
+            yield { number: 2 };
+          } finally {
+            finished(signal.reason);
+          }
+        },
+      });
+    };
+    const handler = createHttpHandler({ routes, tables: [RichServiceRoutes] });
+    if (protocol === "HTTP/1.1") {
+      await using door = await openHttp1(handler);
+      const socket = connect(door.port, "127.0.0.1");
+      socket.write("GET /v1/count/2 HTTP/1.1\r\nhost: x\r\n\r\n");
+      await once(socket, "data");
+      socket.destroy();
+      expect(ConnectError.from(await ended).code).toBe(Code.Canceled);
+    } else {
+      await using door = await openHttp2(handler);
+      const { connect: connectHttp2 } = await import("node:http2");
+      const session = connectHttp2(door.origin);
+      const stream = session.request({ ":path": "/v1/count/2" });
+      await once(stream, "data");
+      stream.close(8);
+      expect(ConnectError.from(await ended).code).toBe(Code.Canceled);
+      session.destroy();
+    }
+  });
+
+  it("before its body is whole costs nothing", async () => {
+    await using door = await openHttp1(createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes] }));
+    const socket = connect(door.port, "127.0.0.1");
+    socket.write('POST /v1/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"int');
+    socket.end();
+    await once(socket.resume(), "close");
+    expect((await door.ask({ target: "/v1/echo" })).status).toBe(200);
+  });
+
+  it("slowly reads a stream without making the server hold it all", async () => {
+    let sent = 0;
+    const routes = (router: ConnectRouter) => {
+      router.service(RichService, {
+        async *download() {
+          for (; sent < 4_000; sent++) yield { data: new Uint8Array(65_536) };
+        },
+      });
+    };
+    await using door = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes] }));
+    const socket = connect(door.port, "127.0.0.1");
+    socket.write("GET /v1/download/1 HTTP/1.1\r\nhost: x\r\n\r\n");
+    await once(socket, "data");
+    socket.pause();
+    // The event loop turns; nobody reads.
+    for (let turn = 0; turn < 2_000; turn++) await new Promise(setImmediate);
+    expect(sent).toBeLessThan(1_000);
+    socket.destroy();
+  });
+});
