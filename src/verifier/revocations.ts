@@ -17,7 +17,7 @@ export interface Revocations {
   /** How old our knowledge is, ms: since the feed was last heard, having told all. Infinity before it first has. */
   staleness(now: number): number;
   readonly size: number;
-  /** Resolves when all that was revoked at the start is known. */
+  /** Resolves when all that was revoked at the start is known; rejects when we are not let in. */
   readonly ready: Promise<void>;
 }
 
@@ -97,6 +97,7 @@ export function followRevocations(options: RevocationsOptions): Revocations {
       if (signal.aborted) return;
       // A cursor that is not understood (another store, a log trimmed past it): from a snapshot again.
       if (error instanceof ConnectError && error.code === Code.InvalidArgument) cursor = "";
+      if (error instanceof ConnectError && error.code === Code.Unauthenticated) ready.reject(error); // nothing to wait for
       if (!lost) report({ event: "feed_lost", error });
       lost = true;
       following = false;
@@ -105,6 +106,7 @@ export function followRevocations(options: RevocationsOptions): Revocations {
       await sleep(backoff, undefined, { ref: false, signal }).catch(() => {});
     }
   };
+  ready.promise.catch(() => {}); // whoever waits for it is told
   void follow();
 
   return {

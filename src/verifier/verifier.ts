@@ -48,7 +48,10 @@ export interface Verifier {
   verify(token: string): Promise<Verdict>;
   /** How old our knowledge of revocations is, ms. */
   staleness(): number;
-  /** Resolves when keys and revocations are known; until then `verify` waits for keys and follows the policy. */
+  /**
+   * Resolves when keys and revocations are known; until then `verify` waits for keys and follows the policy. Rejects
+   * when the admin token is refused (the verifier goes on trying: the token may come into force).
+   */
   readonly ready: Promise<void>;
   /** Lets go of all connections; what is verified from now on is as stale as its last word. */
   close(): void;
@@ -113,6 +116,9 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return checked === "unknown_key" && !known ? REFUSED.unavailable : REFUSED[checked];
   }
 
+  const ready = Promise.all([keys.ready, revocations?.ready]).then(() => {});
+  ready.catch(() => {}); // whoever waits for it is told
+
   return {
     verify(token) {
       const known = cache.get(token);
@@ -123,7 +129,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
       return typeof checked === "string" ? refused[checked] : judge(token, remember(token, checked));
     },
     staleness: () => revocations?.staleness(monotonic()) ?? Number.POSITIVE_INFINITY,
-    ready: Promise.all([keys.ready, revocations?.ready]).then(() => {}),
+    ready,
     close: () => closing.abort(),
   };
 }

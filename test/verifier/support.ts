@@ -65,6 +65,8 @@ export async function startIssuer() {
             seen.cursors.push(cursor);
             seen.authorizations.add(requestHeader.get("authorization"));
             if (!state.answering) throw new ConnectError("out", Code.Unavailable);
+            if (requestHeader.get("authorization") === "Bearer wrong")
+              throw new ConnectError("no", Code.Unauthenticated);
             if (cursor !== "" && !state.cursorsAreUnderstood) throw new ConnectError("cursor", Code.InvalidArgument);
             const beat = () =>
               new Promise<void>((resolve) => {

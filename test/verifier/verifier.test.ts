@@ -1,3 +1,4 @@
+import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import type { Ring, RingKey } from "../../src/tokens/ring.ts";
@@ -428,6 +429,18 @@ describe("what is remembered", () => {
 });
 
 describe("a verifier that is set up wrongly", () => {
+  it("has a wrong admin token: it is not ready and says why, and goes on with the right one", async () => {
+    const issuer = await startIssuer();
+    let adminToken = "wrong";
+    const { verifier, says, next } = follow(issuer, { adminToken: () => adminToken, policy: "refuse" });
+    const following = next("feed_following");
+    await expect(verifier.ready).rejects.toMatchObject({ code: Code.Unauthenticated });
+    expect(await says(issuer.token().token)).toBe("unavailable");
+    adminToken = ADMIN_TOKEN;
+    await following;
+    expect(await says(issuer.token().token)).toBe("ok");
+  });
+
   it.each([
     ["has neither address", {}, /needs adminUrl or jwksUrl/],
     ["has no admin token", { adminUrl: "http://127.0.0.1:1" }, /needs adminToken/],
