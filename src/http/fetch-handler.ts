@@ -2,7 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { FailureError, failures } from "./failure.ts";
 import { HeaderMap } from "./header-map.ts";
-import { createTranscoder, type TranscoderOptions } from "./transcoder.ts";
+import type { TranscoderOptions } from "./options.ts";
+import { createTranscoder } from "./transcoder.ts";
 
 /** What frameworks with fetch's types take. */
 export type FetchHandler = (request: Request) => Promise<Response>;

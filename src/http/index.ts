@@ -16,7 +16,7 @@ export {
   type NodeRequest,
 } from "./node-handler.ts";
 export type { NodeResponse } from "./node-response.ts";
+export type { AnswerInfo, TranscoderOptions } from "./options.ts";
 export { createRoutes, describeRoutes, type Problem, RouteError } from "./rules.ts";
 export { successStatus } from "./success-status.ts";
 export { parseTemplate, type Template, TemplateError, type Variable } from "./template.ts";
-export type { AnswerInfo, TranscoderOptions } from "./transcoder.ts";

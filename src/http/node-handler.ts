@@ -4,7 +4,8 @@ import type { Exchange, ResponseStream } from "./exchange.ts";
 import { FailureError, failures } from "./failure.ts";
 import { HeaderMap } from "./header-map.ts";
 import { clientGone, cut, isGone, type NodeResponse, write, writeHead } from "./node-response.ts";
-import { createTranscoder, type TranscoderOptions } from "./transcoder.ts";
+import type { TranscoderOptions } from "./options.ts";
+import { createTranscoder } from "./transcoder.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** What `http.createServer` and `http2.createServer` take. */
@@ -67,6 +68,8 @@ class NodeExchange implements Exchange<NodeRequest> {
 
   get hasBody(): boolean {
     const { source } = this;
+    // Somebody has read it before: it will not end a second time.
+    if (source.readableEnded) return false;
     const length = source.headers["content-length"];
     if (length !== undefined) return length !== "0";
     if (source instanceof Http2ServerRequest) return !source.stream.endAfterHeaders;

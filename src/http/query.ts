@@ -77,7 +77,8 @@ function fieldsOf(type: DescMessage, name: string): DescField[] | undefined {
   const fields: DescField[] = [];
   let within: DescMessage | undefined = type;
   for (const part of name.split(".")) {
-    const field: DescField | undefined = within?.fields.find((f) => f.jsonName === part || f.name === part);
+    const candidates: readonly DescField[] = within?.fields ?? [];
+    const field = candidates.find((f) => f.jsonName === part) ?? candidates.find((f) => f.name === part);
     if (field === undefined) return undefined;
     fields.push(field);
     within = field.fieldKind === "message" ? field.message : undefined;

@@ -56,6 +56,20 @@ describe("it can be chosen", () => {
     expect(answer?.headers.get("trailer-x-late")).toEqual(["t"]);
   });
 
+  it("how much a handler may answer", async () => {
+    const [fits, not, stream] = await ask(
+      { writeMaxBytes: 60 },
+      { target: "/v1/echo?stringValue=x" },
+      { target: `/v1/echo?stringValue=${"x".repeat(60)}` },
+      { target: "/v1/count/2" },
+    );
+    expect([fits?.status, not?.status, stream?.status]).toEqual([200, 429, 200]);
+    expect(not?.json()).toMatchObject({
+      code: 8,
+      message: "message size 78 is larger than configured writeMaxBytes 60",
+    });
+  });
+
   it("who answers what is no route, and only that", async () => {
     const [elsewhere, method] = await ask(
       {

@@ -479,6 +479,10 @@ describe.each([
       expect(await misbehave("created")).toMatchObject({ status: 201, text: "{}" });
       const elsewhere = await misbehave("elsewhere");
       expect([elsewhere.status, elsewhere.headers.get("location")]).toEqual([303, ["/v1/echo"]]);
+      expect(await misbehave("no success")).toMatchObject({
+        status: 500,
+        text: expect.stringContaining("internal error"),
+      });
       const none = await misbehave("no content");
       expect([none.status, none.text, none.headers.get("content-type")]).toEqual([204, "", undefined]);
     });

@@ -50,6 +50,9 @@ export function richRoutes(router: ConnectRouter): void {
           context.values.set(successStatus, 303);
           context.responseHeader.set("location", "/v1/echo");
           return {};
+        case "no success":
+          context.values.set(successStatus, 500);
+          return {};
         case "no content":
           context.values.set(successStatus, 204);
           return {};
