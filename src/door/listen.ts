@@ -88,7 +88,13 @@ export async function openDoor(
   // It never listens itself: without this it would keep no list of its connections, enforce no timeout of
   // theirs and find none of them idle.
   http1.emit("listening");
-  const http2 = createHttp2(handle);
+  const http2 = createHttp2((request, response) => {
+    // An answer may be whole before its request is. Nobody reads the rest, so the stream would never close (and
+    // ending it with RST_STREAM, as RFC 9113 section 8.1 allows, loses trailers in Node): let it run out.
+    const { stream } = response;
+    stream.once("finish", () => stream.removeAllListeners("data").resume());
+    handle(request, response);
+  });
   http2.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));

@@ -1,7 +1,7 @@
 /** One port for HTTP/1.1 and HTTP/2, and what it does with peers that behave badly. */
 import { once } from "node:events";
 import { request as http1Request, type ServerResponse } from "node:http";
-import { connect as connectHttp2, constants } from "node:http2";
+import { connect as connectHttp2, constants, Http2ServerResponse } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
@@ -197,6 +197,24 @@ describe("closing", () => {
     await door.close(60_000);
     expect(performance.now() - start).toBeLessThan(5_000);
     await kept.closed;
+  });
+
+  test("does not wait for the rest of a request that has been answered", async () => {
+    const door = await opened(async (request, response) => {
+      for await (const _ of request) break; // the first piece is enough to see that it is too large
+      if (!(response instanceof Http2ServerResponse)) throw new Error("asked over HTTP/1.1");
+      response.writeHead(200);
+      response.addTrailers({ "grpc-status": "8" });
+      response.end("too large");
+    });
+    const session = connectHttp2(door.url);
+    const stream = session.request({ ":method": "POST", ":path": "/" });
+    const trailers = once(stream, "trailers");
+    stream.resume().end(Buffer.alloc(500_000));
+    expect((await trailers)[0]["grpc-status"]).toBe("8");
+    const start = performance.now();
+    await door.close(60_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
   });
 
   test("lets an answer under way finish, and takes no new connection", async () => {
