@@ -1,3 +1,17 @@
+/**
+ * Serves the google.api.http routes of a Connect service, over node:http, node:http2 and fetch's types.
+ *
+ * The plugin `protoc-gen-connect-http` writes a table of routes beside protoc-gen-es's output, or `createRoutes` makes
+ * one at run time. A handler joins tables with the function that registers the services at a Connect adapter, and calls
+ * the implementation itself, under the same interceptors, context values, deadlines and headers:
+ *
+ *     const handler = createHttpHandler({ routes, tables: [ShelfRoutes], interceptors, fallback: connectNodeAdapter({ routes }) });
+ *     createServer(handler).listen(8080);
+ *
+ * What google/api/http.proto leaves open, these decide: literals before `*` before `**`, with backtracking; the path wins
+ * over body and query; a query names fields by JSON or proto name, once if they are singular; a stream is lines of JSON,
+ * server-sent events or one array, as Accept likes it, and a failure in it is its last message: `{"error": …}`.
+ */
 export { BadInput, type InputPlace } from "./bad-input.ts";
 export {
   type Failure,

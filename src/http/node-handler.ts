@@ -83,19 +83,18 @@ class NodeExchange implements Exchange<NodeRequest> {
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       let length = 0;
-      const settle = (act: () => void) => {
-        request.off("data", onData).off("end", onEnd).off("error", onError).off("close", onClose);
-        act();
-      };
-      const onData = (chunk: Buffer) => {
+      // The listeners stay: to take them away costs more than a call that finds the promise settled.
+      request.on("data", (chunk: Buffer) => {
         length += chunk.byteLength;
-        if (length > limit) return settle(() => reject(new FailureError(failures.tooLarge(limit))));
-        chunks.push(chunk);
+        if (length <= limit) chunks.push(chunk);
+        else reject(new FailureError(failures.tooLarge(limit)));
+      });
+      request.on("end", () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+      const onGone = () => {
+        if (!request.readableEnded) reject(clientGone());
       };
-      const onEnd = () => settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-      const onError = () => settle(() => reject(clientGone()));
-      const onClose = () => settle(() => reject(clientGone()));
-      request.on("data", onData).on("end", onEnd).on("error", onError).on("close", onClose);
+      request.on("error", onGone);
+      request.on("close", onGone);
     });
   }
 

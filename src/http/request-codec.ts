@@ -57,6 +57,9 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const mask =
     options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
 
+  // `{}` is the body of many requests that need none: nothing is to be parsed.
+  const plain = whole && !input.typeName.startsWith("google.protobuf.");
+
   /** The JSON of a message of which the body is a field. */
   const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
 
@@ -67,6 +70,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       return { message: create(input, { [field.localName]: data }) };
     }
     if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
+    if (plain && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d) return { message: create(input) };
     const json = parseBody(body, asMessage, input);
     return { message: messageFromJson(input, json, options.json), json };
   }
