@@ -5,7 +5,7 @@ import { connect as connectHttp2, constants, Http2ServerResponse } from "node:ht
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
-import { answer, type Door, type Handler, openDoor } from "../../src/door/listen.ts";
+import { answer, type Door, type Handler, openDoor, type Response } from "../../src/door/listen.ts";
 import { selfSigned } from "../support/certificate.ts";
 
 const { cert, key } = selfSigned();
@@ -228,6 +228,25 @@ describe("closing", () => {
     expect(error.code).toBe("ECONNREFUSED");
     response.end("late");
     expect(await closed).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*late/);
+    await closing;
+  });
+
+  test("lets an answer under way finish over HTTP/2, too, and says farewell", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<Response>();
+    const door = await opened((_request, response) => hasBeenAsked(response));
+    const session = connectHttp2(door.url);
+    const farewell = once(session, "goaway");
+    const stream = session.request({ ":path": "/" });
+    let body = "";
+    stream.setEncoding("utf8").on("data", (chunk: string) => {
+      body += chunk;
+    });
+    const response = await asked;
+    const closing = door.close(60_000);
+    expect((await farewell)[0]).toBe(constants.NGHTTP2_NO_ERROR);
+    answer(response, 200, {}, "late");
+    await once(stream, "close");
+    expect(body).toBe("late");
     await closing;
   });
 
