@@ -69,6 +69,8 @@ export async function openDoor(
   { tls, headTimeout = 10_000, onBug = () => {} }: DoorOptions = {},
 ): Promise<Door> {
   const sockets = new Set<Socket>();
+  /** Those that have not said anything yet. */
+  const silent = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   let handler: Handler | undefined;
   let waiting: Socket[] = [];
@@ -125,11 +127,14 @@ export async function openDoor(
       const start = bytes.toString("latin1", 0, HTTP2_PREFACE.length);
       if (bytes.length < HTTP2_PREFACE.length && HTTP2_PREFACE.startsWith(start)) return;
       socket.off("readable", onReadable).off("end", giveUp).setTimeout(0).off("timeout", giveUp);
+      silent.delete(socket);
       // In this order: HTTP/2 would lose bytes that are put back after it has taken the connection.
       socket.unshift(bytes);
       (start === HTTP2_PREFACE ? http2 : http1).emit("connection", socket);
     };
+    silent.add(socket);
     socket.on("readable", onReadable).on("end", giveUp).setTimeout(headTimeout, giveUp);
+    socket.once("close", () => silent.delete(socket));
   };
 
   const listener = createServer({ noDelay: true }, (socket) => {
@@ -156,6 +161,7 @@ export async function openDoor(
       waiting = [];
     },
     close(grace) {
+      for (const socket of silent) socket.destroy();
       for (const session of sessions) session.close();
       const { promise, resolve } = Promise.withResolvers<void>();
       const cut = setTimeout(() => {

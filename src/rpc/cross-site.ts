@@ -2,9 +2,10 @@
  * Cross-site defence of the public door: a browser tells where a request comes from, and what comes
  * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
-import type { Interceptor } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import { ServiceError } from "../session/errors.ts";
 import { callerKey } from "./caller.ts";
+import { toConnectError } from "./errors.ts";
 
 export type CrossSiteRules = {
   readonly allowedOrigins: readonly string[];
@@ -40,11 +41,23 @@ export function crossSiteFault(
   return origin === ownOrigin() ? undefined : "origin";
 }
 
-export function crossSiteDefence(rules: CrossSiteRules, onRefused: (header: string) => void): Interceptor {
-  return (next) => (request) => {
-    const fault = crossSiteFault(request.header, request.contextValues.get(callerKey).origin, rules);
-    if (fault === undefined) return next(request);
-    onRefused(fault);
-    throw new ServiceError("E403_FORBIDDEN");
+/** What was refused, for whoever has to find out why a front end cannot get in. */
+export type CrossSiteRefusal = {
+  readonly header: string;
+  readonly value: string | null;
+  readonly ownOrigin: string | null;
+};
+
+/** Refuses before the message is read, and any credential. */
+export function crossSiteDefence(
+  rules: CrossSiteRules,
+  onRefused: (refusal: CrossSiteRefusal) => void,
+): (context: HandlerContext) => void {
+  return ({ requestHeader, values }) => {
+    const { origin } = values.get(callerKey);
+    const header = crossSiteFault(requestHeader, origin, rules);
+    if (header === undefined) return;
+    onRefused({ header, value: requestHeader.get(header), ownOrigin: origin() });
+    throw toConnectError(new ServiceError("E403_FORBIDDEN"), () => {});
   };
 }

@@ -1,8 +1,10 @@
 /** The admin door: for internal services, behind an admin token. */
+import { createContextValues } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Config } from "../config/config.ts";
 import { withAuthority } from "../door/authority.ts";
+import { callerOf } from "../door/caller.ts";
 import { type Answerable, answer, type Handler } from "../door/listen.ts";
 import { withNoStore } from "../door/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../door/pages.ts";
@@ -10,6 +12,7 @@ import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { adminAuthentication } from "../rpc/admin-authentication.ts";
+import { callerKey } from "../rpc/caller.ts";
 import { errorTranslation } from "../rpc/errors.ts";
 import { withOurErrors } from "../rpc/framework-errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
@@ -31,9 +34,8 @@ export function adminHandler(config: Config, needs: Needs): Handler {
   const onBug = (err: unknown, method: string) => log.error({ err, method }, "bug");
   const rpc = connectNodeAdapter({
     routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(needs)), onBug),
-    requestGate: adminAuthentication(needs.adminTokens, (operation) =>
-      audit({ event: "authn_failed", operation, reason: "malformed" }),
-    ),
+    requestGate: adminAuthentication(needs.adminTokens, audit),
+    contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     interceptors: [measure(needs.metrics), errorTranslation(onBug)],
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,

@@ -49,11 +49,10 @@ export function publicHandler(config: Config, needs: Needs): Handler {
   const onBug = (err: unknown, method?: string) => log.error({ err, method }, "bug");
   const options = {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(needs)),
-    interceptors: [
-      measure(needs.metrics),
-      errorTranslation(onBug),
-      crossSiteDefence(rules, (header) => log.info({ event: "cross_site_refused", header }, "cross_site_refused")),
-    ],
+    requestGate: crossSiteDefence(rules, (refusal) =>
+      log.info({ event: "cross_site_refused", ...refusal }, "cross_site_refused"),
+    ),
+    interceptors: [measure(needs.metrics), errorTranslation(onBug)],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,

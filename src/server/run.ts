@@ -9,7 +9,11 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     const config = readConfig(env);
     const log = await createLogger(config.logLevel);
     let service: Service | undefined;
+    let stopping = false;
     const stop = (signal: string) => {
+      // A supervisor may signal us and our parent, which passes it on: what is in flight is not to suffer from that.
+      if (stopping) return;
+      stopping = true;
       log.info({ event: "stopping", signal }, "stopping");
       // Before it is ready there is nothing in flight that could be finished.
       Promise.resolve(service?.stop()).then(
@@ -17,8 +21,8 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
         (error: unknown) => fail(faultsOf(error)),
       );
     };
-    process.once("SIGTERM", stop);
-    process.once("SIGINT", stop);
+    process.on("SIGTERM", stop);
+    process.on("SIGINT", stop);
     service = await start(config, {
       log,
       out: (text) => process.stdout.write(text),

@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createSecureContext } from "node:tls";
 import { ADMIN_TOKEN_FILE, ownAdminToken } from "../config/admin-tokens.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import { type Door, openDoor, type Tls } from "../door/listen.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -50,6 +51,7 @@ export type World = {
  */
 export async function start(config: Config, { log, out, onFatal }: World): Promise<Service> {
   const ring = await openKeyRing(config);
+  const adminTokens = config.adminTokens ?? [readOwnAdminToken(config)];
   const [publicDoor, adminDoor] = await openDoors(config, (err) => log.error({ err }, "bug"));
   const metrics = createMetrics();
   const audit = createAudit(log, metrics);
@@ -93,7 +95,7 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
     adminHandler(config, {
       ...config,
       ...common,
-      adminTokens: config.adminTokens ?? [ownAdminToken(config.dataDir)],
+      adminTokens,
       issuer,
       audience: config.audience ?? issuer,
       feed,
@@ -146,13 +148,27 @@ async function openKeyRing(config: Config): Promise<KeyRing> {
       ? await loadOrCreateKeyRing(config.keysFile, config.signingAlgorithm, Date.now())
       : await loadKeyRing(config.keysFile);
   } catch (error) {
-    throw error instanceof KeyRingFault ? new StartError(error.message, { cause: error }) : error;
+    throw error instanceof KeyRingFault ? startError(error) : startError(error, "KEYS_FILE");
+  }
+}
+
+function readOwnAdminToken(config: Config): string {
+  try {
+    return ownAdminToken(config.dataDir);
+  } catch (error) {
+    throw error instanceof ConfigError ? error : startError(error, "DATA_DIR");
   }
 }
 
 function readTls(config: Config): Tls | undefined {
   if (config.tlsCertFile === undefined || config.tlsKeyFile === undefined) return undefined;
-  return { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
+  try {
+    const tls = { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
+    createSecureContext(tls);
+    return tls;
+  } catch (error) {
+    throw startError(error, "TLS_CERT_FILE and TLS_KEY_FILE do not make a certificate with its key");
+  }
 }
 
 async function untilItAnswers(store: SessionStore, log: Logger): Promise<void> {
@@ -166,6 +182,8 @@ async function untilItAnswers(store: SessionStore, log: Logger): Promise<void> {
   }
 }
 
-function startError(error: unknown): Error {
-  return error instanceof Error ? new StartError(error.message, { cause: error }) : new StartError(String(error));
+/** @param what the variable or the deed that the error is about */
+function startError(error: unknown, what?: string): StartError {
+  const text = error instanceof Error ? error.message : String(error);
+  return new StartError(what === undefined ? text : `${what}: ${text}`, { cause: error });
 }

@@ -26,6 +26,8 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: RefusalReason;
       readonly sid?: SessionId | undefined;
+      /** Whether it was an admin token. */
+      readonly admin?: true;
     };
 
 /** @param address the network address that asked, if it is known */

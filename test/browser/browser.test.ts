@@ -144,8 +144,7 @@ test("a form of another site, which needs no permission to be sent, is refused",
     page.waitForResponse(`${service.publicUrl}/v1/auth/refresh`),
     page.getByRole("button").click(),
   ]);
-  // A form cannot send JSON, and that is looked at before anything else.
-  expect(response.status()).toBe(415);
+  expect(response.status()).toBe(403);
   expect(await response.headerValue("set-cookie")).toBeNull();
   expect(await lastRefresh()).toEqual(before);
 });

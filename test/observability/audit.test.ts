@@ -17,8 +17,18 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
   [{ event: "authn_token_reuse", sid, subject: "alice" }, "warn", "session_token_reuse_total 1"],
   [
     { event: "authn_failed", operation: "Refresh", reason: "forged" },
-    "debug",
+    "warn",
     'session_authn_failed_total{operation="Refresh",reason="forged"} 1',
+  ],
+  [
+    { event: "authn_failed", operation: "Refresh", reason: "expired" },
+    "debug",
+    'session_authn_failed_total{operation="Refresh",reason="expired"} 1',
+  ],
+  [
+    { event: "authn_failed", operation: "GetSession", reason: "absent", admin: true },
+    "warn",
+    'session_authn_failed_total{operation="GetSession",reason="absent"} 1',
   ],
 ];
 
