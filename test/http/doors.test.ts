@@ -83,7 +83,7 @@ const rpc = connectNodeAdapter(options);
 const handler = createHttpHandler({
   ...options,
   tables: [createRoutes(RichService)],
-  fallback: (req, res) => rpc(req as never, res as never),
+  fallback: rpc,
 });
 beforeAll(async () => {
   server.listen(0, "127.0.0.1");
@@ -262,7 +262,7 @@ describe("options of one service", () => {
     const layer = createHttpHandler({
       ...root,
       tables: [createRoutes(RichService)],
-      fallback: (req, res) => adapter(req as never, res as never),
+      fallback: adapter,
     });
     const own_ = createServer(layer).listen(0, "127.0.0.1");
     await once(own_, "listening");

@@ -1,0 +1,44 @@
+import { create, createFileRegistry, type DescFile } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { describe, expect, it } from "vitest";
+import { createFetchHandler, createRoutes } from "../../src/http/index.ts";
+import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { RichService } from "./gen/rich/v1/rich_pb.ts";
+
+/** The service as it arrives from a registry or by reflection: no generated code knows it. */
+function late() {
+  const files = new Map<string, DescFile>();
+  const add = (file: DescFile) => {
+    for (const dependency of file.dependencies) add(dependency);
+    files.set(file.name, file);
+  };
+  add(RichService.file);
+  const registry = createFileRegistry(
+    create(FileDescriptorSetSchema, { file: [...files.values()].map((file) => file.proto) }),
+  );
+  const service = registry.getService("rich.v1.RichService");
+  if (service === undefined) throw new Error("no such service");
+  // For its types alone.
+  return service as typeof RichService;
+}
+
+describe("a service whose descriptors arrive late", () => {
+  it("has the routes that the plugin would have written", () => {
+    expect(createRoutes(late()).routes).toEqual(RichServiceRoutes.routes);
+  });
+
+  it("is served", async () => {
+    const service = late();
+    const handler = createFetchHandler({
+      routes: (router) => {
+        router.service(service, { echo: (request) => request });
+      },
+      tables: [createRoutes(service)],
+    });
+    const answer = await handler(new Request("http://x/v1/echo?nested.inner.id=5&timestamp=2020-01-01T00:00:00Z"));
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { nested: { inner: { id: "5" } }, timestamp: "2020-01-01T00:00:00Z" },
+    ]);
+  });
+});
