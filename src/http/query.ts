@@ -34,7 +34,7 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   }
 
   return (query, message) => {
-    const seen = new Set<string>();
+    const given: Given = { whole: new Set(), inPart: new Set() };
     for (const [name, value] of parameters(query)) {
       const fields = resolve(name);
       const last = fields?.at(-1);
@@ -43,9 +43,7 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
         continue;
       }
       if (!isTextField(last)) throw new BadInput("query", name, "this field cannot be given in a query");
-      const path = fields.map((field) => field.name).join(".");
-      if (last.fieldKind !== "list" && seen.has(path)) throw new BadInput("query", name, "given more than once");
-      seen.add(path);
+      refuseSecondValue(given, fields, name);
       refuseSecondOneofMember(message, fields, name);
       try {
         setFromText(message, fields, value, options.registry);
@@ -55,6 +53,24 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
       }
     }
   };
+}
+
+/** Paths of fields that a query has given. */
+interface Given {
+  readonly whole: Set<string>;
+  /** Messages of which it has given a field. */
+  readonly inPart: Set<string>;
+}
+
+function refuseSecondValue(given: Given, fields: readonly DescField[], name: string): void {
+  let path = "";
+  fields.forEach((field, depth) => {
+    path = depth === 0 ? field.name : `${path}.${field.name}`;
+    const last = depth === fields.length - 1;
+    const twice = given.whole.has(path) || (last && given.inPart.has(path));
+    if (twice && field.fieldKind !== "list") throw new BadInput("query", name, "given more than once");
+    (last ? given.whole : given.inPart).add(path);
+  });
 }
 
 /** `application/x-www-form-urlencoded`, in order of appearance: `+` is a space, escapes are UTF-8 and well-formed. */
@@ -72,11 +88,16 @@ function* parameters(query: string): Generator<[name: string, value: string]> {
   }
 }
 
+/** How deep a parameter may reach into messages of messages: as deep as proto JSON may nest. */
+const maxDepth = 100;
+
 /** The fields that a parameter's name leads to, each by its JSON name or its proto name. */
 function fieldsOf(type: DescMessage, name: string): DescField[] | undefined {
   const fields: DescField[] = [];
   let within: DescMessage | undefined = type;
-  for (const part of name.split(".")) {
+  const parts = name.split(".");
+  if (parts.length > maxDepth) return undefined;
+  for (const part of parts) {
     const candidates: readonly DescField[] = within?.fields ?? [];
     const field = candidates.find((f) => f.jsonName === part) ?? candidates.find((f) => f.name === part);
     if (field === undefined) return undefined;

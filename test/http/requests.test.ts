@@ -113,6 +113,8 @@ describe.each([
       ["int32Value=1&int32Value=2", "int32Value", "more than once"],
       ["int32Value=1&int32_value=2", "int32_value", "more than once"],
       ["nested.name=a&nested.name=a", "nested.name", "more than once"],
+      ["timestamp=2020-01-01T00:00:00Z&timestamp.seconds=5", "timestamp.seconds", "more than once"],
+      ["timestamp.seconds=5&timestamp=2020-01-01T00:00:00Z", "timestamp", "more than once"],
       ["oneofString=a&oneofInt32=1", "oneofInt32", "oneofString of the same oneof is given too"],
       ["oneofNested.name=a&oneofBool=true", "oneofBool", "oneofNested of the same oneof"],
       ["int32Value=", "int32Value", "expected an integer"],
