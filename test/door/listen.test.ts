@@ -199,6 +199,20 @@ describe("closing", () => {
     await kept.closed;
   });
 
+  test.each([
+    ["nothing", ""],
+    ["the beginning of something", "P"],
+  ])("does not wait for connections that have said %s", async (_, text) => {
+    const door = await opened();
+    const { socket, closed } = dial(door);
+    await new Promise<void>((resolve) => socket.write(`${text}`, () => resolve()));
+    await overHttp1(door);
+    const start = performance.now();
+    await door.close(60_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(await closed).toBe("");
+  });
+
   test("does not wait for the rest of a request that has been answered", async () => {
     const door = await opened(async (request, response) => {
       for await (const _ of request) break; // the first piece is enough to see that it is too large
