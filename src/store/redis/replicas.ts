@@ -3,6 +3,9 @@
  *
  * WAIT holds up its connection, so it has one of its own: a small write there comes after the ending in the one
  * stream that replicas follow, and WAIT waits for it. Too few replicas: unavailable. What was ended stays ended.
+ *
+ * One WAIT at a time (per hash tag on a cluster, where tags have different masters): those who come meanwhile share
+ * the next one. So many endings cost few WAITs, and while replicas are missing none pile up.
  */
 import { once } from "node:events";
 import { StoreUnavailable } from "../../session/ports.ts";
@@ -22,7 +25,7 @@ export function createAcknowledger({ target, waitReplicas, commandTimeout }: Nee
   if (waitReplicas === 0) return Object.assign(async () => {}, { ready: Promise.resolve(), close() {} });
   const client = connect(target, commandTimeout);
   client.on("error", () => {}); // told of by the main connection
-  const acknowledge = async (tag: string): Promise<void> => {
+  const waitFor = async (tag: string): Promise<void> => {
     const replies = await client
       .pipeline()
       .set(`${tag}w`, "", "PX", 1000)
@@ -37,5 +40,30 @@ export function createAcknowledger({ target, waitReplicas, commandTimeout }: Nee
       throw new StoreUnavailable(`Redis: ${replicas ?? 0} of ${waitReplicas} replicas have acknowledged in time`);
     }
   };
+  const turns = new Map<string, () => Promise<void>>();
+  const acknowledge = (tag: string): Promise<void> => {
+    const master = target.kind === "cluster" ? tag : "";
+    const turn = turns.get(master) ?? inTurn(() => waitFor(tag));
+    turns.set(master, turn);
+    return turn();
+  };
   return Object.assign(acknowledge, { ready: once(client, "ready").catch(() => {}), close: () => client.disconnect() });
+}
+
+/** Runs one at a time. A call joins the run that begins next, never one that began before it. */
+function inTurn(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+  const start = (): Promise<void> => {
+    next = undefined;
+    running = run().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+  return () => {
+    if (running === undefined) return start();
+    next ??= running.then(start, start);
+    return next;
+  };
 }
