@@ -1,8 +1,8 @@
 /**
  * The connections, and how they behave when Redis does not.
  *
- * - A command waits `commandTimeout` at most, and none waits for a connection: while there is none, the answer is
- *   "unavailable", at once. A connection that stays silent for twice that long is given up, with all that waits on it.
+ * - A command waits `commandTimeout` at most (send.ts), and none waits for a connection: while there is none, the answer
+ *   is "unavailable", at once. A connection that stays silent for twice that long is given up, with all that waits on it.
  * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then be told "already
  *   ended" of its own doing; the caller, who can be told "don't know", retries better.
  * - Reconnecting goes on for ever, at most a second apart, so that service resumes as soon as Redis does.
@@ -19,8 +19,15 @@ function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
 }
 
-/** @param commandTimeout ms */
-export function connect(target: RedisTarget, commandTimeout: number): Client {
+/**
+ * @param commandTimeout ms
+ * @param more for a connection that is not used through a Sender: a timer for each command
+ */
+export function connect(
+  target: RedisTarget,
+  commandTimeout: number,
+  more: { readonly commandTimeout?: number } = {},
+): Client {
   const { host, port } = target.nodes[0];
   const common = {
     ...(target.username === undefined ? {} : { username: target.username }),
@@ -29,7 +36,6 @@ export function connect(target: RedisTarget, commandTimeout: number): Client {
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT,
-    commandTimeout,
     socketTimeout: 2 * commandTimeout,
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
@@ -38,6 +44,7 @@ export function connect(target: RedisTarget, commandTimeout: number): Client {
     maxRetriesPerRequest: 0,
     // A demoted master: find the new one.
     reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
+    ...more,
   };
   if (target.kind === "single") return new Redis({ ...common, retryStrategy: backoff, host, port });
   if (target.kind === "sentinel") {
@@ -65,19 +72,7 @@ export function connect(target: RedisTarget, commandTimeout: number): Client {
   });
 }
 
-/**
- * Holds back what is written on the connection until this turn's events have been handled, so that the commands of one turn
- * share a write: a system call each is a tenth of a refresh. The nodes of a cluster write each at once.
- */
-export function gather(client: Client): void {
-  if (!(client instanceof Redis) || client.status !== "ready") return;
-  const { stream } = client;
-  if (stream.writableCorked > 0) return;
-  stream.cork();
-  setImmediate(() => stream.uncork());
-}
-
 /** A connection for a subscription: nothing is expected on it, so its silence means nothing. */
 export function connectSubscriber(client: Redis): Redis {
-  return client.duplicate({ commandTimeout: undefined, socketTimeout: undefined } as RedisOptions);
+  return client.duplicate({ socketTimeout: undefined } as RedisOptions);
 }

@@ -2,6 +2,9 @@
 import { Cluster } from "ioredis";
 import { StoreUnavailable } from "../../session/ports.ts";
 import type { Client } from "./connection.ts";
+import type { Sender } from "./send.ts";
+
+const SECTIONS = ["server", "memory", "cluster", "replication", "persistence"];
 
 /** This Redis can be reached and must not be used. The message is for the operator. */
 export class RedisRefused extends Error {
@@ -9,12 +12,12 @@ export class RedisRefused extends Error {
 }
 
 /** @throws RedisRefused; StoreUnavailable, or what the commands throw, while it cannot serve */
-export async function checkFitness(client: Client): Promise<void> {
+export async function checkFitness(client: Client, sender: Sender): Promise<void> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
   await Promise.all(
     nodes.map(async (node) => {
-      const info = await node.info("server", "memory", "cluster", "replication", "persistence");
+      const info = String(await sender.send(node, "info", SECTIONS));
       const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
       const at = `the Redis at ${node.options.host}:${node.options.port}`;
       const policy = field("maxmemory_policy");

@@ -23,7 +23,7 @@ export type Acknowledge = ((tag: string) => Promise<void>) & {
 
 export function createAcknowledger({ target, waitReplicas, commandTimeout }: Needs): Acknowledge {
   if (waitReplicas === 0) return Object.assign(async () => {}, { ready: Promise.resolve(), close() {} });
-  const client = connect(target, commandTimeout);
+  const client = connect(target, commandTimeout, { commandTimeout });
   client.on("error", () => {}); // told of by the main connection
   const waitFor = async (tag: string): Promise<void> => {
     const replies = await client

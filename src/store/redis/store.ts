@@ -2,7 +2,6 @@
  * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
-import { Command } from "ioredis";
 import {
   type CreateOutcome,
   type EndOutcome,
@@ -17,7 +16,7 @@ import {
 import type { PresentedToken } from "../../session/rotation.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
 import { paginate } from "../page.ts";
-import { type Client, connect, gather } from "./connection.ts";
+import { type Client, connect } from "./connection.ts";
 import { isUnknownScript, translate } from "./failure.ts";
 import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
 import { parseEntries } from "./log-entry.ts";
@@ -25,6 +24,7 @@ import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeRotation, decodeSession, encodeBody, nonceWords } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
+import { createSender, type Sender } from "./send.ts";
 import { subscribe } from "./subscription.ts";
 import type { RedisTarget } from "./url.ts";
 
@@ -71,6 +71,7 @@ class RedisStore implements SessionStore {
   readonly #options: RedisStoreOptions;
   readonly #scripts: Scripts;
   readonly #client: Client;
+  readonly #sender: Sender;
   readonly #clustered: boolean;
   readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
@@ -84,6 +85,7 @@ class RedisStore implements SessionStore {
     this.#options = options;
     this.#scripts = options.scripts ?? loadScripts();
     this.#client = connect(options.target, options.commandTimeout);
+    this.#sender = createSender(options.commandTimeout);
     this.#clustered = options.target.kind === "cluster";
     this.#acknowledge = createAcknowledger(options);
     this.#subscription = subscribe(this.#client);
@@ -269,12 +271,13 @@ class RedisStore implements SessionStore {
     this.#obstacle = new Error("closed");
     this.#subscription.close();
     this.#acknowledge.close();
+    this.#sender.close();
     this.#client.disconnect();
   }
 
   /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */
   async #check(): Promise<void> {
-    await checkFitness(this.#client);
+    await checkFitness(this.#client, this.#sender);
     if (this.#closed) throw new StoreUnavailable("Redis: closed");
     if (this.#obstacle !== undefined || this.#trouble !== "") this.#options.log?.("info", "connected to Redis");
     this.#obstacle = undefined;
@@ -291,28 +294,20 @@ class RedisStore implements SessionStore {
   async #run(verb: Verb, partitions: string | readonly string[], args: (string | number | Buffer)[]): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
     const { sha, text } = this.#scripts[verb];
-    const tags = typeof partitions === "string" ? [partitions] : [...partitions];
+    const tags = typeof partitions === "string" ? [partitions] : partitions;
     // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
     // running a script where some of the partition's keys are and others are not.
     const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
     try {
-      return await this.#send("evalsha", [sha, keys.length, keys, args]);
+      return await this.#sender.send(this.#client, "evalsha", [sha, keys.length, keys, args]);
     } catch (error) {
       if (!isUnknownScript(error)) throw translate(error);
     }
     try {
-      return await this.#send("eval", [text, keys.length, keys, args]); // which Redis then knows by its SHA-1
+      return await this.#sender.send(this.#client, "eval", [text, keys.length, keys, args]); // which Redis then knows by its SHA-1
     } catch (error) {
       throw translate(error);
     }
-  }
-
-  /** Lists among the arguments are flattened; strings in the reply are Buffers. */
-  #send(name: string, args: (string | number | (string | number | Buffer)[])[]): Promise<unknown> {
-    const command = new Command(name, args);
-    gather(this.#client);
-    this.#client.sendCommand(command);
-    return command.promise;
   }
 }
 

@@ -130,6 +130,16 @@ describe("an outage", () => {
     expect((await store.find(sid)).status).toBe("live");
   });
 
+  test("a process that was held up does not take the answers for late", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    const { sid, first } = await login(store);
+    const answer = store.rotate(sid, first, nonce());
+    await new Promise(setImmediate); // it is sent
+    for (const resume = performance.now() + 700; performance.now() < resume; );
+    expect((await answer).outcome).toBe("rotate");
+  });
+
   test("a service may start before its Redis", async () => {
     const redis = new RedisServer(await freePort(), []);
     cleanUp.push(() => redis.stop());
