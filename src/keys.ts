@@ -42,34 +42,40 @@ async function run(args: string[]): Promise<string> {
   if (values.help || positionals.length === 0) return USAGE;
   const config = readConfig(process.env);
   const path = values.file ?? config.keysFile;
-  const alg = signingAlg(values.alg ?? config.signingAlgorithm);
+  const alg = values.alg === undefined ? undefined : signingAlg(values.alg);
   const times: RingTimes = { ...config, pickUp: seconds(values["pick-up"] ?? "60") };
   const force = values.force ?? false;
   const now = Date.now();
-  const generate: GenerateKey = (kind) => (kind === "mac" ? generateMacKey(now) : generateSigningKey(alg, now));
-  const change = async (step: (ring: Ring) => Ring) => show(await changeRingFile(path, step), now, times);
+  const change = async (step: (ring: Ring, generate: GenerateKey) => Ring) => {
+    const stepWithKeys = (ring: Ring) => {
+      // A ring goes on with the algorithm that it has.
+      const own = alg ?? signingAlg(ring.signing.find((key) => key.state === "signing")?.alg ?? "");
+      return step(ring, (kind) => (kind === "mac" ? generateMacKey(now) : generateSigningKey(own, now)));
+    };
+    return show(await changeRingFile(path, stepWithKeys), now, times);
+  };
 
   const [command, operand, ...rest] = positionals;
   if (rest.length > 0) throw new UsageError("too many operands");
   switch (command) {
     case "create":
       noOperand(operand);
-      if (await createRingFile(path, generateRing(alg, now))) return `created ${path}`;
+      if (await createRingFile(path, generateRing(alg ?? config.signingAlgorithm, now))) return `created ${path}`;
       throw new KeyRingFault(`${path} is there already; nothing was changed`);
     case "list":
       noOperand(operand);
       return show(await readRing(path), now, times);
     case "rotate": {
       const which = kinds(operand);
-      return change((ring) => rotate(ring, which, generate, now, times, force));
+      return change((ring, generate) => rotate(ring, which, generate, now, times, force));
     }
     case "retire":
-      return change((ring) =>
+      return change((ring, generate) =>
         operand === undefined ? withoutSpent(ring, now, times) : retire(ring, operand, generate, now, times, force),
       );
     case "revoke":
       if (operand === undefined) throw new UsageError("revoke needs a kid");
-      return change((ring) => revoke(ring, operand, generate, now));
+      return change((ring, generate) => revoke(ring, operand, generate, now));
     default:
       throw new UsageError(`there is no command ${command}`);
   }

@@ -49,6 +49,9 @@ describe("npm run keys", () => {
   it("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);
+    // A ring goes on with the algorithm that it has, whatever the shell says.
+    expect(keys(["rotate", "signing", "--force", "--file", file()], { SIGNING_ALGORITHM: "ES256" }).code).toBe(0);
+    expect(new Set(ring().signing.map((key) => key.alg))).toEqual(new Set(["EdDSA"]));
     const listed = keys(["list"]);
     expect(keys(["list"], { DATA_DIR: directory }).out).toContain(kidOf(ring().signing, "signing"));
     expect(listed.code).toBe(0);

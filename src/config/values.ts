@@ -82,7 +82,10 @@ export function issuer(text: string): string | Fault {
 }
 
 export function text(max: number): Parse<string> {
-  return (value) => (value.length <= max ? value : new Fault(`is longer than ${max} characters`));
+  return (value) => {
+    if (value.length > max) return new Fault(`is longer than ${max} characters`);
+    return /\p{Cc}/u.test(value) ? new Fault("has control characters") : value;
+  };
 }
 
 /** An admin token: long enough that guessing is hopeless, and made of what a header may carry (RFC 6750 b64token). */

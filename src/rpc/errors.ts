@@ -74,10 +74,19 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
 }
 
+/** Who is told of the failures that somebody has to mend. */
+export type FailureReports = {
+  readonly onBug: (error: unknown, method: string) => void;
+  readonly onUnavailable: (error: StoreUnavailable) => void;
+};
+
 /** Outermost interceptor: nothing passes it but errors of the closed table. */
-export function errorTranslation(onBug: (error: unknown, method: string) => void): Interceptor {
+export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   return (next) => async (request) => {
-    const translate = (error: unknown) => toConnectError(error, (bug) => onBug(bug, request.method.name));
+    const translate = (error: unknown) => {
+      if (error instanceof StoreUnavailable) onUnavailable(error);
+      return toConnectError(error, (bug) => onBug(bug, request.method.name));
+    };
     try {
       const response = await next(request);
       if (!response.stream) return response;

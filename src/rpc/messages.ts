@@ -2,13 +2,11 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { invalidRequest } from "../session/errors.ts";
-import { parseSessionId, type Session, type SessionId } from "../session/words.ts";
+import { parseSessionId, RESERVED_CLAIMS, type Session, type SessionId } from "../session/words.ts";
 
 const DEFAULT_PAGE_SIZE = 20;
 const MAX_PAGE_SIZE = 100;
 
-/** Claims that the service itself answers for (RFC 9068 section 2.2, RFC 7800). */
-export const RESERVED_CLAIMS = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"];
 /** Bytes of the claims' JSON. */
 export const MAX_CLAIMS = 4096;
 

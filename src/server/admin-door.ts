@@ -23,6 +23,7 @@ type Needs = SessionAdminServiceNeeds & {
   readonly jwks: () => string;
   readonly metrics: Metrics;
   readonly stopping: AbortSignal;
+  readonly onUnavailable: (error: Error) => void;
   readonly log: Logger;
 };
 
@@ -36,7 +37,7 @@ export function adminHandler(config: Config, needs: Needs): Handler {
     routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(needs)), onBug),
     requestGate: adminAuthentication(needs.adminTokens, audit),
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
-    interceptors: [measure(needs.metrics), errorTranslation(onBug)],
+    interceptors: [measure(needs.metrics), errorTranslation({ onBug, onUnavailable: needs.onUnavailable })],
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: stopping,

@@ -28,6 +28,7 @@ type Needs = SessionServiceNeeds & {
   readonly jwks: () => string;
   readonly metrics: Metrics;
   readonly stopping: AbortSignal;
+  readonly onUnavailable: (error: Error) => void;
   readonly log: Logger;
 };
 
@@ -52,7 +53,7 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     requestGate: crossSiteDefence(rules, (refusal) =>
       log.info({ event: "cross_site_refused", ...refusal }, "cross_site_refused"),
     ),
-    interceptors: [measure(needs.metrics), errorTranslation(onBug)],
+    interceptors: [measure(needs.metrics), errorTranslation({ onBug, onUnavailable: needs.onUnavailable })],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,
     readMaxBytes: config.maxBodyBytes,

@@ -3,28 +3,35 @@ function word(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/** A URL as a client on this machine would use it: nobody can connect to "everywhere". */
+function near(url: string): string {
+  return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+}
+
 /** What a newcomer can paste, right after the ready line of a service on its embedded store. */
-export function quickstart(publicUrl: string, adminUrl: string, adminTokenFile: string, cookieName: string): string {
+export function quickstart(publicDoor: string, adminDoor: string, adminTokenFile: string, cookieName: string): string {
+  const [publicUrl, adminUrl] = [publicDoor, adminDoor].map(near);
+  const curl = publicUrl?.startsWith("https:") ? "curl -sk" : "curl -s";
   return `
 Try it (paste into another terminal, in this directory):
 
   # 1. after a login elsewhere: create a session
-  S=$(curl -s ${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession \\
+  S=$(${curl} ${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession \\
     -H "Authorization: Bearer $(cat ${word(adminTokenFile)})" -H 'Content-Type: application/json' -d '{"subject":"alice"}')
   RT=$(echo "$S" | sed 's/.*"refreshToken":"\\([^"]*\\)".*/\\1/')
 
   # 2. refresh, as a browser does: the cookie jar keeps the successor
-  R=$(curl -s -X POST ${publicUrl}/v1/auth/refresh -b "${cookieName}=$RT" -c cookies.txt); echo "$R"
-  R=$(curl -s -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -c cookies.txt); echo "$R"
+  R=$(${curl} -X POST ${publicUrl}/v1/auth/refresh -b "${cookieName}=$RT" -c cookies.txt); echo "$R"
+  R=$(${curl} -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -c cookies.txt); echo "$R"
   AT=$(echo "$R" | sed 's/.*"accessToken":"\\([^"]*\\)".*/\\1/')
 
   # 3. use the access token
-  curl -s ${publicUrl}/v1/auth/sessions -H "Authorization: Bearer $AT"; echo
+  ${curl} ${publicUrl}/v1/auth/sessions -H "Authorization: Bearer $AT"; echo
 
   # 4. log out: 200, and from then on 401
-  curl -s -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
-  curl -s -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
-  curl -s -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -w ' %{http_code}\\n'; rm cookies.txt
+  ${curl} -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
+  ${curl} -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
+  ${curl} -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -w ' %{http_code}\\n'; rm cookies.txt
 
 The API, to read: ${publicUrl}/docs
 `;

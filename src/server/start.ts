@@ -9,6 +9,7 @@ import { type Door, openDoor, type Tls } from "../door/listen.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
+import { outageLog } from "../observability/outage.ts";
 import { refreshCookie } from "../rpc/cookie.ts";
 import { followRevocations } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
@@ -56,6 +57,9 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
   const metrics = createMetrics();
   const audit = createAudit(log, metrics);
   const issuer = config.issuer ?? `${publicDoor.scheme}://127.0.0.1:${publicDoor.port}`;
+  if (config.redis !== undefined && config.issuer === undefined) {
+    log.warn({ issuer }, "ISSUER is not set: instances on other ports will not accept each other's access tokens");
+  }
   const entropy = systemEntropy();
   const { kind, store } = await openStore(config, log, (error) => onFatal(startError(error))).catch(
     async (error: unknown) => {
@@ -88,6 +92,7 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
     jwks: () => JSON.stringify(ring.current.jwks),
     metrics,
     stopping: stopping.signal,
+    onUnavailable: outageLog(log),
     log,
   };
   publicDoor.serve(publicHandler(config, common));

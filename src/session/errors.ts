@@ -45,6 +45,7 @@ export type RefusalReason =
   | "malformed"
   | "unknown_key"
   | "forged"
+  | "wrong_issuer"
   | "expired"
   | "idle"
   | "revoked"

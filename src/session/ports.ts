@@ -136,7 +136,7 @@ export type AccessClaims = {
 };
 
 /** Why a text is no access token of ours. */
-export type AccessTokenFault = "malformed" | "unknown_key" | "forged" | "expired";
+export type AccessTokenFault = "malformed" | "unknown_key" | "forged" | "wrong_issuer" | "expired";
 
 export interface AccessTokens {
   /** Signs an access token of the session. It never outlives the session's expiries. */

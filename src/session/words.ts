@@ -57,6 +57,9 @@ export type Revocation = {
   readonly reason: EndReason;
 };
 
+/** Claims that the service itself answers for (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. */
+export const RESERVED_CLAIMS = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"] as const;
+
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 
 /** The session id in a text, or undefined: 17 bytes leave two spare bits, which must be zero. */

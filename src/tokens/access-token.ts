@@ -1,5 +1,5 @@
 import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens, Clock } from "../session/ports.ts";
-import { parseSessionId, type Session } from "../session/words.ts";
+import { parseSessionId, RESERVED_CLAIMS, type Session } from "../session/words.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 
@@ -24,9 +24,6 @@ export type AccessTokenOptions = {
   /** For `exp` in verify. There is no leeway: we are the issuer, and no session's life may be stretched. */
   readonly clock: Clock;
 };
-
-/** Claims that only this file sets (contract: reserved claim names). */
-const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"];
 
 /** Lives are shortened by up to this share: no herds, and no predictable refreshes (theft detection needs that). */
 const JITTER = 0.05;
@@ -77,7 +74,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
 function furtherClaims(claims: string): string {
   if (claims === "{}") return "";
   const own: Record<string, unknown> = JSON.parse(claims);
-  for (const name of RESERVED) delete own[name];
+  for (const name of RESERVED_CLAIMS) delete own[name];
   const members = JSON.stringify(own).slice(1, -1);
   return members === "" ? "" : `,${members}`;
 }
@@ -95,7 +92,7 @@ function readClaims(segment: string, issuer: string, now: number): AccessClaims 
   const { iss, sub, aud, exp, iat, jti } = all;
   const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
   const complete =
-    iss === issuer &&
+    typeof iss === "string" &&
     typeof sub === "string" &&
     typeof aud === "string" &&
     Number.isSafeInteger(iat) &&
@@ -103,6 +100,7 @@ function readClaims(segment: string, issuer: string, now: number): AccessClaims 
     typeof jti === "string" &&
     typeof all.client_id === "string";
   if (!complete || sid === undefined) return "malformed";
+  if (iss !== issuer) return "wrong_issuer";
   if (now >= exp * 1000) return "expired"; // RFC 7519 §4.1.4: on or after
   return { sid, sub, exp, jti, all };
 }

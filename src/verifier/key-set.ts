@@ -139,7 +139,7 @@ async function keysOf(answer: Response): Promise<Key[]> {
   const body: unknown = JSON.parse(text);
   const list = typeof body === "object" && body !== null && "keys" in body ? body.keys : undefined;
   if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
-  const keys = list.flatMap((jwk) => importKey(jwk) ?? []);
+  const keys = (await Promise.all(list.map(importKey))).filter((key) => key !== undefined);
   if (keys.length === 0) throw new Error("the key set has no key that signs access tokens");
   return keys;
 }

@@ -61,6 +61,7 @@ beforeAll(async () => {
     jwks: () => "{}",
     metrics: createMetrics(),
     stopping: new AbortController().signal,
+    onUnavailable: () => {},
     log: pino({ level: "trace" }, { write: (line: string) => void logged.push(line) }),
   };
   door.serve(publicHandler(config, { ...needs, store: watched }));

@@ -287,7 +287,6 @@ describe("what is no access token of ours", () => {
       null,
       "text",
       {},
-      { ...good, iss: "https://other.example" },
       { ...good, sid: `${SID}=` },
       { ...good, sid: undefined },
       { ...good, exp: String(good.exp) },
@@ -297,6 +296,8 @@ describe("what is no access token of ours", () => {
     ];
     for (const claims of otherwise) expect(tokens.verify(forge(header, segment(claims)))).toBe("malformed");
     expect(tokens.verify(forge(header, Buffer.from("{").toString("base64url")))).toBe("malformed");
+    const foreign = segment({ ...good, iss: "https://other.example" });
+    expect(tokens.verify(forge(header, foreign))).toBe("wrong_issuer");
     expect(tokens.verify(forge(header, segment(good)))).toMatchObject({ sid: SID });
   });
 
