@@ -28,7 +28,7 @@ const USAGE = `usage: npm run keys -- <command> [options]
                        A signing key: access tokens under it are refused. A MAC key: sessions under it must log in again
 
   --file <path>        the ring (otherwise KEYS_FILE, or keys.json in DATA_DIR)
-  --alg ES256|EdDSA    of new signing keys (otherwise SIGNING_ALGORITHM)
+  --alg ES256|EdDSA    of new signing keys (otherwise as before; at create, SIGNING_ALGORITHM)
   --force              rotate or retire although a key is too young or still needed: honest tokens may be refused
   --pick-up <seconds>  how long until every instance has a changed ring in force (60)
 
