@@ -31,6 +31,18 @@ export function fieldByName(message: DescMessage, name: string): DescField | und
 }
 
 /**
+ * The field that a route names as its body.
+ * @throws Error if there is none: the table was generated from other descriptors
+ */
+export function bodyField(message: DescMessage, name: string): DescField | undefined {
+  if (name === "" || name === "*") return undefined;
+  const field = fieldByName(message, name);
+  if (field === undefined)
+    throw new Error(`message ${message.typeName} has no field "${name}": generate the routes again`);
+  return field;
+}
+
+/**
  * Resolves a path of proto names, `book.author.name`, from a message inwards.
  * @returns the fields, outermost first, or the reason why there is no such path
  */

@@ -12,7 +12,7 @@ import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
 import { parseMessageJson } from "./exact-json.ts";
-import { fieldByName, resolveFieldPath } from "./field-path.ts";
+import { bodyField, resolveFieldPath } from "./field-path.ts";
 import type { Binding } from "./matcher.ts";
 import type { Route } from "./model.ts";
 import { createQueryReader } from "./query.ts";
@@ -41,7 +41,7 @@ export interface RequestCodecOptions {
 export function createRequestCodec(method: DescMethod, route: Route, options: RequestCodecOptions): RequestCodec {
   const { input } = method;
   const whole = route.body === "*";
-  const field = whole || route.body === "" ? undefined : fieldByName(input, route.body);
+  const field = bodyField(input, route.body);
   const raw = isHttpBody(whole ? input : field?.fieldKind === "message" ? field.message : undefined);
   const bound = [...route.variables.map((variable) => variable.field), ...(field ? [field.name] : [])];
   const readQuery = createQueryReader(input, bound, {
@@ -51,7 +51,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const paths = new Map<string, readonly DescField[]>();
   for (const variable of route.variables) {
     const fields = resolveFieldPath(input, variable.field);
-    if (typeof fields === "string") throw new Error(`${input.typeName}: ${fields}`);
+    if (typeof fields === "string") throw new Error(`${fields}: generate the routes again`);
     paths.set(variable.field, fields);
   }
   const mask =

@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
-import { fieldByName, jsonMessages, textMessages } from "./field-path.ts";
+import { bodyField, fieldByName, jsonMessages, textMessages } from "./field-path.ts";
 import type { Route } from "./model.ts";
 
 /** A response's content. */
@@ -32,7 +32,7 @@ export function responseType(method: DescMethod, route: Route): DescMessage | un
 
 export function createResponseCodec(method: DescMethod, route: Route, json: Partial<JsonWriteOptions>): ResponseCodec {
   const { output } = method;
-  const field = route.responseBody === "" ? undefined : fieldByName(output, route.responseBody);
+  const field = bodyField(output, route.responseBody);
   if (field === undefined) {
     if (output.typeName === HttpBodySchema.typeName) return httpBody;
     return (message) => jsonPayload(toJson(output, message, json));

@@ -294,6 +294,21 @@ describe("a handler", () => {
       "rich.v1.RichService, but the service is not registered",
     );
   });
+  it.each([
+    [{ body: "gone" }, 'message rich.v1.Everything has no field "gone": generate the routes again'],
+    [{ responseBody: "gone" }, 'message rich.v1.Everything has no field "gone": generate the routes again'],
+    [
+      { variables: [{ field: "gone", start: 0, end: 1, multi: false }] },
+      'has no field "gone": generate the routes again',
+    ],
+    [{ rpc: "gone" }, "rich.v1.RichService has no RPC gone"],
+  ])("refuses a table that is not of its descriptors: %j", (change, message) => {
+    const { service, routes: all } = createRoutes(RichService);
+    const [first] = all;
+    if (first === undefined) throw new Error("no routes");
+    const table = { service, routes: [{ ...first, ...change }] };
+    expect(() => createHttpHandler({ routes, tables: [table] })).toThrow(message);
+  });
   it("whose hook or encoder throws answers 500 and lives on", async () => {
     const broken = () => {
       throw new Error("broken");
