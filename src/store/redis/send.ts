@@ -21,20 +21,27 @@ const TURNS = 5;
 
 /** @param timeout how long an answer is waited for, ms; a turn more at most */
 export function createSender(timeout: number): Sender {
-  /** What has been sent in this turn and in those before. */
-  const turns: Command[][] = Array.from({ length: TURNS + 1 }, () => []);
+  /** What is under way since this turn and since each of those before. */
+  let turn = new Set<Command>();
+  const before = Array.from({ length: TURNS }, () => new Set<Command>());
   const timer = setInterval(() => {
-    const late = turns.pop() ?? [];
-    turns.unshift([]);
-    for (const command of late) if (!command.isSettled) command.reject(new Error(`no answer for ${timeout} ms`));
+    const late = before.pop() ?? [];
+    before.unshift(turn);
+    turn = new Set();
+    for (const command of late) command.reject(new Error(`no answer for ${timeout} ms`));
   }, timeout / TURNS).unref();
   return {
-    send(to, name, args) {
+    async send(to, name, args) {
       const command = new Command(name, [...args] as (string | number | Buffer)[]);
-      turns[0]?.push(command);
+      const begun = turn.add(command);
       gather(to);
       to.sendCommand(command);
-      return command.promise;
+      try {
+        return await command.promise;
+      } finally {
+        // At once: thousands of them, kept until their turn is over, would keep the garbage collector busy.
+        begun.delete(command);
+      }
     },
     close: () => clearInterval(timer),
   };
