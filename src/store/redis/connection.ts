@@ -5,7 +5,8 @@
  *   is "unavailable", at once. A connection that stays silent for twice that long is given up, with all that waits on it.
  * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then be told "already
  *   ended" of its own doing; the caller, who can be told "don't know", retries better.
- * - Reconnecting goes on for ever, at most a second apart, so that service resumes as soon as Redis does.
+ * - Reconnecting goes on for ever, at most a second apart, so that service resumes as soon as Redis does; also where
+ *   ioredis has given up (it does when a failover is announced while it connects).
  */
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "./url.ts";
@@ -19,11 +20,27 @@ function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
 }
 
+/** Connects a client that has ended, unless it was us who ended it. */
+function revive(this: Client): void {
+  setTimeout(() => {
+    if (this.status === "end" && this.listeners("end").includes(revive)) this.connect().catch(() => {});
+  }, backoff(3)).unref();
+}
+
+export function disconnect(client: Client): void {
+  client.off("end", revive);
+  client.disconnect();
+}
+
+export function connect(...options: Parameters<typeof createClient>): Client {
+  return createClient(...options).on("end", revive);
+}
+
 /**
  * @param commandTimeout ms
  * @param more for a connection that is not used through a Sender: a timer for each command
  */
-export function connect(
+function createClient(
   target: RedisTarget,
   commandTimeout: number,
   more: { readonly commandTimeout?: number } = {},
@@ -74,5 +91,5 @@ export function connect(
 
 /** A connection for a subscription: nothing is expected on it, so its silence means nothing. */
 export function connectSubscriber(client: Redis): Redis {
-  return client.duplicate({ socketTimeout: undefined } as RedisOptions);
+  return client.duplicate({ socketTimeout: undefined } as RedisOptions).on("end", revive);
 }

@@ -9,7 +9,7 @@
  */
 import { once } from "node:events";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { connect } from "./connection.ts";
+import { connect, disconnect } from "./connection.ts";
 import { translate } from "./failure.ts";
 import type { RedisTarget } from "./url.ts";
 
@@ -47,7 +47,7 @@ export function createAcknowledger({ target, waitReplicas, commandTimeout }: Nee
     turns.set(master, turn);
     return turn();
   };
-  return Object.assign(acknowledge, { ready: once(client, "ready").catch(() => {}), close: () => client.disconnect() });
+  return Object.assign(acknowledge, { ready: once(client, "ready").catch(() => {}), close: () => disconnect(client) });
 }
 
 /** Runs one at a time. A call joins the run that begins next, never one that began before it. */

@@ -16,7 +16,7 @@ import {
 import type { PresentedToken } from "../../session/rotation.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
 import { paginate } from "../page.ts";
-import { type Client, connect } from "./connection.ts";
+import { type Client, connect, disconnect } from "./connection.ts";
 import { isUnknownScript, translate } from "./failure.ts";
 import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
 import { parseEntries } from "./log-entry.ts";
@@ -272,7 +272,7 @@ class RedisStore implements SessionStore {
     this.#subscription.close();
     this.#acknowledge.close();
     this.#sender.close();
-    this.#client.disconnect();
+    disconnect(this.#client);
   }
 
   /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */

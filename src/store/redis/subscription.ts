@@ -1,7 +1,7 @@
 /** The wake hints: what the scripts publish as they append to the log. Subscribes while somebody wants to hear. */
 import { Redis } from "ioredis";
 import { Wakers } from "../wakers.ts";
-import { type Client, connectSubscriber } from "./connection.ts";
+import { type Client, connectSubscriber, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
 
 /** As in lua/partition.lua. */
@@ -26,7 +26,7 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
   };
   const shut = () => {
     if (subscriber instanceof Redis) {
-      subscriber.disconnect();
+      disconnect(subscriber);
     } else if (subscriber !== undefined) {
       subscriber.off("message", told).off("ready", listen).off("error", ignore);
       subscriber.unsubscribe(CHANNEL).catch(ignore);
