@@ -140,6 +140,14 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   /** A cursor: to any instance a place in the store's log, to this one a position in memory, which costs no reading. */
   const place = (stored: string, position: number) => `${stored}~${instance}.${position}`;
 
+  async function* offer(batch: FeedBatch): AsyncGenerator<FeedBatch, void, undefined> {
+    const offered = clock();
+    yield batch;
+    if (clock() - offered > PATIENCE) {
+      throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");
+    }
+  }
+
   async function* watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
     if (!answering) throw new StoreUnavailable("the revocation log cannot be read");
     forgetExpired();
@@ -148,9 +156,11 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
     let position = givenBy === instance ? Math.min(Number(at), base + log.length) : base;
     if (givenBy !== instance && stored !== "") {
       position = base + log.length;
-      const since = await store.revocations(stored);
-      stored = since.cursor;
-      yield { revocations: since.revocations, cursor: stored, caughtUp: false };
+      const { revocations, cursor: next } = await store.revocations(stored);
+      for (let at = 0; at < revocations.length; at += BATCH) {
+        yield* offer({ revocations: revocations.slice(at, at + BATCH), cursor: from, caughtUp: false });
+      }
+      stored = next;
     }
     while (!signal.aborted && !closed) {
       const beats = beatCount;
@@ -158,13 +168,9 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
       const revocations = log.slice(start, start + BATCH);
       position = base + start + revocations.length;
       const caughtUp = start + revocations.length >= log.length;
-      // Elsewhere, a batch that is not the last one is resumed from before it: told twice beats never told.
+      // Elsewhere, a batch that is not the last one is resumed from before all of them: told twice beats never told.
       if (caughtUp) stored = cursor;
-      const offered = clock();
-      yield { revocations, cursor: place(stored, position), caughtUp };
-      if (clock() - offered > PATIENCE) {
-        throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");
-      }
+      yield* offer({ revocations, cursor: place(stored, position), caughtUp });
       // A beat may have come while the watcher was taking the batch.
       if (caughtUp && beats === beatCount) await nextBeat(signal);
     }

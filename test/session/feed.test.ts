@@ -39,7 +39,10 @@ function createWorld() {
         },
         onRevocation: (wake) => real.onRevocation(wake),
       };
-      const feed = followRevocations({ store, clock, instance: random.nonce(), onError });
+      return this.manage(followRevocations({ store, clock, instance: random.nonce(), onError }));
+    },
+    /** A feed that ends with the world. */
+    manage(feed: RevocationFeed): RevocationFeed {
       feeds.push(feed);
       return feed;
     },
@@ -130,36 +133,57 @@ test("a cursor resumes at the instance that gave it, and at another one", async 
   expect(early).not.toBe(late);
 });
 
-test("one millisecond holds more than one instance has read of it", async () => {
-  // A log whose cursors are times, as the one on Redis; the feed that gave the cursor had read less of that millisecond.
+/** A log whose cursors are times, as the one on Redis, and feeds that follow it. */
+function createTimedLog() {
   const entries: Revocation[] = [];
-  const revoke = () => {
-    const revokedAt = world.clock();
-    const sid = random.sessionId("alice");
-    entries.push({ sid, revokedAt, expiresAt: revokedAt + MARKER_LIFE, reason: "logout" });
-    return sid;
-  };
-  const follow = () =>
-    followRevocations({
-      store: {
-        revocations: async (cursor = "0") => ({
-          revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
-          cursor: String(world.clock()),
+  return {
+    revoke(): SessionId {
+      const revokedAt = world.clock();
+      const sid = random.sessionId("alice");
+      entries.push({ sid, revokedAt, expiresAt: revokedAt + MARKER_LIFE, reason: "logout" });
+      return sid;
+    },
+    follow: () =>
+      world.manage(
+        followRevocations({
+          store: {
+            revocations: async (cursor = "0") => ({
+              revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
+              cursor: String(world.clock()),
+            }),
+            onRevocation: () => () => {},
+          },
+          clock: world.clock,
+          instance: random.nonce(),
+          onError: () => {},
         }),
-        onRevocation: () => () => {},
-      },
-      clock: world.clock,
-      instance: random.nonce(),
-      onError: () => {},
-    });
-  revoke();
-  const early = follow();
-  const { first } = await open(early);
-  const missed = revoke();
-  const late = follow();
-  const resumed = await open(late, first.cursor);
+      ),
+  };
+}
+
+test("one millisecond holds more than one instance has read of it", async () => {
+  const log = createTimedLog();
+  log.revoke();
+  const { first } = await open(log.follow());
+  const missed = log.revoke();
+  const resumed = await open(log.follow(), first.cursor);
   expect(resumed.first.revocations.map(({ sid }) => sid)).toContain(missed);
-  await Promise.all([early.close(), late.close()]);
+});
+
+test("batches are bounded, also for a watcher that comes from another instance after a long time", async () => {
+  const log = createTimedLog();
+  const { first } = await open(log.follow());
+  const sids = Array.from({ length: 2500 }, () => log.revoke());
+  for (const cursor of ["", first.cursor]) {
+    const told = new Set<SessionId>();
+    const resumed = await open(log.follow(), cursor);
+    for (let batch = resumed.first; ; batch = await next(resumed.watch)) {
+      expect(batch.revocations.length).toBeLessThanOrEqual(1000);
+      for (const { sid } of batch.revocations) told.add(sid);
+      if (batch.caughtUp) break;
+    }
+    expect(told).toEqual(new Set(sids));
+  }
 });
 
 test("a cursor that nobody made is refused", async () => {
