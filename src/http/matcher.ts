@@ -1,5 +1,5 @@
 import { type Route, type RouteTable, routeName } from "./model.ts";
-import { type Found, find, insert, Node, type Path, parsePath } from "./path-tree.ts";
+import { type Found, type Path, PathTree, parsePath } from "./path-tree.ts";
 import { decodeAll, decodeExceptReserved, decodeExceptSlash, MalformedEscape } from "./percent.ts";
 import { shapeOf } from "./rules.ts";
 
@@ -41,8 +41,7 @@ const noBindings: readonly Binding[] = [];
  */
 export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegmentDecoding = "except-slash"): Matcher {
   const exact = new Map<string, { method: string; match: Match }[]>();
-  const root = new Node();
-  const methods = new Set<string>();
+  const trees = new Map<string, PathTree>();
   const owners = new Map<string, string>();
   for (const { service, routes } of tables) {
     for (const route of routes) {
@@ -50,8 +49,9 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
       const other = owners.get(shapeOf(route));
       if (other !== undefined) throw new Error(`${owner} is the same route as ${other}`);
       owners.set(shapeOf(route), owner);
-      methods.add(route.method);
-      insert(root, route);
+      const tree = trees.get(route.method) ?? new PathTree();
+      trees.set(route.method, tree);
+      tree.insert(route);
       const path = exactPath(route);
       if (path === undefined) continue;
       const here = exact.get(path) ?? [];
@@ -62,7 +62,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   const decodeMulti = decoding === "except-slash" ? decodeExceptSlash : decodeExceptReserved;
 
   function search(method: string, path: Path): Match | undefined {
-    const found = find(root, path, 0, method);
+    const found = trees.get(method)?.find(path);
     return found && bind(found, path, decodeMulti);
   }
 
@@ -73,12 +73,12 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
       const path = parsePath(rawPath);
       if (path === undefined) return noRoute;
       const found =
-        (methods.has(method) ? search(method, path) : undefined) ??
+        search(method, path) ??
         // RFC 9110 section 9.3.2: HEAD is GET without the content.
         (method === "HEAD" ? search("GET", path) : undefined) ??
-        (methods.has("*") ? search("*", path) : undefined);
+        search("*", path);
       if (found !== undefined) return found;
-      const allow = [...methods].filter((other) => find(root, path, 0, other) !== undefined);
+      const allow = [...trees.keys()].filter((other) => trees.get(other)?.find(path) !== undefined);
       if (allow.length === 0) return noRoute;
       if (allow.includes("GET") && !allow.includes("HEAD")) allow.push("HEAD");
       if (!allow.includes("OPTIONS")) allow.push("OPTIONS");

@@ -28,35 +28,18 @@ export function parsePath(path: string): Path | undefined {
   if (start === path.length && start > 1) return undefined;
   const escaped = path.includes("%");
   const decoded = escaped ? raw.map(decodeOrNothing) : raw;
-  return { raw, decoded, escaped, colon: path.includes(":", start - 1 - (raw.at(-1)?.length ?? 0)) };
+  return { raw, decoded, escaped, colon: raw.at(-1)?.includes(":") ?? false };
 }
 
-/** A place in the tree of templates: what may come after the segments that lead here. */
-export class Node {
+/** A place in a tree of templates: what may come after the segments that lead here. */
+class Node {
   /** By decoded literal. */
   readonly literals = new Map<string, Node>();
   star: Node | undefined;
   doubleStar: Node | undefined;
-  /** The routes that end here, by HTTP method, then by decoded verb. */
-  readonly ends = new Map<string, Map<string, Route>>();
-}
-
-/** Puts a route where its template leads. */
-export function insert(root: Node, route: Route): void {
-  let node = root;
-  for (const segment of route.segments) {
-    if (segment === "*") node = node.star ??= new Node();
-    else if (segment === "**") node = node.doubleStar ??= new Node();
-    else {
-      const literal = decodeAll(segment);
-      const next: Node = node.literals.get(literal) ?? new Node();
-      node.literals.set(literal, next);
-      node = next;
-    }
-  }
-  const verbs = node.ends.get(route.method) ?? new Map<string, Route>();
-  node.ends.set(route.method, verbs);
-  verbs.set(decodeAll(route.verb), route);
+  /** The route that ends here without a verb, and those with one, by decoded verb. */
+  end: Route | undefined;
+  readonly verbs = new Map<string, Route>();
 }
 
 /** The end of a search. */
@@ -66,75 +49,126 @@ export interface Found {
   readonly verbLength: number;
 }
 
-/**
- * Finds the route of a method: at each place the literal before `*` before `**`, going back where one leads nowhere.
- */
-export function find(node: Node, path: Path, at: number, method: string): Found | undefined {
-  if (at === path.raw.length)
-    return endsAt(node, "", method) ?? (node.doubleStar && endsAt(node.doubleStar, "", method));
-  if (path.colon && at === path.raw.length - 1) {
-    const found = findVerb(node, path, at, method);
+/** The templates of one HTTP method, as a tree of their segments. */
+export class PathTree {
+  readonly #root = new Node();
+  /** The longest that a verb can be in a request, where each of its bytes may be escaped. */
+  #longestVerb = 0;
+
+  insert(route: Route): void {
+    let node = this.#root;
+    for (const segment of route.segments) {
+      if (segment === "*") node = node.star ??= new Node();
+      else if (segment === "**") node = node.doubleStar ??= new Node();
+      else {
+        const literal = decodeAll(segment);
+        const next: Node = node.literals.get(literal) ?? new Node();
+        node.literals.set(literal, next);
+        node = next;
+      }
+    }
+    if (route.verb === "") node.end = route;
+    else node.verbs.set(decodeAll(route.verb), route);
+    this.#longestVerb = Math.max(this.#longestVerb, route.verb.length * 3);
+  }
+
+  /** At each place the literal comes before `*`, `*` before `**`; where one leads nowhere the search goes back. */
+  find(path: Path): Found | undefined {
+    // Most tables have no verbs, most paths no colon.
+    const splits = this.#longestVerb > 0 && path.colon ? [...verbSplits(path, this.#longestVerb)] : noSplits;
+    return find(this.#root, path, splits, 0);
+  }
+}
+
+/** One way to see a custom verb in the last segment. */
+interface VerbSplit {
+  /** What is before the colon: raw, and decoded. */
+  readonly head: string;
+  readonly literal: string | undefined;
+  readonly verb: string;
+  /** Of verb and colon, as they are in the path. */
+  readonly length: number;
+}
+
+/** The longest verb first. */
+type Splits = readonly VerbSplit[];
+
+const noSplits: Splits = [];
+
+/** `%3A` is no colon. Verbs longer than any that a route has are left out, so that no segment of colons makes work. */
+function* verbSplits({ raw }: Path, longest: number): Generator<VerbSplit> {
+  const segment = raw.at(-1) ?? "";
+  const from = Math.max(0, segment.length - 1 - longest);
+  for (let colon = segment.indexOf(":", from); colon !== -1; colon = segment.indexOf(":", colon + 1)) {
+    const verb = decodeOrNothing(segment.slice(colon + 1));
+    if (verb === undefined || verb === "") continue;
+    const head = segment.slice(0, colon);
+    yield { head, literal: decodeOrNothing(head), verb, length: segment.length - colon };
+  }
+}
+
+function find(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
+  if (at === path.raw.length) return endsAt(node) ?? (node.doubleStar && endsAt(node.doubleStar));
+  if (splits.length > 0 && at === path.raw.length - 1) {
+    const found = findVerb(node, splits, at);
     if (found !== undefined) return found;
   }
   const literal = literalChild(node, path.decoded[at]);
   return (
-    (literal && find(literal, path, at + 1, method)) ??
-    (node.star && find(node.star, path, at + 1, method)) ??
-    (node.doubleStar && findRest(node.doubleStar, path, at, method))
+    (literal && find(literal, path, splits, at + 1)) ??
+    (node.star && find(node.star, path, splits, at + 1)) ??
+    (node.doubleStar && findRest(node.doubleStar, path, splits, at))
   );
 }
 
 /** `**` takes the segments up to some place, the literals after it take the rest: the most literals win. */
-function findRest(node: Node, path: Path, at: number, method: string): Found | undefined {
+function findRest(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
   if (node.literals.size > 0) {
     for (let rest = at; rest < path.raw.length; rest++) {
-      const found = findLiterals(node, path, rest, method);
+      const found = findLiterals(node, path, splits, rest);
       if (found !== undefined) return found;
     }
   }
-  if (path.colon) {
-    for (const [head, verb, length] of verbSplits(path)) {
-      const found = head === "" ? undefined : endsAt(node, verb, method, length);
-      if (found !== undefined) return found;
-    }
+  for (const split of splits) {
+    const found = split.head === "" ? undefined : endsWithVerb(node, split);
+    if (found !== undefined) return found;
   }
-  return endsAt(node, "", method);
+  return endsAt(node);
 }
 
-function findLiterals(node: Node, path: Path, at: number, method: string): Found | undefined {
-  if (at === path.raw.length) return endsAt(node, "", method);
-  if (path.colon && at === path.raw.length - 1) {
-    for (const [head, verb, length] of verbSplits(path)) {
-      const literal = literalChild(node, decodeOrNothing(head));
-      const found = literal && endsAt(literal, verb, method, length);
+function findLiterals(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
+  if (at === path.raw.length) return endsAt(node);
+  if (at === path.raw.length - 1) {
+    for (const split of splits) {
+      const literal = literalChild(node, split.literal);
+      const found = literal && endsWithVerb(literal, split);
       if (found !== undefined) return found;
     }
   }
   const literal = literalChild(node, path.decoded[at]);
-  return literal && findLiterals(literal, path, at + 1, method);
+  return literal && findLiterals(literal, path, splits, at + 1);
 }
 
 /** The longest verb of a route to which the last segment, the verb taken off, leads. */
-function findVerb(node: Node, path: Path, at: number, method: string): Found | undefined {
-  for (const [head, verb, length] of verbSplits(path)) {
-    for (const end of head === "" ? emptyHead(node, at) : nodesAfter(node, head)) {
-      const found = endsAt(end, verb, method, length);
+function findVerb(node: Node, splits: Splits, at: number): Found | undefined {
+  for (const split of splits) {
+    for (const end of split.head === "" ? emptyHead(node, at) : nodesAfter(node, split.literal)) {
+      const found = endsWithVerb(end, split);
       if (found !== undefined) return found;
     }
   }
   return undefined;
 }
 
-/** Where a path can end whose last segment is `segment`, in order of precedence. */
-function* nodesAfter(node: Node, segment: string): Generator<Node> {
-  const decoded = decodeOrNothing(segment);
-  for (const next of [literalChild(node, decoded), node.star]) {
+/** Where a path can end with that last segment, in order of precedence. */
+function* nodesAfter(node: Node, literal: string | undefined): Generator<Node> {
+  for (const next of [literalChild(node, literal), node.star]) {
     if (next === undefined) continue;
     yield next;
     if (next.doubleStar !== undefined) yield next.doubleStar;
   }
   if (node.doubleStar === undefined) return;
-  const after = literalChild(node.doubleStar, decoded);
+  const after = literalChild(node.doubleStar, literal);
   if (after !== undefined) yield after;
   yield node.doubleStar;
 }
@@ -144,18 +178,13 @@ function* emptyHead(node: Node, at: number): Generator<Node> {
   if (at === 0 && node.doubleStar !== undefined) yield node.doubleStar;
 }
 
-/** The ways to see a custom verb in the last segment, the longest verb first. `%3A` is no colon. */
-function* verbSplits(path: Path): Generator<readonly [head: string, verb: string, length: number]> {
-  const segment = path.raw.at(-1) ?? "";
-  for (let colon = segment.indexOf(":"); colon !== -1; colon = segment.indexOf(":", colon + 1)) {
-    const verb = decodeOrNothing(segment.slice(colon + 1));
-    if (verb !== undefined && verb !== "") yield [segment.slice(0, colon), verb, segment.length - colon];
-  }
+function endsAt({ end }: Node): Found | undefined {
+  return end && { route: end, verbLength: 0 };
 }
 
-function endsAt(node: Node, verb: string, method: string, verbLength = 0): Found | undefined {
-  const route = node.ends.get(method)?.get(verb);
-  return route && { route, verbLength };
+function endsWithVerb(node: Node, { verb, length }: VerbSplit): Found | undefined {
+  const route = node.verbs.get(verb);
+  return route && { route, verbLength: length };
 }
 
 function literalChild(node: Node, decoded: string | undefined): Node | undefined {

@@ -139,6 +139,24 @@ describe("a custom verb", () => {
   });
 });
 
+describe("a long path", () => {
+  // Work that grows with the square of the length would take seconds here.
+  it.each([
+    ["colons", `/v1/${":".repeat(100_000)}`],
+    ["escaped colons", `/v1/${":%3A".repeat(50_000)}`],
+    ["segments", `/v1${"/a".repeat(100_000)}`],
+    ["a verb after many segments", `/v1${"/a:run".repeat(50_000)}`],
+  ])("of %s is matched in time that grows with its length", (_, path) => {
+    const matcher = createMatcher([
+      tableOf("GET /v1/{x=**}:run", "GET /v1/{x}:run", "GET /v1/{x=**}/end", "GET /{a}/{b=**}/c/d:run"),
+    ]);
+    const start = process.cpuUsage();
+    matcher.match("GET", path);
+    const { user, system } = process.cpuUsage(start);
+    expect(user + system).toBeLessThan(1_000_000);
+  });
+});
+
 describe("a path", () => {
   it("with an empty segment or a trailing slash matches nothing", () => {
     expectMatches(["GET /a", "GET /a/{x}", "GET /{x=**}", "GET /"], {
