@@ -1,7 +1,8 @@
 /** `REDIS_WAIT_REPLICAS=1`: a logout that was acknowledged outlives the master that it was written to. */
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { createVerifier } from "../../src/verifier/index.ts";
+import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
 import type { RedisServer } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, type LoggedIn, logIn } from "../support/sessions.ts";
@@ -138,4 +139,43 @@ test("a master that was cut off and does not know it acknowledges nothing", asyn
   expect(await lives(here, early)).toBe(false);
   // Nobody was told otherwise: where the old master is forgotten, so is what it never acknowledged.
   expect(await lives(here, both)).toBe(true);
+});
+
+test("a master that must not write alone takes its watchers' certainty with it", async () => {
+  const { master, replica, ways, services, adminToken, promote, moveTo, logOut, somebodyNew } = await aWorld();
+  const [here, there] = services as [Service, Service];
+  await master.admin.config("SET", "min-replicas-to-write", "1");
+  const verifiers = [here, there].map(({ adminUrl }) =>
+    createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER, policy: "refuse", maxStaleness: 1500 }),
+  );
+  onTestFinished(() => {
+    for (const verifier of verifiers) verifier.close();
+  });
+  await Promise.all(verifiers.map(({ ready }) => ready));
+  let user = await somebodyNew(here);
+  while ((await logOut(here, user)) !== "acknowledged") user = await somebodyNew(here);
+  for (;;) {
+    user = await somebodyNew(here);
+    const verdicts = await Promise.all(verifiers.map((verifier) => verifier.verify(user.accessToken)));
+    if (verdicts.every(({ ok }) => ok)) break;
+  }
+
+  await promote();
+  moveTo(ways[1], replica);
+  const newReplica = await replicaOf(replica);
+  while ((await logOut(there, user)) === undefined);
+  // The one that follows the old master is not told, and stops believing that it would be.
+  const [onOld, onNew] = verifiers as [Verifier, Verifier];
+  const reasons = async (verifier: Verifier) => {
+    const verdict = await verifier.verify(user.accessToken);
+    return verdict.ok ? "accepted" : verdict.reason;
+  };
+  while ((await reasons(onNew)) !== "revoked") await pause(1);
+  while ((await reasons(onOld)) === "accepted") await pause(1);
+  expect(await reasons(onOld)).toBe("unavailable");
+  await expect(somebodyNew(here)).rejects.toThrow("E503_UNAVAILABLE");
+  moveTo(ways[0], replica);
+  while ((await reasons(onOld)) === "unavailable") await pause(1);
+  expect(await reasons(onOld)).toBe("revoked");
+  expect(await newReplica.admin.info("replication")).toContain("role:slave");
 });
