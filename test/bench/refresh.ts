@@ -157,7 +157,7 @@ compare("refresh, of the floor, repeating", "json-repeat", "floor-repeat", 0.9);
 compare("refresh, of Fastify by hand (at least 1.4)", "json", "fastify", 1.5);
 compare("refresh, of the same over Connect RPC", "json", "rpc", 1.7);
 compare("refresh, of the other checkout", "json", "baseline", 1);
-compare("logout, of the refresh floor", "logout", "floor", 0.85);
+compare("logout, of its floor", "logout", "floor-logout", 0.85);
 compare("forged tokens, of refresh", "forged", "json", 3);
 const servers = [...measured.values()];
 if (measuringOffered) {

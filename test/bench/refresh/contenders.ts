@@ -35,12 +35,7 @@ async function refreshTokens(service: Service): Promise<string[]> {
   return (await logIn(service, CONNECTIONS)).map(({ refreshToken }) => refreshToken);
 }
 
-async function floor(
-  name: string,
-  title: string,
-  { world, service }: Stage,
-  reuseInterval: number,
-): Promise<Contender> {
+async function startFloor({ world }: Stage, reuseInterval: number): Promise<{ pid: number; port: number }> {
   const { pid, line } = await start("server", ["test/bench/refresh/floor.ts"], {
     env: {
       REDIS_PORT: String(world.redisPort),
@@ -49,10 +44,18 @@ async function floor(
       ISSUER,
     },
   });
-  const { port } = JSON.parse(line) as { port: number };
-  const credentials = await refreshTokens(service);
-  await checkFloor(port, service);
+  return { pid, port: (JSON.parse(line) as { port: number }).port };
+}
+
+async function floor(name: string, title: string, stage: Stage, reuseInterval: number): Promise<Contender> {
+  const { pid, port } = await startFloor(stage, reuseInterval);
+  const credentials = await refreshTokens(stage.service);
+  await checkFloor(port, stage.service);
   return { name, title, expected: "200", pid, plan: plan(name, port, refreshJson, credentials) };
+}
+
+async function accessTokens(service: Service): Promise<string[]> {
+  return (await logIn(service, LOGOUTS)).map(({ accessToken }) => accessToken);
 }
 
 /** A floor whose tokens the service would not take has saved itself some work. */
@@ -125,13 +128,25 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     plan: plan("json-repeat", service.port, refreshJson, await refreshTokens(service)),
   }),
 
-  logout: async ({ rotating }) => ({
+  "floor-logout": async (stage) => {
+    const { pid, port } = await startFloor(stage, 0);
+    return {
+      name: "floor-logout",
+      title: "floor, logout: ES256 verified",
+      expected: "200",
+      pid,
+      plan: { ...plan("floor-logout", port, logoutJson, []), use: "spend" },
+      refill: () => accessTokens(stage.service),
+    };
+  },
+
+  logout: async ({ service, rotating }) => ({
     name: "logout",
     title: "this service, logout",
     expected: "200",
     pid: rotating.pid,
     plan: { ...plan("logout", rotating.port, logoutJson, []), use: "spend" },
-    refill: async () => (await logIn(rotating, LOGOUTS)).map(({ accessToken }) => accessToken),
+    refill: () => accessTokens(service),
   }),
 
   forged: async ({ rotating }) => ({

@@ -1,18 +1,18 @@
 /**
- * The floor: the least that a rotating refresh can cost in Node, in one file and with nothing between. It uses the
- * service's own MAC, Lua script and record, its key ring and its Redis, so that its sessions are the service's and its
+ * The floor: the least that a rotating refresh, and a logout, can cost in Node, in one file and with nothing between. It uses
+ * the service's own MAC, Lua scripts and record, its key ring and its Redis, so that its sessions are the service's and its
  * tokens are good there. What it leaves out: configuration, routing, reading the body, cross-site defence, messages, errors, audit,
  * metrics, a broken Redis.
  *
  * Environment: REDIS_PORT, KEYS_FILE, REUSE_INTERVAL (ms), ISSUER.
  */
-import { createPrivateKey, randomBytes, sign, timingSafeEqual } from "node:crypto";
+import { createPrivateKey, createPublicKey, randomBytes, sign, timingSafeEqual, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
 import type { SessionId } from "../../../src/session/words.ts";
-import { TAGS } from "../../../src/store/redis/partitions.ts";
+import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { decodeRotation, decodeSession, nonceWords } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createMac } from "../../../src/tokens/hmac.ts";
@@ -29,6 +29,7 @@ const key = {
   key: createPrivateKey({ key: signingKey.jwk, format: "jwk" }),
   dsaEncoding: "ieee-p1363",
 } as const;
+const publicKey = { key: createPublicKey(key.key), dsaEncoding: "ieee-p1363" } as const;
 const jwtHeader = Buffer.from(JSON.stringify({ typ: "at+jwt", alg: "ES256", kid: signingKey.kid })).toString(
   "base64url",
 );
@@ -36,8 +37,10 @@ const jwtHeader = Buffer.from(JSON.stringify({ typ: "at+jwt", alg: "ES256", kid:
 // ioredis has this method; its types do not.
 type Buffers = { evalshaBuffer(sha: string, keys: number, ...rest: (string | number)[]): Promise<unknown> };
 const redis = new Redis({ host: "127.0.0.1", port: Number(REDIS_PORT), enableAutoPipelining: true }) as Redis & Buffers;
-const { text: script, sha } = loadScripts().rotate;
-await redis.script("LOAD", script);
+const scripts = loadScripts();
+for (const { text } of [scripts.rotate, scripts.end]) await redis.script("LOAD", text);
+
+type Claims = { readonly iss: string; readonly exp: number; readonly sid: SessionId };
 
 const RECORD = 7;
 const MARKER_LIFE = 360_000;
@@ -51,7 +54,7 @@ async function refresh(cookie: string): Promise<{ accessToken: string; setCookie
   const [n1, n2] = nonceWords(token.toString("base64url", 26, 34));
   const fresh = randomBytes(8);
   const reply = (await redis.evalshaBuffer(
-    sha,
+    scripts.rotate.sha,
     1,
     partition,
     sid,
@@ -92,7 +95,31 @@ async function refresh(cookie: string): Promise<{ accessToken: string; setCookie
   };
 }
 
+async function logout(bearer: string): Promise<boolean> {
+  const [header, payload = "", signature = ""] = bearer.split(".");
+  const input = Buffer.from(`${header}.${payload}`);
+  if (header !== jwtHeader || !verify("sha256", input, publicKey, Buffer.from(signature, "base64url"))) return false;
+  const { iss, exp, sid } = JSON.parse(Buffer.from(payload, "base64url").toString()) as Claims;
+  if (iss !== ISSUER || Date.now() >= exp * 1000) return false;
+  const outcome = await redis.evalsha(scripts.end.sha, 1, tagOfSession(sid), sid, "logout", MARKER_LIFE);
+  return outcome === "ended";
+}
+
 const server = createServer(async (request, response) => {
+  if (request.method === "DELETE") {
+    if (!(await logout((request.headers.authorization ?? "").slice("Bearer ".length)))) {
+      response.writeHead(401).end();
+      return;
+    }
+    response.writeHead(200, {
+      "content-type": "application/json",
+      "content-length": 11,
+      "cache-control": "no-store",
+      "set-cookie": "refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
+    });
+    response.end('{"data":{}}');
+    return;
+  }
   const [, cookie = ""] = /(?:^|; )refresh_token=([^;]*)/.exec(request.headers.cookie ?? "") ?? [];
   const refreshed = await refresh(cookie);
   if (refreshed === undefined) {
