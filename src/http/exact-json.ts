@@ -6,7 +6,7 @@ type ExactJson = JsonValue | bigint | ExactJson[] | { [key: string]: ExactJson }
 // lib.es2024 does not know the third parameter yet (ECMA-262 2026, JSON.parse source text access).
 const parse = JSON.parse as (
   text: string,
-  reviver: (key: string, value: ExactJson, context: { readonly source?: string }) => ExactJson,
+  reviver: (key: string, value: ExactJson, context: { readonly source?: string } | undefined) => ExactJson,
 ) => ExactJson;
 
 const wide: ReadonlySet<ScalarType> = new Set([
@@ -24,11 +24,12 @@ const wide: ReadonlySet<ScalarType> = new Set([
  */
 export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
   if (!/[0-9]{16}/.test(text)) return fieldOf(JSON.parse(text) as JsonValue);
-  const json = parse(text, (_, value, { source }) =>
-    typeof value === "number" && !Number.isSafeInteger(value) && source !== undefined && /^-?[0-9]+$/.test(source)
-      ? BigInt(source)
-      : value,
-  );
+  const json = parse(text, (_, value, context) => {
+    if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+    // Before Node 21 there is no source: such numbers are then as exact as JavaScript has them.
+    const source = context?.source ?? "";
+    return /^-?[0-9]{16,20}$/.test(source) ? BigInt(source) : value;
+  });
   return settleMessage(type, fieldOf(json as JsonValue));
 }
 

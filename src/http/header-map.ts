@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 const nameCharacters = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 // What fetch forbids in a value: NUL, CR, LF, and what no byte can carry.
 const badValue = /[\0\r\n]|[^\0-\xff]/;
-const outerWhitespace = /^[\t\r\n ]+|[\t\r\n ]+$/g;
+const whitespace = "\t\r\n ";
 
 /**
  * Headers as fetch has them, made without work: it reads node's parsed headers in place until it is changed or listed.
@@ -120,7 +120,11 @@ function keyOf(name: string): string {
 }
 
 function checked(value: string): string {
-  const trimmed = String(value).replace(outerWhitespace, "");
+  const text = String(value);
+  let [start, end] = [0, text.length];
+  while (start < end && whitespace.includes(text.charAt(start))) start++;
+  while (end > start && whitespace.includes(text.charAt(end - 1))) end--;
+  const trimmed = text.slice(start, end);
   if (badValue.test(trimmed)) throw new TypeError("invalid header value");
   return trimmed;
 }
