@@ -11,40 +11,27 @@ import {
   type RotateOutcome,
   type SessionPage,
   type SessionStore,
-  StoreUnavailable,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
 import { paginate } from "../page.ts";
-import { type Client, connect, disconnect } from "./connection.ts";
-import { isUnknownScript, translate } from "./failure.ts";
-import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
+import { RedisRefused } from "./fitness.ts";
+import { Link, type LinkOptions } from "./link.ts";
 import { parseEntries } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeRotation, decodeSession, encodeBody, nonceWords } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
-import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
-import { createSender, type Sender } from "./send.ts";
 import { subscribe } from "./subscription.ts";
-import type { RedisTarget } from "./url.ts";
 
 export { RedisRefused };
 
-export type RedisStoreOptions = {
-  readonly target: RedisTarget;
+export type RedisStoreOptions = LinkOptions & {
   /** R of rotation.ts, ms. */
   readonly reuseInterval: number;
   /** How long an ended session is remembered: at least the longest access token life, ms. */
   readonly markerLife: number;
   /** How many replicas must have an ending before it is acknowledged. */
   readonly waitReplicas: number;
-  /** How long a command may take, ms. */
-  readonly commandTimeout: number;
-  readonly log?: (level: "info" | "warn", message: string) => void;
-  /** Called when a Redis that was not there at the start turns out to be unfit. */
-  readonly onRefused?: (refusal: RedisRefused) => void;
-  /** For tests, which bring a clock that they can move. */
-  readonly scripts?: Scripts;
 };
 
 /** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
@@ -69,57 +56,19 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
 
 class RedisStore implements SessionStore {
   readonly #options: RedisStoreOptions;
-  readonly #scripts: Scripts;
-  readonly #client: Client;
-  readonly #sender: Sender;
-  readonly #clustered: boolean;
+  readonly #link: Link;
   readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
-  /** Why no command may be sent: not checked yet, or found unfit. */
-  #obstacle: Error | undefined = new Error("not connected yet");
-  #started = false;
-  #closed = false;
-  #trouble = "";
 
   constructor(options: RedisStoreOptions) {
     this.#options = options;
-    this.#scripts = options.scripts ?? loadScripts();
-    this.#client = connect(options.target, options.commandTimeout);
-    this.#sender = createSender(options.commandTimeout);
-    this.#clustered = options.target.kind === "cluster";
+    this.#link = new Link(options);
     this.#acknowledge = createAcknowledger(options);
-    this.#subscription = subscribe(this.#client);
+    this.#subscription = subscribe(this.#link.client);
   }
 
-  /** Resolves when Redis has been found fit, or after a while. */
-  async start(): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const patience = setTimeout(resolve, this.#options.commandTimeout);
-    const refuse = (refusal: RedisRefused) => {
-      this.#obstacle = refusal;
-      if (this.#started) this.#options.onRefused?.(refusal);
-      else reject(refusal);
-    };
-    this.#client.on("ready", () => {
-      Promise.all([this.#check(), this.#acknowledge.ready]).then(
-        () => resolve(),
-        (error: unknown) => {
-          if (error instanceof RedisRefused) refuse(error);
-          else this.#warn(error);
-        },
-      );
-    });
-    this.#client.on("error", (error: unknown) => {
-      this.#warn(error);
-      const refusal = refusedCredentials(error);
-      if (refusal !== undefined && !this.#started) refuse(refusal);
-    });
-    try {
-      await promise;
-    } finally {
-      clearTimeout(patience);
-      this.#started = true;
-    }
+  start(): Promise<void> {
+    return this.#link.start(this.#acknowledge.ready);
   }
 
   async create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome> {
@@ -127,16 +76,20 @@ class RedisStore implements SessionStore {
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
     const [record, ...evicted] = buffers(
-      await this.#run("create", tag, [
-        sid,
-        subject,
-        ...nonceWords(childNonce),
-        idleTimeout,
-        absoluteLifetime,
-        encodeBody(session),
-        cap,
-        this.#options.markerLife,
-      ]),
+      await this.#link.run(
+        "create",
+        [tag],
+        [
+          sid,
+          subject,
+          ...nonceWords(childNonce),
+          idleTimeout,
+          absoluteLifetime,
+          encodeBody(session),
+          cap,
+          this.#options.markerLife,
+        ],
+      ),
     );
     if (evicted.length > 0) await this.#acknowledge(tag);
     return { session: decodeSession(sid, buffer(record), 0), evicted: evicted.map(sessionId) };
@@ -148,17 +101,11 @@ class RedisStore implements SessionStore {
     const [n1, n2] = nonceWords(token.nonce);
     const [f1, f2] = nonceWords(freshNonce);
     const reply = buffer(
-      await this.#run("rotate", tag, [
-        sid,
-        token.generation,
-        n1,
-        n2,
-        token.issuedAt,
-        f1,
-        f2,
-        reuseInterval,
-        markerLife,
-      ]),
+      await this.#link.run(
+        "rotate",
+        [tag],
+        [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife],
+      ),
     );
     const outcome = ROTATE_OUTCOMES[String.fromCharCode(reply[0] ?? 0)];
     switch (outcome) {
@@ -182,7 +129,7 @@ class RedisStore implements SessionStore {
   }
 
   async find(sid: SessionId): Promise<Found> {
-    const reply = buffer(await this.#run("find", tagOfSession(sid), [sid]));
+    const reply = buffer(await this.#link.run("find", [tagOfSession(sid)], [sid]));
     switch (String.fromCharCode(reply[0] ?? 0)) {
       case "l":
         return {
@@ -199,7 +146,7 @@ class RedisStore implements SessionStore {
   }
 
   async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
-    const reply = buffers(await this.#run("list", tagOfSubject(subject), [subject]));
+    const reply = buffers(await this.#link.run("list", [tagOfSubject(subject)], [subject]));
     const sessions: Session[] = [];
     for (let at = 0; at < reply.length; at += 2) {
       sessions.push(decodeSession(sessionId(buffer(reply[at])), buffer(reply[at + 1]), 0));
@@ -209,7 +156,7 @@ class RedisStore implements SessionStore {
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
-    const outcome = text(await this.#run("end", tag, [sid, reason, this.#options.markerLife]));
+    const outcome = text(await this.#link.run("end", [tag], [sid, reason, this.#options.markerLife]));
     await this.#acknowledge(tag);
     return outcome as EndOutcome;
   }
@@ -220,7 +167,7 @@ class RedisStore implements SessionStore {
       // Another partition is another subject.
       return (await this.find(actor)).status === "live" ? "not_found" : "actor_ended";
     }
-    const outcome = text(await this.#run("end_owned", tag, [actor, target, reason, this.#options.markerLife]));
+    const outcome = text(await this.#link.run("end_owned", [tag], [actor, target, reason, this.#options.markerLife]));
     await this.#acknowledge(tag);
     return outcome as "ended" | "not_found" | "actor_ended";
   }
@@ -232,7 +179,7 @@ class RedisStore implements SessionStore {
   ) {
     const tag = tagOfSubject(subject);
     const args = [subject, reason, this.#options.markerLife, except ?? "", actor ?? ""];
-    const [outcome, ...ended] = buffers(await this.#run("end_all", tag, args));
+    const [outcome, ...ended] = buffers(await this.#link.run("end_all", [tag], args));
     await this.#acknowledge(tag);
     return text(outcome) === "actor_ended" ? ("actor_ended" as const) : { ended: ended.map(sessionId) };
   }
@@ -243,9 +190,11 @@ class RedisStore implements SessionStore {
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
-    const groups = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
+    const groups = this.#options.target.kind === "cluster" ? TAGS.map((tag) => [tag]) : [TAGS];
     const replies = await Promise.all(
-      groups.map(async (tags) => buffers(await this.#run("revocations", tags, [since])).map((bytes) => text(bytes))),
+      groups.map(async (tags) =>
+        buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes)),
+      ),
     );
     const times = replies.map(([time]) => Number(time));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
@@ -257,57 +206,14 @@ class RedisStore implements SessionStore {
     return this.#subscription.add(wake);
   }
 
-  async ping(): Promise<void> {
-    if (this.#client.status !== "ready") throw new StoreUnavailable("Redis: not connected");
-    try {
-      await this.#check();
-    } catch (error) {
-      throw error instanceof RedisRefused ? new StoreUnavailable(error.message) : translate(error);
-    }
+  ping(): Promise<void> {
+    return this.#link.ping();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#obstacle = new Error("closed");
     this.#subscription.close();
     this.#acknowledge.close();
-    this.#sender.close();
-    disconnect(this.#client);
-  }
-
-  /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */
-  async #check(): Promise<void> {
-    await checkFitness(this.#client, this.#sender);
-    if (this.#closed) throw new StoreUnavailable("Redis: closed");
-    if (this.#obstacle !== undefined || this.#trouble !== "") this.#options.log?.("info", "connected to Redis");
-    this.#obstacle = undefined;
-    this.#trouble = "";
-  }
-
-  /** Tells of trouble, once while it stays the same. */
-  #warn(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
-    if (message !== this.#trouble) this.#options.log?.("warn", `Redis: ${message}`);
-    this.#trouble = message;
-  }
-
-  async #run(verb: Verb, partitions: string | readonly string[], args: (string | number | Buffer)[]): Promise<unknown> {
-    if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
-    const { sha, text } = this.#scripts[verb];
-    const tags = typeof partitions === "string" ? [partitions] : partitions;
-    // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
-    // running a script where some of the partition's keys are and others are not.
-    const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
-    try {
-      return await this.#sender.send(this.#client, "evalsha", [sha, keys.length, keys, args]);
-    } catch (error) {
-      if (!isUnknownScript(error)) throw translate(error);
-    }
-    try {
-      return await this.#sender.send(this.#client, "eval", [text, keys.length, keys, args]); // which Redis then knows by its SHA-1
-    } catch (error) {
-      throw translate(error);
-    }
+    this.#link.close();
   }
 }
 

@@ -14,6 +14,7 @@ const R = REUSE_INTERVAL;
 /** The one moment at which all of this happens, ms. */
 const NOW = 4_000_000_000_000;
 const DAY = 86_400_000;
+const NEVER = 2 ** 48 - 1;
 
 let server: RedisServer;
 let redis: Redis;
@@ -27,7 +28,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-const time = fc.constantFrom(0, NOW - 2 * R, NOW - R - 1, NOW - R, NOW - R + 1, NOW - 1, NOW);
+const ages = [R, 2 * R, 3 * R, 4 * R].flatMap((age) => [age - 1, age, age + 1]);
+/** Some lie in the future: the clock was set back. */
+const time = fc.constantFrom(0, NOW - 1, NOW, NEVER, ...ages.map((age) => NOW - age), ...ages.map((age) => NOW + age));
 const nonces = fc.constantFrom("AAAAAAAAAAA", "AAAAAAAAAAE", "__________8", "AAAAABAAAAA", "q83vEjRWeJA");
 const generation = fc.constantFrom(1, 2, 3, 4, 5, 4_294_967_290);
 const state: fc.Arbitrary<RotationState> = fc.record({

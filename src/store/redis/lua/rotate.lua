@@ -6,6 +6,7 @@
 --   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record
 --   x reuse: the same, of the session that was ended
 --   m revoked, u unknown, i idle, e expired: nothing
+local NEVER = 2 ^ 48 - 1 -- later than any token
 local partition, sid, now = KEYS[1], ARGV[1], clock()
 local key = partition .. 's' .. sid
 local record = redis.call('GET', key)
@@ -18,14 +19,18 @@ if now >= math.max(created, ct) + idle then return 'i' end
 
 local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local R = tonumber(ARGV[8])
-local young = now - ct <= R
+local function within(time, limit) return math.abs(now - time) <= limit end
+
+local child = G == g + 1 and ((N1 == c1 and N2 == c2) or I >= ct - 2 * R)
+local confirmed = G == g and ((N1 == n1 and N2 == n2) or I >= f)
+local late = (G == g or G == g - 1) and within(f, 2 * R)
 local outcome
-if young and G >= g - 1 and G <= g + 1 then
+if within(ct, R) and (child or confirmed or late) then
   outcome, cs = 'p', now -- rule 1
-elseif G > g then
-  outcome = G == g + 1 and 'r' or 'h' -- rules 2 and 3
-  g, n1, n2, f = G, N1, N2, now - cs <= R and ct or now
-elseif G == g and ((N1 == n1 and N2 == n2) or I >= f) then
+elseif child or G > g + 1 then
+  outcome = child and 'r' or 'h' -- rules 2 and 3
+  g, n1, n2, f = G, N1, N2, within(cs, R) and ct or NEVER
+elseif confirmed then
   outcome = 'v' -- rule 4
 else
   outcome = 'x' -- rule 5
