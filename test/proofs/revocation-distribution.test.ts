@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
+import { startRedisCluster } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./kit/deployment.ts";
@@ -18,10 +19,12 @@ const VERIFIERS = 50;
 const PROCESSES = 2;
 const { logout } = SessionService.method;
 
-/** 50 verifiers on two services and one Redis that keeps what it acknowledged, with a proxy before each service. */
-async function aWorld() {
-  const redis = await aRedis("--appendonly", "yes", "--appendfsync", "always");
-  const deployment = await deploy(2, { REDIS_URL: redis.url, ACCESS_TOKEN_TTL: "30m" });
+/** A Redis that keeps what it acknowledged. */
+const durableRedis = () => aRedis("--appendonly", "yes", "--appendfsync", "always");
+
+/** 50 verifiers on two services on one store, with a proxy before each service. */
+async function aWorld(store: { readonly REDIS_URL?: string }) {
+  const deployment = await deploy(2, { ...store, ACCESS_TOKEN_TTL: "30m" });
   const { services, adminToken } = deployment;
   const adminPort = (service: Service) => Number(new URL(service.adminUrl).port);
   const proxies = await Promise.all(services.map((service) => CuttingProxy.to(adminPort(service))));
@@ -102,7 +105,7 @@ async function aWorld() {
     proxy.target = adminPort(successor);
   };
 
-  return { redis, proxies, logOutMany, finish, restart };
+  return { proxies, logOutMany, finish, restart };
 }
 
 /** Negative values are no time: refused before it was acknowledged. */
@@ -113,13 +116,31 @@ function distribution(values: readonly number[]) {
 }
 
 test("calm", async () => {
-  const { logOutMany, finish } = await aWorld();
-  await logOutMany(long ? 1000 : 400);
+  const { url } = await durableRedis();
+  const { logOutMany, finish } = await aWorld({ REDIS_URL: url });
+  await logOutMany(long ? 1000 : 300);
   await finish();
 });
 
+test("on the embedded store", async () => {
+  const { logOutMany, finish } = await aWorld({});
+  await logOutMany(long ? 1000 : 100);
+  await finish();
+});
+
+if (long) {
+  test("on a cluster", async () => {
+    const cluster = await startRedisCluster();
+    onTestFinished(() => cluster.stop());
+    const { logOutMany, finish } = await aWorld({ REDIS_URL: cluster.url });
+    await logOutMany(1000);
+    await finish();
+  });
+}
+
 test("streams cut at random", async () => {
-  const { proxies, logOutMany, finish } = await aWorld();
+  const { url } = await durableRedis();
+  const { proxies, logOutMany, finish } = await aWorld({ REDIS_URL: url });
   const cutting = setInterval(() => {
     for (const proxy of proxies) proxy.cut(0.05);
   }, 50);
@@ -127,35 +148,36 @@ test("streams cut at random", async () => {
   await finish();
 });
 
-test("services killed and stopped, and started again", async () => {
-  const { logOutMany, restart, finish } = await aWorld();
+/** Does something again and again while `work` goes on, and once more if it had not been done before. */
+async function whilst(work: Promise<void>, again: () => Promise<void>): Promise<void> {
   let over = false;
-  const restarting = (async () => {
-    do {
-      await restart(0, "kill9");
-      await pause(500);
-      await restart(1, "stop");
-      await pause(500);
-    } while (!over);
-  })();
-  await logOutMany(long ? 1000 : 100);
-  over = true;
-  await restarting;
+  const done = work.finally(() => {
+    over = true;
+  });
+  do await again();
+  while (!over);
+  await done;
+}
+
+test("services killed and stopped, and started again", async () => {
+  const { url } = await durableRedis();
+  const { logOutMany, restart, finish } = await aWorld({ REDIS_URL: url });
+  await whilst(logOutMany(long ? 1000 : 100), async () => {
+    await restart(0, "kill9");
+    await pause(500);
+    await restart(1, "stop");
+    await pause(500);
+  });
   await finish();
 });
 
 test("Redis killed and started again", async () => {
-  const { redis, logOutMany, finish } = await aWorld();
-  let over = false;
-  const restarting = (async () => {
-    do {
-      await redis.kill();
-      await redis.start();
-      await pause(500);
-    } while (!over);
-  })();
-  await logOutMany(long ? 1000 : 100);
-  over = true;
-  await restarting;
+  const redis = await durableRedis();
+  const { logOutMany, finish } = await aWorld({ REDIS_URL: redis.url });
+  await whilst(logOutMany(long ? 1000 : 100), async () => {
+    await redis.kill();
+    await redis.start();
+    await pause(500);
+  });
   await finish();
 });
