@@ -109,20 +109,22 @@ export async function startRedis(): Promise<RedisServer> {
   return { ...server(launch("load", "redis-server", args)), port };
 }
 
-export type Generator = {
+export type Generator = Pick<Server, "stop"> & {
   load(plan: Plan): Promise<void>;
   run(slice: Slice): Promise<Load>;
 };
 
 export function startGenerator(): Generator {
   const generator = join(import.meta.dirname, "generator.ts");
-  const { child, failed } = launch("load", process.execPath, [generator], { out: "ipc" });
+  const launched = launch("load", process.execPath, [generator], { out: "ipc" });
+  const { child, failed } = launched;
   const tell = async (order: Order): Promise<unknown> => {
     child.send(order);
     const [told] = await Promise.race([once(child, "message"), failed]);
     return told;
   };
   return {
+    ...server(launched),
     load: async (plan) => void (await tell({ plan })),
     run: async (slice) => (await tell({ slice })) as Load,
   };

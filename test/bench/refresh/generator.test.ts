@@ -1,0 +1,114 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, onTestFinished, test } from "vitest";
+import type { Plan } from "./plan.ts";
+import { type Generator, startGenerator } from "./processes.ts";
+import { refreshJson } from "./requests.ts";
+
+const stops: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+function generate(): Generator {
+  const generator = startGenerator();
+  stops.push(generator.stop);
+  return generator;
+}
+
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const plan = (port: number, use: Plan["use"], credentials: readonly string[]): Plan => ({
+  name: "test",
+  port,
+  ...refreshJson(port),
+  use,
+  credentials,
+});
+
+const total = (answers: Readonly<Record<string, number>>) => Object.values(answers).reduce((sum, n) => sum + n, 0);
+
+test("each connection presents what its last answer has set, from slice to slice", async () => {
+  const seen = new Set<string>();
+  let twice = 0;
+  const port = await serve((request, response) => {
+    const [, client, count] = /refresh_token=(\d+)-(\d+)/.exec(request.headers.cookie ?? "") ?? [];
+    if (seen.has(`${client}-${count}`)) twice++;
+    seen.add(`${client}-${count}`);
+    response.setHeader("set-cookie", `refresh_token=${client}-${Number(count) + 1}; Path=/v1/auth`).end("{}");
+  });
+  const generator = generate();
+  await generator.load(
+    plan(
+      port,
+      "adopt",
+      Array.from({ length: 32 }, (_, client) => `${client}-0`),
+    ),
+  );
+  const first = await generator.run({ name: "test", seconds: 0.2 });
+  const second = await generator.run({ name: "test", seconds: 0.2 });
+  expect(seen.size).toBe(total(first.answers) + total(second.answers));
+  expect(seen.size).toBeGreaterThan(64);
+  expect(twice).toBe(0);
+});
+
+test("each credential is spent once, and every status is counted", async () => {
+  let requests = 0;
+  const port = await serve((_request, response) => {
+    // Without a length: in chunks.
+    response.statusCode = ++requests % 10 === 0 ? 503 : 200;
+    response.write("{");
+    response.end("}");
+  });
+  const generator = generate();
+  await generator.load(
+    plan(
+      port,
+      "spend",
+      Array.from({ length: 100 }, (_, n) => `token-${n}`),
+    ),
+  );
+  const { answers } = await generator.run({ name: "test", seconds: 5 });
+  expect(answers).toEqual({ "200": 90, "503": 10 });
+});
+
+test("a connection that breaks is told as lost", async () => {
+  let requests = 0;
+  const port = await serve((request, response) => {
+    if (++requests === 50) request.socket.destroy();
+    else response.end("{}");
+  });
+  const generator = generate();
+  await generator.load(
+    plan(
+      port,
+      "repeat",
+      Array.from({ length: 32 }, () => "token"),
+    ),
+  );
+  const { answers } = await generator.run({ name: "test", seconds: 0.2 });
+  expect(answers.lost).toBe(1);
+});
+
+test("at an offered rate no more requests leave than were offered", async () => {
+  const port = await serve((_request, response) => response.end("{}"));
+  const generator = generate();
+  await generator.load(
+    plan(
+      port,
+      "repeat",
+      Array.from({ length: 32 }, () => "token"),
+    ),
+  );
+  const { answers } = await generator.run({ name: "test", seconds: 0.5, rate: 200 });
+  expect(total(answers)).toBeGreaterThan(0);
+  expect(total(answers)).toBeLessThanOrEqual(101);
+});
