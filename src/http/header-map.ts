@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { inspect } from "node:util";
 
 /** `field-name` of RFC 9110 section 5.1. */
 const nameCharacters = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -72,6 +73,11 @@ export class HeaderMap implements Headers {
 
   [Symbol.iterator](): ReturnType<Headers["entries"]> {
     return this.entries();
+  }
+
+  /** What console.log shows. That of Headers takes nothing but its own. */
+  [inspect.custom](): Headers {
+    return this.#list();
   }
 
   /** Every line as it goes over the wire: name, value, name, value. */

@@ -136,6 +136,7 @@ describe("one call through both doors is the same call:", () => {
         method: context.requestMethod,
         rpc: context.method.name,
         timeout: context.timeoutMs(),
+        spread: Object.keys({ ...context }).includes("signal") && { ...context }.signal instanceof AbortSignal,
         aborted: context.signal.aborted,
         isHeaders: context.requestHeader instanceof Headers && context.responseHeader instanceof Headers,
       });

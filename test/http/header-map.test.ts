@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HeaderMap } from "../../src/http/header-map.ts";
@@ -91,6 +92,9 @@ describe("a header map", () => {
   it("is a Headers to whoever asks, and to what is made of it", () => {
     const map = new HeaderMap({ a: "1" });
     expect(map).toBeInstanceOf(Headers);
+    expect(inspect({ map })).toBe(inspect({ map: new Headers([["a", "1"]]) }));
+    expect(String(map)).toBe(String(new Headers()));
+    expect(JSON.stringify(map)).toBe(JSON.stringify(new Headers()));
     expect([...new Headers(map)]).toEqual([["a", "1"]]);
     expect([...new Response(null, { headers: map }).headers]).toEqual([["a", "1"]]);
   });
