@@ -35,6 +35,8 @@ export function parsePath(path: string): Path | undefined {
 class Node {
   /** By decoded literal. */
   readonly literals = new Map<string, Node>();
+  /** The literal, if there is one alone: to compare it costs less than to hash a piece of the path. */
+  only: readonly [literal: string, next: Node] | undefined;
   star: Node | undefined;
   doubleStar: Node | undefined;
   /** The route that ends here without a verb, and those with one, by decoded verb. */
@@ -64,6 +66,7 @@ export class PathTree {
         const literal = decodeAll(segment);
         const next: Node = node.literals.get(literal) ?? new Node();
         node.literals.set(literal, next);
+        node.only = node.literals.size === 1 ? [literal, next] : undefined;
         node = next;
       }
     }
@@ -188,6 +191,7 @@ function endsWithVerb(node: Node, { verb, length }: VerbSplit): Found | undefine
 }
 
 function literalChild(node: Node, decoded: string | undefined): Node | undefined {
+  if (node.only !== undefined) return node.only[0] === decoded ? node.only[1] : undefined;
   return decoded === undefined || node.literals.size === 0 ? undefined : node.literals.get(decoded);
 }
 
