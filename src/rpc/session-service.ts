@@ -29,6 +29,10 @@ export type SessionServiceNeeds = {
   readonly cookie: RefreshCookie;
 };
 
+/** Made once: guessing must cost us little, and most of an error is its stack, which would say nothing here. */
+const NO_SESSION = new ServiceError("E001_AUTH_FAILURE");
+const BAD_TOKEN = new InvalidToken();
+
 export function sessionService(needs: SessionServiceNeeds): ServiceImpl<typeof SessionService> {
   const { cookie } = needs;
 
@@ -44,7 +48,7 @@ export function sessionService(needs: SessionServiceNeeds): ServiceImpl<typeof S
     const { refused: reason, sid } = result as Refused;
     const operation = context.method.name;
     needs.audit({ event: "authn_failed", operation, reason, sid }, context.values.get(callerKey).address);
-    throw reason === "absent" || operation === "Refresh" ? new ServiceError("E001_AUTH_FAILURE") : new InvalidToken();
+    throw reason === "absent" || operation === "Refresh" ? NO_SESSION : BAD_TOKEN;
   }
 
   const caller = (context: HandlerContext): AccessClaims =>
