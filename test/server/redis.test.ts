@@ -218,7 +218,12 @@ test("a service that is started before its Redis opens its doors, and is ready w
 
 test("a Redis that may evict is refused at start, in one line that says why", async () => {
   const evicting = await startRedis("--maxmemory-policy", "allkeys-lru");
-  const exit = await runToExit({ DATA_DIR: withKeys(), REDIS_URL: evicting.url, ADMIN_TOKENS: ADMIN_TOKEN });
+  const exit = await runToExit({
+    DATA_DIR: withKeys(),
+    REDIS_URL: evicting.url,
+    ADMIN_TOKENS: ADMIN_TOKEN,
+    ISSUER: "https://auth.example.com",
+  });
   await evicting.stop();
   expect(exit.code).toBe(1);
   expect(exit.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining("noeviction")]);
