@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { KEY_KINDS, type KeyKind, parseRing } from "../../src/tokens/ring.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { admin, bearer, cookie, message, somebody, successor } from "../support/sessions.ts";
+import { admin, bearer, cookie, logIn, message, somebody, successor } from "../support/sessions.ts";
 import { aRedis, type Deployment, deploy, doorsOf, ISSUER, pick } from "./kit/deployment.ts";
 import { seconds } from "./kit/run-length.ts";
 
@@ -23,9 +23,9 @@ const LIVES = { JWKS_MAX_AGE: "1s", ACCESS_TOKEN_TTL: "3s", SESSION_IDLE_TTL: `$
 const PICK_UP = 2;
 
 /** `npm run keys -- …`; whether the ages permitted it. */
-async function keys({ env }: Deployment, command: "rotate" | "retire"): Promise<boolean> {
+async function keys({ env }: Deployment, ...command: readonly string[]): Promise<boolean> {
   const { PATH = "" } = process.env;
-  return promisify(execFile)(process.execPath, ["src/keys.ts", command, "--pick-up", String(PICK_UP)], {
+  return promisify(execFile)(process.execPath, ["src/keys.ts", ...command, "--pick-up", String(PICK_UP)], {
     env: { PATH, ...env },
   }).then(
     () => true,
@@ -35,6 +35,9 @@ async function keys({ env }: Deployment, command: "rotate" | "retire"): Promise<
     },
   );
 }
+
+/** The key id in a refresh token. */
+const macKidOf = (refreshToken: string) => Buffer.from(refreshToken, "base64url").toString("hex", 1, 5);
 
 type Verify = (token: string) => Promise<unknown>;
 
@@ -99,7 +102,7 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
 
   /** A refresh token that idles from `since` at the earliest. */
   type Held = { readonly accessToken: string; readonly refreshToken: string; readonly since: number };
-  const logIn = async (): Promise<Held> => {
+  const arrive = async (): Promise<Held> => {
     const since = Date.now();
     const { admin: door } = doorsOf(pick(deployment.services));
     const answer = await door.call(admin.createSession, { subject: somebody() }, bearer(deployment.adminToken));
@@ -107,7 +110,7 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
   };
   const renew = async (held: Held): Promise<Held> => {
     const since = Date.now();
-    kids.mac.add(Buffer.from(held.refreshToken, "base64url").toString("hex", 1, 5));
+    kids.mac.add(macKidOf(held.refreshToken));
     const answer = await doorsOf(pick(deployment.services)).public.call(refresh, {}, cookie(held.refreshToken));
     const { accessToken } = message(answer).data ?? { accessToken: "" };
     const refreshToken = successor(answer) ?? "";
@@ -116,7 +119,7 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
 
   /** Refreshes again and again, after pauses of at most `longest` ms. */
   const browse = async (longest: number): Promise<void> => {
-    let held = await logIn();
+    let held = await arrive();
     let before = held.accessToken;
     while (performance.now() < until) {
       await check(held.accessToken);
@@ -124,12 +127,12 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
       await check(before);
       before = held.accessToken;
       const { since } = held;
-      held = (await must("refresh", since + IDLE, () => renew(held))) ?? (await logIn());
+      held = (await must("refresh", since + IDLE, () => renew(held))) ?? (await arrive());
     }
   };
   const comeAndGo = async (): Promise<void> => {
     while (performance.now() < until) {
-      const { accessToken } = await logIn();
+      const { accessToken } = await arrive();
       await check(accessToken);
       await must("logout", expiryOf(accessToken), async () => {
         const { public: door } = doorsOf(pick(deployment.services));
@@ -162,5 +165,44 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
   for (const kind of KEY_KINDS) {
     expect(of(kind).used).toBeGreaterThan(2);
     expect(of(kind).gone).toBeGreaterThan(0);
+  }
+});
+
+test("keys that are revoked in an emergency are dead everywhere, and everybody goes on with their successors", async () => {
+  const { url } = await aRedis();
+  const deployment = await deploy(3, { REDIS_URL: url, REDIS_COMMAND_TIMEOUT: "5s" });
+  const { services, adminToken } = deployment;
+  const verifiers = services.map(({ adminUrl }) =>
+    createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER, policy: "refuse" }),
+  );
+  onTestFinished(() => {
+    for (const verifier of verifiers) verifier.close();
+  });
+  await Promise.all(verifiers.map(({ ready }) => ready));
+  const reasons = (token: string) =>
+    Promise.all(verifiers.map(async (each) => each.verify(token).then((to) => (to.ok ? "accepted" : to.reason))));
+  const everybody = (reason: string) => services.map(() => reason);
+  const user = await logIn({ ...pick(services), adminToken });
+  expect(await reasons(user.accessToken)).toEqual(everybody("accepted"));
+
+  await keys(deployment, "revoke", decodeProtectedHeader(user.accessToken).kid ?? "");
+  while ((await reasons(user.accessToken)).includes("accepted")) await pause(1);
+  expect(await reasons(user.accessToken)).toEqual(everybody("revoked_key"));
+  for (const service of services) {
+    const renewed = await doorsOf(service).public.call(refresh, {}, cookie(user.refreshToken));
+    const token = message(renewed).data?.accessToken ?? "";
+    expect(await reasons(token)).toEqual(everybody("accepted"));
+    const loggedOut = await doorsOf(service).public.call(logout, {}, bearer(user.accessToken));
+    expect(loggedOut).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
+  }
+
+  await keys(deployment, "revoke", macKidOf(user.refreshToken));
+  for (const service of services) {
+    const ask = () => doorsOf(service).public.call(refresh, {}, cookie(user.refreshToken));
+    while ((await ask()).ok) await pause(1);
+    expect(await ask()).toMatchObject({ code: "E001_AUTH_FAILURE" });
+    const again = await logIn({ ...service, adminToken });
+    expect(macKidOf(again.refreshToken)).not.toBe(macKidOf(user.refreshToken));
+    message(await doorsOf(pick(services)).public.call(refresh, {}, cookie(again.refreshToken)));
   }
 });
