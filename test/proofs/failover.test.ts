@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
-import type { RedisServer } from "../support/redis.ts";
+import { type RedisServer, startSentinel } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, type LoggedIn, logIn } from "../support/sessions.ts";
 import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./kit/deployment.ts";
@@ -21,10 +21,14 @@ async function replicaOf(master: RedisServer): Promise<RedisServer> {
   }
 }
 
+async function aPair() {
+  const master = await aRedis("--repl-diskless-sync-delay", "0");
+  return { master, replica: await replicaOf(master) };
+}
+
 /** Two services that each have a way of their own to a master with one replica. */
 async function aWorld() {
-  const master = await aRedis("--repl-diskless-sync-delay", "0");
-  const replica = await replicaOf(master);
+  const { master, replica } = await aPair();
   const ways = [await CuttingProxy.to(master.port), await CuttingProxy.to(master.port)] as const;
   onTestFinished(async () => {
     await Promise.all(ways.map((way) => way.stop()));
@@ -40,6 +44,10 @@ async function aWorld() {
     way.target = server.port;
     way.cut();
   };
+  return { master, replica, ways, promote, moveTo, ...whatPeopleDo(services, adminToken) };
+}
+
+function whatPeopleDo(services: readonly Service[], adminToken: string) {
   const somebodyNew = (service: Service) => logIn({ ...service, adminToken });
   /** `acknowledged`; undefined where nobody knows. */
   const logOut = async (service: Service, user: LoggedIn) => {
@@ -63,11 +71,11 @@ async function aWorld() {
       return refreshed === "live";
     }
   };
-  return { master, replica, ways, services, adminToken, promote, moveTo, somebodyNew, logOut, lives };
+  return { services, adminToken, somebodyNew, logOut, lives };
 }
 
 /** Logs sessions out until `over`, and some have ended as nobody knows. */
-async function logOutMany({ services, somebodyNew, logOut }: Awaited<ReturnType<typeof aWorld>>, over: () => boolean) {
+async function logOutMany({ services, somebodyNew, logOut }: ReturnType<typeof whatPeopleDo>, over: () => boolean) {
   const acknowledged: LoggedIn[] = [];
   const unknown: LoggedIn[] = [];
   const users = Array.from({ length: 16 }, async () => {
@@ -117,6 +125,31 @@ test("the master is killed under load and its replica promoted", async () => {
   // With another replica all is as before.
   await replicaOf(replica);
   while ((await logOut(service, await somebodyNew(service))) !== "acknowledged");
+});
+
+test("the master is killed under load and Sentinel promotes its replica", async () => {
+  const { master, replica } = await aPair();
+  const sentinel = await startSentinel(master);
+  onTestFinished(() => sentinel.stop());
+  while (((await sentinel.admin.call("SENTINEL", "REPLICAS", "main")) as unknown[]).length === 0) await pause(20);
+  const { services, adminToken } = await deploy(2, {
+    REDIS_URL: `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
+    REDIS_WAIT_REPLICAS: "1",
+    REDIS_COMMAND_TIMEOUT: "1s",
+  });
+  const people = whatPeopleDo(services, adminToken);
+  let over = false;
+  const running = logOutMany(people, () => over);
+  const loaded = performance.now() + seconds(1, 20);
+  while (performance.now() < loaded) await people.somebodyNew(pick(services));
+  await master.kill();
+  while (!(await replica.admin.info("replication")).includes("role:master")) await pause(20);
+  over = true;
+  const { acknowledged, unknown } = await running;
+  console.log({ acknowledged: acknowledged.length, unknown: unknown.length });
+  expect(acknowledged.length).toBeGreaterThan(0);
+  for (const user of acknowledged) expect(await people.lives(pick(services), user)).toBe(false);
+  for (const service of services) expect(await people.lives(service, await people.somebodyNew(service))).toBe(true);
 });
 
 test("a master that was cut off and does not know it acknowledges nothing", async () => {
