@@ -39,11 +39,20 @@ const { values: options } = parseArgs({
   },
 });
 const begin = performance.now();
+/** How much longer than asked a run may take before it is given up, s. */
+const PATIENCE = 60;
 const elapsed = () => (performance.now() - begin) / 1000;
 const seconds = Number(options.seconds);
 const names = options.only?.split(",") ?? Object.keys(CONTENDERS).filter((name) => name !== "baseline");
 if (options.baseline !== undefined) names.push("baseline");
 const tell = (text: string) => process.stderr.write(`${text}\n`);
+setTimeout(
+  () => {
+    tell("given up: something does not answer");
+    process.exit(1);
+  },
+  (seconds + PATIENCE) * 1000,
+).unref();
 
 const redis = await startRedis();
 const world = { redisPort: redis.port, keysFile: await createKeys() };

@@ -2,11 +2,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 export const ROOT = join(import.meta.dirname, "../../..");
@@ -70,7 +71,7 @@ function launch(place: Place, command: string, args: readonly string[], options:
   children.add(child);
   const failed = once(child, "close").then(() => {
     children.delete(child);
-    throw new Error(`${args[0]} ended\n${readFileSync(log, "utf8")}`);
+    throw new Error(`${command} ${args[0]} ended\n${readFileSync(log, "utf8")}`);
   });
   failed.catch(() => {}); // of interest only to who waits for it
   return { child, failed };
@@ -100,13 +101,28 @@ export async function start(
   return { ...server(launched), line };
 }
 
+async function untilAccepts(port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, "127.0.0.1");
+    const accepted = await once(socket, "connect").then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (accepted) return;
+    await sleep(20);
+  }
+}
+
 export type RedisServer = Server & { readonly port: number };
 
 /** A Redis of our own, that keeps nothing. */
 export async function startRedis(): Promise<RedisServer> {
   const port = await freePort();
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", scratch()];
-  return { ...server(launch("load", "redis-server", args)), port };
+  const launched = launch("load", "redis-server", args);
+  await Promise.race([untilAccepts(port), launched.failed]);
+  return { ...server(launched), port };
 }
 
 export type Generator = Pick<Server, "stop"> & {

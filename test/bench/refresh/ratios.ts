@@ -29,5 +29,8 @@ export function ratio(of: Measured, to: Measured, measure: "rate" | "p99" | "cpu
     const wrong = strangers(side);
     if (wrong !== undefined) return { refused: `${side.title}: ${wrong}` };
   }
-  return median(of.results.map((result, round) => result[measure] / (to.results[round]?.[measure] ?? Number.NaN)));
+  const value = median(
+    of.results.map((result, round) => result[measure] / (to.results[round]?.[measure] ?? Number.NaN)),
+  );
+  return Number.isNaN(value) ? { refused: "cannot be measured here" } : value;
 }
