@@ -13,6 +13,7 @@ import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { adminAuthentication } from "../rpc/admin-authentication.ts";
 import { callerKey } from "../rpc/caller.ts";
+import { compressMinBytes } from "../rpc/compression.ts";
 import { errorTranslation } from "../rpc/errors.ts";
 import { withOurErrors } from "../rpc/framework-errors.ts";
 import { jsonOptions } from "../rpc/json.ts";
@@ -39,6 +40,7 @@ export function adminHandler(config: Config, needs: Needs): Handler {
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     interceptors: [measure(needs.metrics), errorTranslation({ onBug, onUnavailable: needs.onUnavailable })],
     jsonOptions,
+    compressMinBytes,
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: stopping,
     fallback: always(404, "not found\n"),

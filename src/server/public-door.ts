@@ -15,6 +15,7 @@ import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { callerKey } from "../rpc/caller.ts";
+import { compressMinBytes } from "../rpc/compression.ts";
 import { crossSiteDefence } from "../rpc/cross-site.ts";
 import { errorTranslation } from "../rpc/errors.ts";
 import { withOurErrors } from "../rpc/framework-errors.ts";
@@ -56,6 +57,7 @@ export function publicHandler(config: Config, needs: Needs): Handler {
     interceptors: [measure(needs.metrics), errorTranslation({ onBug, onUnavailable: needs.onUnavailable })],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,
+    compressMinBytes,
     readMaxBytes: config.maxBodyBytes,
   };
   const rpc = connectNodeAdapter({

@@ -1,0 +1,34 @@
+/** Tokens stay as they are on the wire: they do not compress, and what is compressed beside a secret can tell of it. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+import { bearer, cookie, logIn } from "../support/sessions.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+/** Makes the access token longer than anything that a framework would compress unasked. */
+const claims = { wordy: "very ".repeat(400) };
+const willing = { "accept-encoding": "gzip", "content-type": "application/json" };
+
+test.each(["/v1/auth/refresh", "/auth.v1.SessionService/Refresh"])("%s", async (path) => {
+  const { refreshToken } = await logIn(service, { claims });
+  const headers = { ...willing, ...cookie(refreshToken) };
+  const answer = await request(service.publicUrl, { method: "POST", path, headers, body: "{}" });
+  expect(JSON.parse(answer.body).data.accessToken.length).toBeGreaterThan(2_000);
+  expect(answer.headers.get("content-encoding")).toBeNull();
+});
+
+test("/auth.admin.v1.SessionAdminService/CreateSession", async () => {
+  const answer = await request(service.adminUrl, {
+    method: "POST",
+    path: "/auth.admin.v1.SessionAdminService/CreateSession",
+    headers: { ...willing, ...bearer(service.adminToken) },
+    body: JSON.stringify({ subject: "alice", claims }),
+  });
+  expect(JSON.parse(answer.body).accessToken.length).toBeGreaterThan(2_000);
+  expect(answer.headers.get("content-encoding")).toBeNull();
+});
