@@ -1,4 +1,5 @@
 /** Who asks, and whom they think they ask: as far as the connection and the trusted proxies in front tell. */
+import { constants } from "node:http2";
 import type { Request } from "./listen.ts";
 
 export type Caller = {
@@ -6,6 +7,8 @@ export type Caller = {
   readonly origin: () => string | null;
   /** The network address that it comes from. */
   readonly address: () => string | undefined;
+  /** Gives him up, with what was written for him and not taken: nothing else ends a write that nobody reads. */
+  readonly hangUp: () => void;
 };
 
 /**
@@ -23,6 +26,11 @@ export function callerOf(request: Request, hops: number): Caller {
       return `${scheme}://${authority.toLowerCase()}`;
     },
     address: () => forwarded(request, "x-forwarded-for", hops) ?? request.socket.remoteAddress,
+    hangUp() {
+      // Over HTTP/2 only the one call: gRPC calls this code resource_exhausted.
+      if ("stream" in request) request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      else request.socket.destroy();
+    },
   };
 }
 

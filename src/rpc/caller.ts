@@ -6,4 +6,6 @@ export const callerKey = createContextKey<{
   readonly origin: () => string | null;
   /** The network address that it comes from. */
   readonly address: () => string | undefined;
-}>({ origin: () => null, address: () => undefined }, { description: "caller" });
+  /** Gives the call up, with what was written and is not taken. */
+  readonly hangUp: () => void;
+}>({ origin: () => null, address: () => undefined, hangUp() {} }, { description: "caller" });

@@ -17,9 +17,13 @@ import {
   type SessionStore,
 } from "../session/ports.ts";
 import type { Revocation, Session } from "../session/words.ts";
+import { callerKey } from "./caller.ts";
 import type { RefreshCookie } from "./cookie.ts";
 import { claimsOf, durationOf, pageSizeOf, sessionIdOf, subjectOf, textOf, timesOf } from "./messages.ts";
 import { badPageToken } from "./session-service.ts";
+
+/** How long a watcher may take nothing of what he is told, ms. A slow one is told so before (feed.ts). */
+const HANG_UP = 30_000;
 
 export type SessionAdminServiceNeeds = {
   readonly store: SessionStore;
@@ -122,7 +126,12 @@ export function sessionAdminService(needs: SessionAdminServiceNeeds): ServiceImp
     async *watchRevocations(request, context) {
       try {
         for await (const batch of needs.feed.watch(request.cursor, context.signal)) {
-          yield { ...batch, revocations: batch.revocations.map(told), revokedKeyIds: [...needs.revokedKeyIds()] };
+          const asleep = setTimeout(context.values.get(callerKey).hangUp, HANG_UP);
+          try {
+            yield { ...batch, revocations: batch.revocations.map(told), revokedKeyIds: [...needs.revokedKeyIds()] };
+          } finally {
+            clearTimeout(asleep);
+          }
         }
       } catch (error) {
         if (error instanceof InvalidCursor) throw invalidRequest("cursor", "is not a cursor");

@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { createServer, request as httpRequest } from "node:http";
+import { connect, constants, createServer as createHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../src/door/caller.ts";
+import type { Request } from "../../src/door/listen.ts";
 
 let hops = 0;
 const server = createServer((request, response) => {
@@ -50,4 +52,27 @@ test.each<[string, number, Record<string, string>, string, string]>([
   ["a proxy that says nothing", 1, {}, "http", "127.0.0.1"],
 ])("believes %s", async (_, proxies, headers, scheme, address) => {
   expect(await believed(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);
+});
+
+test("a caller who does not read can be given up, over HTTP/2 without the other calls of its connection", async () => {
+  const handle = (request: Request, response: { end(): unknown }) =>
+    request.url === "/other" ? response.end() : callerOf(request, 0).hangUp();
+  const http1 = createServer(handle).listen(0, "127.0.0.1");
+  await once(http1, "listening");
+  const outgoing = httpRequest({ port: (http1.address() as AddressInfo).port, host: "127.0.0.1", agent: false });
+  outgoing.end();
+  expect(await new Promise((resolve) => outgoing.once("error", resolve))).toMatchObject({ code: "ECONNRESET" });
+  http1.close();
+
+  const http2 = createHttp2(handle).listen(0, "127.0.0.1");
+  await once(http2, "listening");
+  const session = connect(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`);
+  const given = session.request({ ":path": "/" });
+  given.on("error", () => {});
+  await new Promise((resolve) => given.once("close", resolve));
+  expect(given.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  const [headers] = await once(session.request({ ":path": "/other" }), "response");
+  expect(headers[":status"]).toBe(200);
+  session.destroy();
+  http2.close();
 });

@@ -1,5 +1,5 @@
 /** The revocation feed over real sockets, where others break: slow readers, many readers, moving readers, load, outages. */
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import type { Readable } from "node:stream";
@@ -32,6 +32,10 @@ const first = ({ services }: Deployment): Service => {
   if (service === undefined) throw new Error("no service");
   return service;
 };
+
+async function openFilesOf({ pid }: Service): Promise<number> {
+  return (await readdir(`/proc/${pid}/fd`)).length;
+}
 
 test("200 watchers cost Redis no more than one", async () => {
   const redis = await aRedis();
@@ -204,10 +208,10 @@ async function memoryOf(service: Service): Promise<number> {
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
-test("a watcher that reads nothing is cut off and told so, and nothing is kept for it", async () => {
+/** A service whose log is more than the buffers of any connection take, 6 MiB, and somebody who has read it. */
+async function aLongLog() {
   const redis = await aRedis();
   const random = createRandom(systemEntropy());
-  // More than the buffers of any connection take: 6 MiB.
   const [now, count] = [Date.now(), 100_000];
   for (let left = count; left > 0; left -= 10_000) {
     const entries = Array.from({ length: 10_000 }, () => [
@@ -220,12 +224,16 @@ test("a watcher that reads nothing is cut off and told so, and nothing is kept f
   const service = first(deployment);
   const reader = await caughtUpWatcher(deployment);
   expect(reader.told.size).toBe(count);
-
   const sleepers = await Promise.all(
     Array.from({ length: 20 }, (_, i) => askAndWait(service, deployment.adminToken, i % 2 === 0 ? 1 : 2)),
   );
   const asleepSince = performance.now();
   const asleepFor = (ms: number) => reader.until(() => performance.now() - asleepSince > ms);
+  return { service, count, sleepers, asleepFor };
+}
+
+test("a watcher that reads nothing is cut off and told so, and nothing is kept for it", async () => {
+  const { service, count, sleepers, asleepFor } = await aLongLog();
   await asleepFor(4_000);
   const early = await memoryOf(service);
   await asleepFor(10_500);
@@ -238,3 +246,13 @@ test("a watcher that reads nothing is cut off and told so, and nothing is kept f
   expect(told).toBeLessThan((20 * count) / 2);
   expect(late - early).toBeLessThan(32);
 });
+
+if (long) {
+  test("a watcher that goes on reading nothing is hung up on", async () => {
+    const { service, sleepers, asleepFor } = await aLongLog();
+    const before = await openFilesOf(service);
+    await asleepFor(32_000);
+    expect(before - (await openFilesOf(service))).toBeGreaterThanOrEqual(10);
+    for (const sleeper of sleepers) await expect(readAll(sleeper)).rejects.toThrow(/aborted|NGHTTP2_ENHANCE_YOUR_CALM/);
+  });
+}
