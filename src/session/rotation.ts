@@ -6,12 +6,14 @@
  * The rules were found by exhaustive search (test/session/rotation.search.test.ts); their numbers are
  * those of the table in README.md. All times are milliseconds of the store's clock.
  *
- * R, the reuse interval, is the only constant. Two searches bound every window from both sides: shorter,
- * and a browser whose requests take up to R/2 is logged out; longer, and two holders of one token, each
- * coming a little more than R after the other, are never told apart (with 3 R for a sibling, as an earlier
- * rule had it, they march in lock-step for ever). What decides is not when a sibling was issued but when it was
- * last served: a browser may use one child up to 1.5 R after the store minted another, a thief as well, and
- * only the browser has been answered with the other one in between. So `repeat` changes the state too.
+ * R, the reuse interval, is the only constant. Two searches bound every window from both sides: shorter, and a browser
+ * whose requests take up to R/2 is logged out; longer, and two holders of one token are never told apart.
+ *
+ * What tells a thief from another tab: a browser has one cookie jar, so that what it may still present follows from when
+ * answers were given. It can use a child up to 2 R after that one was minted while its other requests have further ones
+ * minted, not later; and once the children of a token have not been an answer for R, the first of them to be used is the
+ * only one in use. A thief who keeps asking, however often, has children minted for ever, and so ends the session. For this
+ * `repeat` changes the state too: when an answer was last given is what two histories may differ in.
  */
 
 /** The part of a session that rotation reads and writes: O(1), and nothing in it can be presented. */
@@ -20,7 +22,7 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token; empty before the first use. */
   readonly nonce: string;
-  /** `f`: siblings of the confirmed token that were issued then or later count as the confirmed one. */
+  /** `f`: siblings of the confirmed token that were issued then or later count as the confirmed one; or NEVER. */
   readonly siblingsSince: number;
   /** `c`: nonce of the current child, which has generation g + 1. */
   readonly childNonce: string;
@@ -44,6 +46,9 @@ export type Decision =
   | { readonly outcome: "repeat" | "rotate" | "heal" | "recover"; readonly next: RotationState }
   | { readonly outcome: "reuse" };
 
+/** Later than any token: the largest time that the store's records hold. */
+const NEVER = 2 ** 48 - 1;
+
 /** A new session: generation 0 is confirmed, and its first token is a child minted long ago. */
 export function firstState(childNonce: string): RotationState {
   return { generation: 0, nonce: "", siblingsSince: 0, childNonce, childMintedAt: 0, childServedAt: 0 };
@@ -63,25 +68,35 @@ export function decide(
   now: number,
   reuseInterval: number,
 ): Decision {
-  const young = now - state.childMintedAt <= reuseInterval;
+  // A clock that was set back makes a time lie in the future: that is as far from now as one in the past.
+  const within = (time: number, limit: number) => Math.abs(now - time) <= limit;
+  const { childNonce, childMintedAt, childServedAt, siblingsSince } = state;
   const ahead = token.generation - state.generation;
+
+  const child = ahead === 1 && (token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseInterval);
+  const confirmed = ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince);
+  // A request that left before its tab saw what is confirmed now.
+  const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseInterval);
+
+  // Rule 1: another tab, a resent command, a slow request.
+  if (within(childMintedAt, reuseInterval) && (child || confirmed || late)) {
+    return { outcome: "repeat", next: { ...state, childServedAt: now } };
+  }
+
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
-
-  // Rule 1: another tab, a resent command, a request that left before its tab saw the successor.
-  if (young && ahead >= -1 && ahead <= 1) return { outcome: "repeat", next: { ...state, childServedAt: now } };
-
-  // Rule 2: any child is used. Rule 3: the store lost its last writes; the MAC proves that we minted this.
-  if (ahead >= 1) {
-    const { generation, nonce } = token;
-    // The cookie jar may be left with the current child although a sibling of it was used first.
-    const siblingsSince = now - state.childServedAt <= reuseInterval ? state.childMintedAt : now;
-    return { outcome: ahead === 1 ? "rotate" : "heal", next: { generation, nonce, siblingsSince, ...fresh } };
+  const { generation, nonce } = token;
+  if (child) {
+    // Rule 2: any child is used. The cookie jar may be left with the current one although a sibling of it was used first.
+    const since = within(childServedAt, reuseInterval) ? childMintedAt : NEVER;
+    return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
+  }
+  if (ahead > 1) {
+    // Rule 3: the store lost its last writes; the MAC proves that we minted this.
+    return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
   // Rule 4: the answer was lost, however long ago.
-  if (ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= state.siblingsSince)) {
-    return { outcome: "recover", next: { ...state, ...fresh } };
-  }
+  if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // rule 5
 }

@@ -25,14 +25,14 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
     wait,
   });
 
-  it("is never answered `reuse`, and its session rotates at most once in R", () => {
+  it("is never answered `reuse`, and its session mints at most once in R", () => {
     fc.assert(
       fc.property(intervals, fc.array(event, { minLength: 50, maxLength: 400, size: "max" }), (R, events) => {
         let state = firstState("first");
         let jar = childOf(state);
         let flying: Request[] = [];
         let now = 1e9;
-        let rotatedAt = 0;
+        let mintedAt = 0;
         for (const [at, { what, which, wait }] of events.entries()) {
           const request = flying[which % Math.max(1, flying.length)];
           if (what === "wait") {
@@ -43,8 +43,8 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
           } else if (what === "run" && request !== undefined) {
             const decision = decide(state, request.token, request.nonce, now, R);
             if (decision.outcome === "reuse") return false;
-            if (decision.outcome === "rotate" && now - rotatedAt <= R) return false;
-            if (decision.outcome === "rotate") rotatedAt = now;
+            if (decision.outcome !== "repeat" && now - mintedAt <= R) return false;
+            if (decision.outcome !== "repeat") mintedAt = now;
             state = decision.next;
             request.answers.push(childOf(state));
           } else if (what === "arrive" && request !== undefined) {

@@ -1,17 +1,34 @@
 import { describe, expect, it } from "vitest";
 import type { decide } from "../../src/session/rotation.ts";
 import { browser } from "./rotation-search/browser.ts";
-import { explore, type Result } from "./rotation-search/explore.ts";
+import { explore } from "./rotation-search/explore.ts";
 import { holders } from "./rotation-search/holders.ts";
 import { MUTANTS, type Mutant, mutated } from "./rotation-search/mutants.ts";
+import { keepsAsking, play, R } from "./rotation-search/play.ts";
+import { poller } from "./rotation-search/poller.ts";
 import { grid } from "./rotation-search/time.ts";
 
 const time = grid(2);
-const SEARCHES: Record<Mutant["noticedBy"], (rule: typeof decide) => Result> = {
+const asked = (rule: typeof decide) => [
+  keepsAsking(rule, 1.001 * R, 9, R / 2), // the child is young when the victim comes
+  keepsAsking(rule, 2.1 * R, 1, 30 * R), // and here it was superseded only just too late
+];
+const setBack = (rule: typeof decide) => play(rule, "vv", 0, -R - 1);
+
+type Found = { readonly counterexample: readonly unknown[] };
+const SEARCHES: Record<Mutant["noticedBy"], (rule: typeof decide) => Found> = {
   browser: (rule) => explore(browser({ decide: rule, time, inFlight: 2 })),
   failover: (rule) => explore(browser({ decide: rule, time, inFlight: 1, failover: "lost" })),
   holders: (rule) => explore(holders({ decide: rule, reuseInterval: 10, hoards: false, allowed: 2 })),
   "close holders": (rule) => explore(holders({ decide: rule, reuseInterval: 10, hoards: true, allowed: "any" })),
+  poller: (rule) => explore(poller({ decide: rule, ticks: 2, apart: 4, hoard: 2 })),
+  "kept asking": (rule) => ({ counterexample: asked(rule).filter((outcome) => outcome !== "reuse") }),
+  "another tab": (rule) => ({ counterexample: play(rule, "vs", R / 2).filter((outcome) => outcome === "recover") }),
+  "clock set back": (rule) => ({
+    counterexample: setBack(rule)
+      .slice(1)
+      .filter((outcome) => outcome === "repeat"),
+  }),
 };
 
 describe("the searches can fail", () => {

@@ -1,14 +1,15 @@
 /**
- * When two worlds of browser.ts have the same future. The rule compares now with `childMintedAt` and `childServedAt` (by R),
- * issue times with each other (their order), generations by their distance, nonces by equality. So a world keeps its future when
+ * When two worlds of browser.ts have the same future. The rule compares now with `childMintedAt` and `childServedAt` (by R) and
+ * `siblingsSince` (by 2 R), an issue time with `childMintedAt` (by 2 R) or with `siblingsSince` (their order), generations by
+ * their distance, nonces by equality. So a world keeps its future when
  * - generations shift together, and a distance that no rule tells apart shrinks;
  * - nonces are renamed;
- * - times older than R, and issue times before the child's, keep no more than their order;
+ * - a time is forgotten that nothing will be compared with any more, and a distance of more than 2 R shrinks;
  * - what a token can no longer be asked about is forgotten.
  */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
 import type { World } from "./browser.ts";
-import { longAgo, representative, type Time } from "./time.ts";
+import { drawnTogether, longAgo, representative, type Time } from "./time.ts";
 
 const NONCES = Array.from("abcdefghijklmnopqrstuvwxyz");
 
@@ -21,7 +22,7 @@ export function freeNonce(world: World): string {
 }
 
 export function canonical(world: World, time: Time): { readonly key: string; readonly world: World } {
-  return renamed(retimed(forgotten(world), time));
+  return renamed(world.replica === undefined ? forgotten(world, time) : closer(world, time));
 }
 
 const tokensOf = ({ jar, requests }: World): Token[] => [
@@ -44,30 +45,94 @@ function mapped(world: World, stored: (s: RotationState) => RotationState, token
   };
 }
 
-/** Generations from small numbers on; of a token, nothing but what the rules may still ask. */
-function forgotten(world: World): World {
-  const { state, replica } = world;
-  if (replica !== undefined) return closer(world);
-  const { nonce: confirmed, siblingsSince, childMintedAt } = state;
-  const since = childMintedAt - 1;
-  return mapped(
+const isConfirmed = (t: Token, { generation, nonce, siblingsSince }: RotationState) =>
+  t.generation === generation && (t.nonce === nonce || t.issuedAt >= siblingsSince);
+
+/** What the rules may still ask about times. */
+function asked({ state, ...world }: World, { half }: Time) {
+  const R = 2 * half;
+  const tokens = tokensOf({ state, ...world });
+  // Only a confirmed token has another child minted, to which the issue times of the others will be compared.
+  const mayRecover = tokens.some((t) => isConfirmed(t, state));
+  const mayBeLate = tokens.some((t) => t.generation <= state.generation && !isConfirmed(t, state));
+  const served = state.childServedAt >= -R;
+  // While the child is served it may become `siblingsSince` of the next generation.
+  const mayCount = served && tokens.some(({ nonce }) => nonce !== state.childNonce);
+  return {
+    minted: state.childMintedAt >= -(mayRecover || mayCount ? 2 * R : R),
+    served,
+    since: mayBeLate && state.siblingsSince <= 0 && state.siblingsSince >= -2 * R,
+    issued: ({ generation, nonce, issuedAt }: Token) =>
+      issuedAt >= -2 * R &&
+      (generation > state.generation + 1 ||
+        (generation === state.generation + 1 &&
+          mayRecover &&
+          nonce !== state.childNonce &&
+          issuedAt < state.childMintedAt)),
+    mayRecover,
+  };
+}
+
+/** The times that matter. */
+export function clocks(world: World, time: Time): number[] {
+  const { minted, served, since, issued } = asked(world, time);
+  const { childMintedAt, childServedAt, siblingsSince } = world.state;
+  return [
+    ...(minted ? [childMintedAt] : []),
+    ...(served ? [childServedAt] : []),
+    ...(since ? [siblingsSince] : []),
+    ...tokensOf(world)
+      .filter(issued)
+      .map(({ issuedAt }) => issuedAt),
+    ...world.requests.map(({ sentAt }) => sentAt),
+  ];
+}
+
+/** Generations from small numbers on; of times and tokens, nothing but what the rules may still ask. */
+function forgotten(world: World, time: Time): World {
+  const { state } = world;
+  const { minted, served, since, issued, mayRecover } = asked(world, time);
+  const region = representative(clocks(world, time), time);
+  const far = longAgo(time);
+  const childMintedAt = minted ? region(state.childMintedAt) : far;
+  const siblingsSince = since ? region(state.siblingsSince) : far;
+  const interval = 4 * time.half;
+
+  /** Of a child: whether it is outdated, and what may make it so. One from further ahead may become a child. */
+  function childIssued(token: Token): number {
+    if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : -interval - 1;
+    if (token.nonce === state.childNonce || token.issuedAt >= state.childMintedAt) return childMintedAt;
+    if (token.issuedAt < state.childMintedAt - interval) return 2 * far;
+    if (issued(token)) return region(token.issuedAt);
+    return mayRecover ? Math.min(childMintedAt, -interval) - 1 : childMintedAt - 1;
+  }
+  const retold = mapped(
     world,
-    (s) => ({ ...s, generation: 2, siblingsSince: since }),
-    ({ generation, nonce, issuedAt }) => {
-      const ahead = generation - state.generation;
-      if (ahead < 0) return { generation: Math.max(0, 2 + ahead), nonce: "", issuedAt: since };
-      const still = ahead === 0 ? issuedAt >= siblingsSince : issuedAt >= childMintedAt;
+    (s) => ({
+      ...s,
+      generation: 2,
+      siblingsSince,
+      childMintedAt,
+      childServedAt: served ? region(s.childServedAt) : far,
+    }),
+    (token) => {
+      const ahead = token.generation - state.generation;
+      if (ahead < 0) return { generation: Math.max(0, 2 + ahead), nonce: "", issuedAt: far };
+      if (ahead > 0) return { ...token, generation: Math.min(4, 2 + ahead), issuedAt: childIssued(token) };
+      const counts = token.issuedAt >= state.siblingsSince;
       return {
-        generation: Math.min(4, 2 + ahead),
-        nonce: ahead > 0 || nonce === confirmed ? nonce : "",
-        issuedAt: (ahead > 0 ? childMintedAt : since) - (still ? 0 : 2),
+        generation: 2,
+        nonce: token.nonce === state.nonce ? token.nonce : "",
+        issuedAt: siblingsSince - (counts ? 0 : 1),
       };
     },
   );
+  return { ...retold, requests: retold.requests.map((r) => ({ ...r, sentAt: region(r.sentAt) })) };
 }
 
-/** With a replica, tokens are measured against both states: distances of four generations are as good as more. */
-function closer(world: World): World {
+/** With a replica, tokens are measured against both states: distances of four generations, or of 2 R, are as good as more. */
+function closer(world: World, time: Time): World {
+  if (time.dense) throw new Error("failovers are searched on a grid");
   const all = [...statesOf(world), ...tokensOf(world)].map(({ generation }) => generation);
   const places = new Map<number, number>();
   let place = 2;
@@ -78,48 +143,22 @@ function closer(world: World): World {
     places.set(generation, place);
   }
   const generation = (g: number) => places.get(g) ?? 0;
-  return mapped(
-    world,
-    (s) => ({ ...s, generation: generation(s.generation) }),
-    (t) => ({ ...t, generation: generation(t.generation) }),
-  );
-}
-
-function retimed(world: World, time: Time): World {
-  const old = (at: number) => at < -2 * time.half;
-  const states = statesOf(world);
-  const youngest = states.map((s) => s.childMintedAt).filter((at) => !old(at));
-  const since = Math.min(...youngest);
   const issued = [
     ...tokensOf(world).map((t) => t.issuedAt),
-    ...states.flatMap((s) => [s.siblingsSince, s.childMintedAt]),
+    ...statesOf(world).flatMap((s) => [s.siblingsSince, s.childMintedAt]),
   ];
-  const order = [...new Set(issued.filter((at) => old(at) || at < since))].sort((a, b) => b - a);
-  const clocks = [
-    ...states.map((s) => s.childServedAt),
-    ...world.requests.map((r) => r.sentAt),
-    ...issued.filter((at) => at >= since),
-  ];
-  const region = representative(
-    clocks.filter((at) => !old(at)),
-    time,
-  );
-  const clock = (at: number) => (old(at) ? longAgo(time) : region(at));
-  const issue = (at: number) => {
-    const rank = order.indexOf(at);
-    return rank < 0 ? region(at) : longAgo(time) * (1 + rank);
-  };
-  const retold = mapped(
+  const drawn = drawnTogether(issued, 4 * time.half);
+  return mapped(
     world,
     (s) => ({
       ...s,
-      siblingsSince: issue(s.siblingsSince),
-      childMintedAt: issue(s.childMintedAt),
-      childServedAt: clock(s.childServedAt),
+      generation: generation(s.generation),
+      siblingsSince: drawn(s.siblingsSince),
+      childMintedAt: drawn(s.childMintedAt),
+      childServedAt: Math.max(s.childServedAt, -2 * time.half - 1),
     }),
-    (t) => ({ ...t, issuedAt: issue(t.issuedAt) }),
+    (t) => ({ ...t, generation: generation(t.generation), issuedAt: drawn(t.issuedAt) }),
   );
-  return { ...retold, requests: retold.requests.map((r) => ({ ...r, sentAt: region(r.sentAt) })) };
 }
 
 /** Names by first appearance, the requests in an order of their own. Requests that look alike may cost a state twice. */

@@ -19,7 +19,7 @@ import {
   type RotationState,
   type PresentedToken as Token,
 } from "../../../src/session/rotation.ts";
-import { canonical, freeNonce } from "./browser-canonical.ts";
+import { canonical, clocks, freeNonce } from "./browser-canonical.ts";
 import type { Model, Step } from "./explore.ts";
 import { longAgo, type Time, untilNextMoment } from "./time.ts";
 
@@ -73,13 +73,7 @@ export function browser(assumptions: Assumptions): Model<World> {
 
 function* timePasses(world: World, { time, flight = time.half }: Assumptions): Iterable<Step<World>> {
   const requests = world.requests.filter(({ sentAt }) => sentAt > -flight);
-  const { state, replica } = world;
-  const clocks = [state, ...(replica === undefined ? [] : [replica])].flatMap((s) => [
-    s.childMintedAt,
-    s.childServedAt,
-  ]);
-  const times = [...clocks, ...requests.map(({ sentAt }) => sentAt)].filter((at) => at > longAgo(time));
-  const moment = untilNextMoment(times, time);
+  const moment = untilNextMoment(clocks({ ...world, requests }, time), time);
   const lost = world.requests.length - requests.length;
   yield {
     says: () => `${time.dense ? "some time" : `${moment / (2 * time.half)} R`}${lost > 0 ? `; ${lost} lost` : ""}`,
@@ -151,7 +145,7 @@ function shifted({ state, jar, requests, replica }: World, by: number): World {
   const token = (t: Token): Token => ({ ...t, issuedAt: t.issuedAt - by });
   const stored = (s: RotationState): RotationState => ({
     ...s,
-    siblingsSince: s.siblingsSince - by,
+    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : s.siblingsSince - by, // NEVER stays
     childMintedAt: s.childMintedAt - by,
     childServedAt: s.childServedAt - by,
   });

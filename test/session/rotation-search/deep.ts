@@ -3,6 +3,7 @@ import { decide } from "../../../src/session/rotation.ts";
 import { type Assumptions, browser } from "./browser.ts";
 import { explore } from "./explore.ts";
 import { holders } from "./holders.ts";
+import { poller } from "./poller.ts";
 import { DENSE, grid } from "./time.ts";
 
 const depth = Number(process.env.DEPTH ?? 2);
@@ -12,17 +13,17 @@ const SEARCHES: readonly (readonly Search[])[] = [
   [
     { name: "2 in flight, any times", time: DENSE, inFlight: 2 },
     { name: "4 in flight, multiples of R/2", time: grid(1), inFlight: 4 },
-    { name: "2 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 2, failover: "lost" },
+    { name: "1 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 1, failover: "lost" },
   ],
   [
     { name: "3 in flight, any times", time: DENSE, inFlight: 3 },
     { name: "4 in flight, multiples of R/4", time: grid(2), inFlight: 4 },
-    { name: "3 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 3, failover: "lost" },
+    { name: "2 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 2, failover: "lost" },
   ],
   [
     { name: "4 in flight, any times", time: DENSE, inFlight: 4 },
     { name: "5 in flight, multiples of R/4", time: grid(2), inFlight: 5 },
-    { name: "2 in flight, multiples of R/4, failovers", time: grid(2), inFlight: 2, failover: "lost" },
+    { name: "1 in flight, multiples of R/4, failovers", time: grid(2), inFlight: 1, failover: "lost" },
   ],
 ];
 
@@ -45,4 +46,14 @@ for (const hoards of [false, true]) {
   const allowed = hoards ? 3 : 2;
   const name = `theft is cut off after ${allowed} changes of hands, a thief who ${hoards ? "keeps every token" : "moves on"}`;
   report(name, () => explore(holders({ decide, reuseInterval: 10_000, hoards, allowed })));
+}
+for (const [ticks, hoard] of [
+  [2, 2],
+  [2, 3],
+  [4, 2],
+].slice(0, depth) as [number, number][]) {
+  const name = `a thief who presents as often as it likes, at multiples of R/${ticks}, keeping ${hoard} tokens`;
+  report(`${name}, is cut off once it misses two refreshes`, () =>
+    explore(poller({ decide, ticks, apart: 2 * ticks, hoard })),
+  );
 }

@@ -17,9 +17,12 @@ import {
   type PresentedToken as Token,
 } from "../../../src/session/rotation.ts";
 import type { Model, Step } from "./explore.ts";
+import { drawnTogether } from "./time.ts";
 
 const HOLDERS = ["victim", "thief"] as const;
 type Holder = (typeof HOLDERS)[number];
+
+const LONG_AGO = -1e9;
 
 export type Theft = {
   readonly state: RotationState;
@@ -76,22 +79,24 @@ export function holders({ decide, reuseInterval: R, hoards, allowed }: TheftAssu
   };
 }
 
-function childOf({ generation, childNonce, childMintedAt }: RotationState): Token {
+export function childOf({ generation, childNonce, childMintedAt }: RotationState): Token {
   return { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
 }
 
-function aged(state: RotationState, wait: number): RotationState {
+export function aged(state: RotationState, wait: number): RotationState {
   const { siblingsSince, childMintedAt, childServedAt } = state;
   return {
     ...state,
-    siblingsSince: siblingsSince - wait,
+    siblingsSince: siblingsSince > 0 ? siblingsSince : siblingsSince - wait, // NEVER stays
     childMintedAt: childMintedAt - wait,
     childServedAt: childServedAt - wait,
   };
 }
 
-/** As in browser-canonical.ts: of a token, only what the rules may still ask; ages up to a little more than 3 R. */
-function canonical(world: Theft, R: number): { readonly key: string; readonly world: Theft } {
+type Held = Pick<Theft, "state" | "victim" | "thief">;
+
+/** As in browser-canonical.ts: of a token, only what the rules may still ask; distances of more than 2 R shrink. */
+export function canonical<W extends Held>(world: W, R: number): { readonly key: string; readonly world: W } {
   const { state } = world;
   const names = new Map<string, string>();
   const name = (nonce: string) => {
@@ -99,24 +104,24 @@ function canonical(world: Theft, R: number): { readonly key: string; readonly wo
     names.set(nonce, known);
     return known;
   };
-  const age = (at: number) => Math.max(at, -3 * R - 1);
-  const childMintedAt = age(state.childMintedAt);
+  const children = [...world.victim, ...world.thief].filter(({ generation }) => generation > state.generation);
+  const issued = [state.childMintedAt, ...children.map(({ issuedAt }) => issuedAt)];
+  const drawn = drawnTogether([...issued, state.siblingsSince], 2 * R);
+  const since = state.siblingsSince;
   const stored: RotationState = {
     generation: 2,
     nonce: name(state.nonce),
-    siblingsSince: -4 * R - 2,
+    siblingsSince: drawn(since),
     childNonce: name(state.childNonce),
-    childMintedAt,
-    childServedAt: age(state.childServedAt),
+    childMintedAt: drawn(state.childMintedAt),
+    childServedAt: Math.max(state.childServedAt, -R - 1),
   };
   const token = ({ generation, nonce, issuedAt }: Token): Token => {
     const ahead = generation - state.generation;
-    const still = ahead > 0 ? issuedAt >= state.childMintedAt : ahead === 0 && issuedAt >= state.siblingsSince;
-    return {
-      generation: Math.max(0, 2 + ahead),
-      nonce: ahead > 0 || (ahead === 0 && nonce === state.nonce) ? name(nonce) : "",
-      issuedAt: still ? (ahead > 0 ? childMintedAt : stored.siblingsSince) : stored.siblingsSince - 1,
-    };
+    if (ahead > 0) return { generation: 2 + ahead, nonce: name(nonce), issuedAt: drawn(issuedAt) };
+    if (ahead < 0) return { generation: Math.max(0, 2 + ahead), nonce: "", issuedAt: LONG_AGO };
+    if (nonce === state.nonce) return { generation: 2, nonce: name(nonce), issuedAt: LONG_AGO };
+    return { generation: 2, nonce: "", issuedAt: issuedAt >= since ? stored.siblingsSince : LONG_AGO };
   };
   const told = { ...world, state: stored, victim: world.victim.map(token), thief: world.thief.map(token) };
   return { key: JSON.stringify(told), world: told };

@@ -7,50 +7,109 @@ export type Mutant = {
   readonly name: string;
   readonly text: string;
   readonly becomes: string;
-  readonly noticedBy: "browser" | "failover" | "holders" | "close holders";
+  readonly noticedBy:
+    | "browser"
+    | "failover"
+    | "holders"
+    | "close holders"
+    | "poller"
+    | "kept asking"
+    | "another tab"
+    | "clock set back";
 };
 
-const YOUNG = "now - state.childMintedAt <= reuseInterval";
-const NEAR = "young && ahead >= -1 && ahead <= 1";
-const SERVED = "now - state.childServedAt <= reuseInterval";
-const SINCE = `${SERVED} ? state.childMintedAt : now`;
-const CONFIRMED = "token.nonce === state.nonce || token.issuedAt >= state.siblingsSince";
+const YOUNG = "within(childMintedAt, reuseInterval)";
+const SERVED = "within(childServedAt, reuseInterval)";
+const REPEATED = "(child || confirmed || late)";
+const OUTDATED = "token.issuedAt >= childMintedAt - 2 * reuseInterval";
+const CONFIRMED = "token.nonce === state.nonce || token.issuedAt >= siblingsSince";
+const LATE = "(ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseInterval)";
+const WITHIN = "Math.abs(now - time) <= limit";
 
 export const MUTANTS: readonly Mutant[] = [
   { name: "no child is young", text: YOUNG, becomes: "false", noticedBy: "browser" },
-  { name: "young for R/2", text: YOUNG, becomes: `${YOUNG} / 2`, noticedBy: "browser" },
-  { name: "young for 2 R", text: YOUNG, becomes: `${YOUNG} * 2`, noticedBy: "holders" },
-  { name: "rule 1 without the child", text: NEAR, becomes: "young && ahead >= -1 && ahead <= 0", noticedBy: "browser" },
-  { name: "rule 1 without the confirmed token", text: NEAR, becomes: `${NEAR} && ahead !== 0`, noticedBy: "browser" },
-  { name: "rule 1 without the one before", text: NEAR, becomes: `${NEAR} && ahead !== -1`, noticedBy: "browser" },
-  { name: "rule 1 for tokens further behind", text: NEAR, becomes: "young && ahead <= 1", noticedBy: "close holders" },
+  { name: "young for R/2", text: YOUNG, becomes: "within(childMintedAt, reuseInterval / 2)", noticedBy: "browser" },
+  { name: "young for 2 R", text: YOUNG, becomes: "within(childMintedAt, 2 * reuseInterval)", noticedBy: "holders" },
+  { name: "rule 1 without the child", text: REPEATED, becomes: "(confirmed || late)", noticedBy: "browser" },
+  { name: "rule 1 without the confirmed token", text: REPEATED, becomes: "(child || late)", noticedBy: "another tab" },
+  { name: "rule 1 without late requests", text: REPEATED, becomes: "(child || confirmed)", noticedBy: "browser" },
+  {
+    name: "no late sibling of the confirmed token",
+    text: LATE,
+    becomes: LATE.replace("ahead === 0 ||", ""),
+    noticedBy: "browser",
+  },
+  { name: "no late parent", text: LATE, becomes: LATE.replace("|| ahead === -1", ""), noticedBy: "browser" },
+  {
+    name: "late requests from further behind",
+    text: LATE,
+    becomes: LATE.replace("(ahead === 0 || ahead === -1)", "ahead <= 0"),
+    noticedBy: "close holders",
+  },
+  { name: "late for 1.5 R", text: LATE, becomes: LATE.replace("2 *", "1.5 *"), noticedBy: "browser" },
+  {
+    name: "late as long as the child is young",
+    text: LATE,
+    becomes: "(ahead === 0 || ahead === -1)",
+    noticedBy: "poller",
+  },
   {
     name: "a repeat that is not remembered",
     text: "next: { ...state, childServedAt: now }",
     becomes: "next: state",
     noticedBy: "browser",
   },
+  { name: "rule 2 for the current child only", text: OUTDATED, becomes: "false", noticedBy: "browser" },
   {
-    name: "rule 2 for the current child only",
-    text: "if (ahead >= 1)",
-    becomes: "if (ahead > 1 || (ahead === 1 && token.nonce === state.childNonce))",
+    name: "a child is outdated after 1.5 R",
+    text: OUTDATED,
+    becomes: OUTDATED.replace("2 *", "1.5 *"),
     noticedBy: "browser",
   },
-  { name: "no rule 2", text: "if (ahead >= 1)", becomes: "if (ahead > 1)", noticedBy: "browser" },
-  { name: "no rule 3", text: "if (ahead >= 1)", becomes: "if (ahead === 1)", noticedBy: "failover" },
-  { name: "no sibling counts", text: SINCE, becomes: "now", noticedBy: "browser" },
-  { name: "a sibling counts if served R/2 ago", text: SERVED, becomes: `${SERVED} / 2`, noticedBy: "browser" },
-  { name: "a sibling counts if served 2 R ago", text: SERVED, becomes: `${SERVED} * 2`, noticedBy: "holders" },
-  { name: "the current child always counts", text: SINCE, becomes: "state.childMintedAt", noticedBy: "holders" },
+  {
+    name: "a child is outdated after 2.5 R",
+    text: OUTDATED,
+    becomes: OUTDATED.replace("2 *", "2.5 *"),
+    noticedBy: "kept asking",
+  },
+  { name: "no child is outdated", text: OUTDATED, becomes: "true", noticedBy: "kept asking" },
+  {
+    name: "an outdated child is repeated to",
+    text: REPEATED,
+    becomes: "(ahead === 1 || child || confirmed || late)",
+    noticedBy: "kept asking",
+  },
+  { name: "no rule 2", text: "if (child) {", becomes: "if (false) {", noticedBy: "browser" },
+  { name: "no rule 3", text: "if (ahead > 1)", becomes: "if (false)", noticedBy: "failover" },
+  {
+    name: "no sibling counts",
+    text: `${SERVED} ? childMintedAt`,
+    becomes: "false ? childMintedAt",
+    noticedBy: "browser",
+  },
+  {
+    name: "a sibling counts if served R/2 ago",
+    text: SERVED,
+    becomes: "within(childServedAt, reuseInterval / 2)",
+    noticedBy: "browser",
+  },
+  {
+    name: "a sibling counts if served 2 R ago",
+    text: SERVED,
+    becomes: "within(childServedAt, 2 * reuseInterval)",
+    noticedBy: "holders",
+  },
+  { name: "the current child always counts", text: ": NEVER;", becomes: ": childMintedAt;", noticedBy: "holders" },
+  { name: "late requests although nothing was served", text: ": NEVER;", becomes: ": now;", noticedBy: "poller" },
   { name: "every sibling counts", text: CONFIRMED, becomes: "true", noticedBy: "holders" },
   { name: "rule 4 without siblings", text: CONFIRMED, becomes: "token.nonce === state.nonce", noticedBy: "browser" },
   {
     name: "rule 4 for siblings only",
     text: CONFIRMED,
-    becomes: "token.issuedAt >= state.siblingsSince",
+    becomes: "token.issuedAt >= siblingsSince",
     noticedBy: "browser",
   },
-  { name: "no rule 4", text: `ahead === 0 && (${CONFIRMED})`, becomes: "false", noticedBy: "browser" },
+  { name: "no rule 4", text: "if (confirmed) return", becomes: "if (false) return", noticedBy: "browser" },
   {
     name: "recovery with the same child",
     text: '"recover", next: { ...state, ...fresh }',
@@ -63,6 +122,7 @@ export const MUTANTS: readonly Mutant[] = [
     becomes: 'return { outcome: "repeat", next: state }',
     noticedBy: "holders",
   },
+  { name: "a time in the future is near", text: WITHIN, becomes: "now - time <= limit", noticedBy: "clock set back" },
 ];
 
 const source = readFileSync(new URL("../../../src/session/rotation.ts", import.meta.url), "utf8");

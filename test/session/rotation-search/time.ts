@@ -17,7 +17,7 @@ export const DENSE: Time = { dense: true, half: 64 };
 export const grid = (half: number): Time => ({ dense: false, half });
 
 /** What has no part in comparisons with now any more, lies here or before. */
-export const longAgo = ({ half }: Time) => -3 * half;
+export const longAgo = ({ half }: Time) => -5 * half;
 
 /** Of the age, which is -time. */
 const fraction = (time: number, half: number) => -time % half;
@@ -40,4 +40,17 @@ export function representative(times: readonly number[], { dense, half }: Time):
     const own = fraction(time, half);
     return own === 0 ? time : time + own - 2 * (fractions.indexOf(own) + 1);
   };
+}
+
+/** Keeps the order of times, and every distance up to `limit`, now included; greater ones shrink. The future stays where it is. */
+export function drawnTogether(times: readonly number[], limit: number): (time: number) => number {
+  const places = new Map([[0, 0]]);
+  let last = 0;
+  let place = 0;
+  for (const time of [...new Set(times)].filter((time) => time < 0).sort((a, b) => b - a)) {
+    place -= Math.min(limit + 1, last - time);
+    last = time;
+    places.set(time, place);
+  }
+  return (time) => places.get(time) ?? time;
 }

@@ -27,19 +27,21 @@ local late = (G == g or G == g - 1) and within(f, 2 * R)
 local outcome
 if within(ct, R) and (child or confirmed or late) then
   outcome, cs = 'p', now -- rule 1
-elseif child or G > g + 1 then
-  outcome = child and 'r' or 'h' -- rules 2 and 3
-  g, n1, n2, f = G, N1, N2, within(cs, R) and ct or NEVER
+elseif child then
+  outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2
+elseif G > g + 1 then
+  outcome, f = 'h', now -- rule 3
 elseif confirmed then
   outcome = 'v' -- rule 4
 else
   outcome = 'x' -- rule 5
 end
+if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
 if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
 
 if outcome == 'x' then
-  unindex(partition, sid, record)
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]))
+  unindex(partition, sid, record)
 else
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute))

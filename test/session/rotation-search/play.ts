@@ -1,0 +1,39 @@
+/** A session whose first token was stolen, presentation by presentation, in plain milliseconds. */
+import {
+  type Decision,
+  type decide,
+  firstState,
+  type PresentedToken,
+  type RotationState,
+} from "../../../src/session/rotation.ts";
+import { childOf } from "./holders.ts";
+
+/** R, ms. */
+export const R = 10_000;
+
+/**
+ * `v` and `t` present the newest that victim and thief were given, `s` what was stolen.
+ *
+ * @param waits the time before each presentation is the next of these, over and over, ms
+ */
+export function play(rule: typeof decide, script: string, ...waits: number[]): Decision["outcome"][] {
+  const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: 0 };
+  const held = new Map([...script].map((who) => [who, stolen]));
+  const outcomes: Decision["outcome"][] = [];
+  let state: RotationState = firstState("stolen");
+  let now = 1e9;
+  for (const [at, who] of [...script].entries()) {
+    now += waits[at % waits.length] ?? 0;
+    const decision = rule(state, (who === "s" ? stolen : held.get(who)) ?? stolen, `n${at}`, now, R);
+    outcomes.push(decision.outcome);
+    if (decision.outcome === "reuse") break;
+    state = decision.next;
+    held.set(who, childOf(state));
+  }
+  return outcomes;
+}
+
+/** The thief stays on the confirmed token and keeps asking with it, so many times at a rhythm; then the victim comes. */
+export function keepsAsking(rule: typeof decide, rhythm: number, times: number, offset: number) {
+  return play(rule, `v${"s".repeat(times)}v`, ...Array.from({ length: times + 1 }, () => rhythm), offset).at(-1);
+}

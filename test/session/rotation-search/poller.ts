@@ -1,0 +1,132 @@
+/**
+ * A model of a thief who presents whenever it likes: as often as it likes, more often than R or less, and whatever it ever had.
+ *
+ * Victim and thief hold one token to begin with. The victim's refreshes are more than `apart` from each other, and every answer
+ * arrives. The thief is lucky: whatever it does, it does at the best of times. (All that it can go by is what it is answered, so
+ * luck is what it needs.) It meets a refresh of the victim if it presents within R of it, before or after.
+ * The property: once it has missed a refresh, it is served until the victim's next one at the latest.
+ */
+import {
+  type decide,
+  firstState,
+  type RotationState,
+  type PresentedToken as Token,
+} from "../../../src/session/rotation.ts";
+import type { Model, Step } from "./explore.ts";
+import { aged, canonical, childOf } from "./holders.ts";
+
+export type Polling = {
+  readonly state: RotationState;
+  readonly victim: readonly Token[];
+  readonly thief: readonly Token[];
+  readonly sinceVictim: number;
+  readonly sinceThief: number;
+  /** Whether the thief may still meet the victim's last refresh. */
+  readonly open: boolean;
+  /** How many it has missed, one after the other. */
+  readonly missed: number;
+};
+
+export type PollingAssumptions = {
+  readonly decide: typeof decide;
+  /** Ticks in R: everything happens on a tick. */
+  readonly ticks: number;
+  /** Ticks that the victim's refreshes are at least apart, and one more. */
+  readonly apart: number;
+  /** How many tokens the thief keeps. */
+  readonly hoard: number;
+};
+
+export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumptions): Model<Polling> {
+  const first = firstState("first");
+  const long = -10 * R;
+  const state = { ...first, siblingsSince: long, childMintedAt: long, childServedAt: long };
+  const later = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: t.issuedAt - 1 }));
+
+  function timePasses(world: Polling): Step<Polling> {
+    const { state, victim, thief, sinceVictim, sinceThief, open, missed } = world;
+    const closes = open && sinceVictim >= R;
+    return {
+      says: () => `${1 / R} R`,
+      world: {
+        ...world,
+        state: aged(state, 1),
+        victim: later(victim),
+        thief: later(thief),
+        sinceVictim: Math.min(sinceVictim + 1, apart + 1),
+        sinceThief: Math.min(sinceThief + 1, R + 1),
+        open: open && !closes,
+        missed: Math.min(2, missed + Number(closes)),
+      },
+    };
+  }
+
+  function* victimComes(world: Polling): Iterable<Step<Polling>> {
+    for (const token of world.victim) {
+      const decision = decide(world.state, token, "new", 0, R);
+      if (decision.outcome === "reuse") continue; // dead, whatever the thief does
+      const met = world.sinceThief <= R;
+      yield {
+        says: () => `the victim presents ${token.generation}${token.nonce}: ${decision.outcome}`,
+        world: {
+          ...world,
+          state: decision.next,
+          victim: [childOf(decision.next)],
+          sinceVictim: 0,
+          open: !met,
+          missed: met ? 0 : world.missed,
+        },
+      };
+    }
+  }
+
+  function* thiefComes(world: Polling): Iterable<Step<Polling>> {
+    for (const token of world.thief) {
+      const decision = decide(world.state, token, "new", 0, R);
+      if (decision.outcome === "reuse") continue;
+      const says = () => `the thief presents ${token.generation}${token.nonce}: ${decision.outcome}`;
+      if (world.missed > 1) {
+        yield { says, world: undefined };
+        return;
+      }
+      const meeting = world.open ? { open: false, missed: 0 } : {};
+      const hoard = [...world.thief, childOf(decision.next)];
+      const drops = hoard.length > size ? [...hoard.keys()] : [-1];
+      for (const drop of drops) {
+        const thief = drop < 0 ? hoard : hoard.toSpliced(drop, 1);
+        yield { says, world: { ...world, state: decision.next, thief, sinceThief: 0, ...meeting } };
+      }
+    }
+  }
+
+  return {
+    start: {
+      state,
+      victim: [childOf(state)],
+      thief: [childOf(state)],
+      sinceVictim: apart + 1,
+      sinceThief: R + 1,
+      open: false,
+      missed: 0,
+    },
+    *steps(world) {
+      yield timePasses(world);
+      if (world.sinceVictim > apart) yield* victimComes(world);
+      yield* thiefComes(world);
+    },
+    canonical(world) {
+      const { state } = world;
+      // What will never be served again need not be kept, nor anything twice.
+      const useful = world.thief.filter(
+        (t, at) =>
+          t.generation >= state.generation - 1 &&
+          world.thief.findIndex((o) => o.nonce === t.nonce && o.generation === t.generation) === at,
+      );
+      const told = canonical(
+        { ...world, thief: useful.sort((a, b) => a.generation - b.generation || b.issuedAt - a.issuedAt) },
+        R,
+      );
+      return told;
+    },
+  };
+}
