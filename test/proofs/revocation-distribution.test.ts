@@ -17,6 +17,8 @@ import { VerifierProcess } from "./kit/verifiers.ts";
 
 const VERIFIERS = 50;
 const PROCESSES = 2;
+/** How long after the last logout everybody may take, ms. */
+const PATIENCE = 30_000;
 const { logout } = SessionService.method;
 
 /** A Redis that keeps what it acknowledged. */
@@ -73,6 +75,11 @@ async function aWorld(store: { readonly REDIS_URL?: string }) {
       }
     });
     await Promise.all(users);
+    // Whoever has not refused a token by then would not have been told of it any more.
+    let refused = 0;
+    for (const outcome of outcomes) void outcome.then(() => refused++);
+    await Promise.race([Promise.all(outcomes), pause(PATIENCE, undefined, { ref: false })]);
+    expect(sessions - refused, "tokens that somebody still accepts").toBe(0);
     const refusals = (await Promise.all(outcomes)).flat();
     expect(refusals).toHaveLength(sessions * VERIFIERS);
     const { currentTestName } = expect.getState();
@@ -154,6 +161,7 @@ async function whilst(work: Promise<void>, again: () => Promise<void>): Promise<
   const done = work.finally(() => {
     over = true;
   });
+  done.catch(() => {}); // awaited below
   do await again();
   while (!over);
   await done;
