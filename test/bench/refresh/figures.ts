@@ -1,0 +1,57 @@
+/** What the project has promised, and what was measured of it. */
+import type { AtRest } from "./at-rest.ts";
+import { type Measured, ratio } from "./ratios.ts";
+import type { Figure } from "./report.ts";
+
+export type Findings = {
+  readonly measured: ReadonlyMap<string, Measured>;
+  /** The service and the floor, offered the same rate. */
+  readonly offered: readonly [of: Measured, to: Measured] | undefined;
+  /** Commands that left for the store while "json" had its turns, and records that were read while "forged" had. */
+  readonly storeCalls: { readonly roundTrips: number; readonly forgedReads: number };
+  readonly atRest: AtRest | undefined;
+};
+
+type Goal = Figure["goal"];
+
+/** Which contender is compared with which: more answers a second are better, more time on the core is worse. */
+const COMPARISONS: readonly (readonly [title: string, of: string, to: string, goal: Goal])[] = [
+  ["refresh, of the floor (at least 0.85)", "json", "floor", { atLeast: 0.9 }],
+  ["a refresh's time on the core, of the floor's", "json", "floor", { atMost: 1.11 }],
+  ["refresh, of the floor, repeating", "json-repeat", "floor-repeat", { atLeast: 0.9 }],
+  ["refresh, of Fastify by hand (at least 1.4)", "json", "fastify", { atLeast: 1.5 }],
+  ["refresh, of the same over Connect RPC", "json", "rpc", { atLeast: 1.7 }],
+  ["refresh, of the other checkout", "json", "baseline", { atLeast: 1 }],
+  ["logout, of its floor", "logout", "floor-logout", { atLeast: 0.85 }],
+  ["forged tokens, of refresh", "forged", "json", { atLeast: 3 }],
+];
+
+export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): Figure[] {
+  const figures: Figure[] = [];
+  const add = (title: string, value: number | { refused: string }, unit: string, goal: Goal) => {
+    if (typeof value === "number") figures.push({ title, value, unit, goal });
+    else figures.push({ title, value: undefined, unit, goal, note: value.refused });
+  };
+  const addPerAnswer = (title: string, name: string, count: number, atMost: number) => {
+    const results = measured.get(name)?.results;
+    if (results === undefined) return;
+    const answers = results.flatMap((result) => Object.values(result.answers)).reduce((sum, n) => sum + n, 0);
+    add(title, count / answers, "", { atMost });
+  };
+
+  for (const [title, of, to, goal] of COMPARISONS) {
+    const [one, other] = [measured.get(of), measured.get(to)];
+    if (one === undefined || other === undefined) continue;
+    add(title, ratio(one, other, "atLeast" in goal ? "rate" : "cpu"), " ×", goal);
+  }
+  if (offered !== undefined) {
+    add("p99 of the floor's, both offered the same", ratio(...offered, "p99"), " ×", { atMost: 2 });
+  }
+  addPerAnswer("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
+  addPerAnswer("store reads per forged token", "forged", storeCalls.forgedReads, 0);
+  if (atRest !== undefined) {
+    add("start to ready", atRest.startToReady, " ms", { atMost: 400 });
+    if (atRest.memory !== undefined) add("resident memory at rest", atRest.memory, " MB", { atMost: 100 });
+  }
+  return figures;
+}

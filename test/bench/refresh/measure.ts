@@ -1,0 +1,66 @@
+/** Contenders taking turns. */
+import type { Contender } from "./contenders.ts";
+import type { Result, Slice } from "./plan.ts";
+import { cpuTime } from "./proc.ts";
+import type { Generator } from "./processes.ts";
+import type { Measured } from "./ratios.ts";
+
+/** Of one contender in one round, s. Short, so that what disturbs the machine disturbs all of them. */
+const SLICE = 0.4;
+/** Warm is who has answered so often, or for so long, s: compiled code is a matter of calls. */
+const WARM = { answers: 10_000, seconds: 4 };
+/** Rounds at an offered rate, and how long a slice of them takes, s. */
+const OFFERED_ROUNDS = 5;
+const OFFERED_SLICE = 0.6;
+
+async function run(generator: Generator, { name, pid }: Contender, slice: Omit<Slice, "name">): Promise<Result> {
+  const before = cpuTime(pid) ?? Number.NaN;
+  const load = await generator.run({ name, ...slice });
+  const cpu = (cpuTime(pid) ?? Number.NaN) - before;
+  return { ...load, cpu: (cpu * 1e6) / (load.rate * load.seconds) };
+}
+
+/** Brings the credentials of a round, where a round uses them up. */
+export async function refill(generator: Generator, { plan, refill }: Contender): Promise<void> {
+  if (refill !== undefined) await generator.load({ ...plan, credentials: await refill() });
+}
+
+/** A contender's turn in a round; its credentials are there. */
+export function takeTurn(generator: Generator, contender: Contender): Promise<Result> {
+  return run(generator, contender, { seconds: SLICE });
+}
+
+/** @returns what it can do once it is warm, answers per second */
+export async function warmUp(generator: Generator, contender: Contender): Promise<number> {
+  const until = performance.now() + WARM.seconds * 1000;
+  await generator.load(contender.plan);
+  let last = 0;
+  for (let answers = 0; answers < WARM.answers && performance.now() < until; ) {
+    await refill(generator, contender);
+    const { rate, seconds } = await takeTurn(generator, contender);
+    answers += rate * seconds;
+    last = rate;
+  }
+  return last;
+}
+
+/** Warms both up, and offers both the same: half of what the slower of them can do. */
+export async function offerTheSame(
+  generator: Generator,
+  one: Contender,
+  other: Contender,
+): Promise<[Measured, Measured]> {
+  const rates = [await warmUp(generator, one), await warmUp(generator, other)];
+  const rate = Math.floor(Math.min(...rates) / 2);
+  const [results, others]: [Result[], Result[]] = [[], []];
+  for (let round = 0; round < OFFERED_ROUNDS; round++) {
+    results.push(await run(generator, one, { seconds: OFFERED_SLICE, rate }));
+    others.push(await run(generator, other, { seconds: OFFERED_SLICE, rate }));
+  }
+  const measured = ({ title, expected }: Contender, results: Result[]) => ({
+    title: `${title}, at ${rate}/s`,
+    expected,
+    results,
+  });
+  return [measured(one, results), measured(other, others)];
+}
