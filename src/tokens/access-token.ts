@@ -25,7 +25,7 @@ export type AccessTokenOptions = {
   readonly clock: Clock;
 };
 
-/** Lives are shortened by up to this share: no herds, and no predictable refreshes (theft detection needs that). */
+/** Lives are shortened by up to this share: no herds, and refreshes that are harder to predict (README: the limit of theft detection). */
 const JITTER = 0.05;
 
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */

@@ -1,0 +1,70 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decide } from "../../src/session/rotation.ts";
+import { dice } from "../soak/random.ts";
+import { R } from "./rotation-search/play.ts";
+import { type Life, served } from "./rotation-search/thief.ts";
+
+/** A thief with a habit beside a victim whose access tokens live `quiet` at least, and up to `window` longer, all in R. */
+const life = fc.record({
+  quiet: fc.double({ min: 6, max: 100, noNaN: true }),
+  window: fc.double({ min: 6, max: 60, noNaN: true }),
+  /** The thief's rhythm, from this on and up to twice this. */
+  rhythm: fc.oneof(fc.constantFrom(0.3, 0.9, 1.0001, 1.9999), fc.double({ min: 0.05, max: 6, noNaN: true })),
+  steady: fc.boolean(),
+  seed: fc.nat(),
+});
+
+type Habit = Life["thief"];
+type Drawn = typeof life extends fc.Arbitrary<infer T> ? T : never;
+
+function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn, most = 1_000): number {
+  const { below } = dice(seed);
+  const roll = () => below(1_000_000) / 1_000_000;
+  return served(
+    {
+      decide,
+      thief,
+      reuseInterval: R,
+      quiet: quiet * R,
+      pause: () => Math.round((quiet + window * roll()) * R),
+      rhythm: () => Math.round(rhythm * R * (steady ? 1 : 1 + roll())),
+    },
+    most,
+  );
+}
+
+describe("a thief who asks again and again", () => {
+  const often = life.filter(({ rhythm, steady }) => rhythm * (steady ? 1 : 2) <= 2);
+
+  it.each<Habit>(["confirmed", "newest"])(
+    "at any rhythm up to 2 R, with the %s token, is seen with the victim's next refresh",
+    (habit) => {
+      fc.assert(
+        fc.property(often, (drawn) => refreshes(habit, drawn) === 0),
+        { numRuns: 1_000 },
+      );
+    },
+  );
+});
+
+describe("a thief who expects the victim", () => {
+  it.each<Habit>(["watchful", "punctual"])(
+    "and is %s does not stay unseen if the victim's refreshes can be predicted to 6 R only",
+    (habit) => {
+      fc.assert(
+        fc.property(life, (drawn) => refreshes(habit, drawn) < 40),
+        { numRuns: 1_000 },
+      );
+    },
+  );
+
+  it("to within R stays unseen: that is the limit", () => {
+    fc.assert(
+      fc.property(life, (drawn) => {
+        expect(refreshes("punctual", { ...drawn, window: 0.99, rhythm: 0.99, steady: true }, 200)).toBe(200);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
