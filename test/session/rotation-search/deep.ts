@@ -54,6 +54,6 @@ for (const [ticks, hoard] of [
 ].slice(0, depth) as [number, number][]) {
   const name = `a thief who presents as often as it likes, at multiples of R/${ticks}, keeping ${hoard} tokens`;
   report(`${name}, is cut off once it misses two refreshes`, () =>
-    explore(poller({ decide, ticks, apart: 2 * ticks, hoard })),
+    explore(poller({ decide, ticks, apart: ticks, hoard })),
   );
 }
