@@ -70,3 +70,14 @@ export function rotationOf(row: SessionRow): RotationState {
 export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
+
+/** The answer to a token that is served. */
+export function served(
+  outcome: "repeat" | "rotate" | "heal" | "recover",
+  session: Session,
+  state: RotationState,
+  now: number,
+) {
+  const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
+  return { outcome, session, child, now } as const;
+}

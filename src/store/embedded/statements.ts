@@ -9,6 +9,8 @@ export type Statements = ReturnType<typeof prepareStatements>;
 export function prepareStatements(db: DatabaseSync) {
   return {
     storeId: db.prepare("SELECT id FROM store"),
+    // Writes a page whatever stood there; an UPDATE to what is there already writes nothing.
+    touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
     dataVersion: db.prepare("PRAGMA data_version"),
 
     session: db.prepare("SELECT * FROM sessions WHERE sid = ?"),

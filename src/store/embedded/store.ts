@@ -18,14 +18,14 @@ import {
   type SessionStore,
   StoreUnavailable,
 } from "../../session/ports.ts";
-import { decide, firstState, type PresentedToken, type RotationState } from "../../session/rotation.ts";
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
+import { decide, firstState, type PresentedToken } from "../../session/rotation.ts";
+import type { EndReason, NewSession, Revocation, SessionId } from "../../session/words.ts";
 import { pageOf, parsePosition } from "../page.ts";
 import { Wakers } from "../wakers.ts";
-import { guarded } from "./failure.ts";
-import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, sessionOf, toRow } from "./rows.ts";
+import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, served, sessionOf, toRow } from "./rows.ts";
 import { openDatabase } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
+import { type Durability, Transactions } from "./transactions.ts";
 
 export type EmbeddedStoreOptions = {
   /** The database file. Its directory is made (0700) if it is not there. */
@@ -53,10 +53,10 @@ export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore
 class EmbeddedStore implements SessionStore {
   readonly #db: DatabaseSync;
   readonly #sql: Statements;
+  readonly #transactions: Transactions;
   readonly #options: EmbeddedStoreOptions;
   readonly #id: string;
   readonly #wakers: Wakers;
-  #synchronous = "";
   /** Entries of the transaction that runs, told once it has been committed. */
   #appended: Revocation[] = [];
   #poll: NodeJS.Timeout | undefined;
@@ -65,6 +65,7 @@ class EmbeddedStore implements SessionStore {
     this.#db = db;
     this.#options = options;
     this.#sql = prepareStatements(db);
+    this.#transactions = new Transactions(db, options.clock);
     this.#id = String(this.#sql.storeId.get()?.id);
     this.#wakers = new Wakers(
       () => this.#startPolling(),
@@ -95,7 +96,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   async find(sid: SessionId): Promise<Found> {
-    return this.#read((now) => {
+    return this.#transactions.read((now) => {
       const row = this.#row(sid);
       if (row === undefined) return { status: this.#marked(sid, now) ? "revoked" : "unknown" };
       if (now >= row.idle_expires_at) return { status: "unknown" };
@@ -105,7 +106,7 @@ class EmbeddedStore implements SessionStore {
 
   async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
     const { createdAt, sid } = parsePosition(from);
-    return this.#read((now) => {
+    return this.#transactions.read((now) => {
       const rows = this.#sql.page.all(subject, now, createdAt, sid, limit + 1) as SessionRow[];
       return pageOf(rows.map(sessionOf), limit);
     });
@@ -145,7 +146,7 @@ class EmbeddedStore implements SessionStore {
 
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
-    return this.#read((now) => {
+    return this.#transactions.read((now) => {
       const rows = this.#sql.after.all(after, now) as LogRow[];
       return { revocations: rows.map(revocationOf), cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}` };
     });
@@ -156,7 +157,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   async ping(): Promise<void> {
-    this.#read(() => this.#sql.storeId.get());
+    this.#write("NORMAL", () => this.#sql.touch.run()); // only what is really written finds a full disk
   }
 
   async close(): Promise<void> {
@@ -212,26 +213,11 @@ class EmbeddedStore implements SessionStore {
     this.#appended.push({ sid, revokedAt: now, expiresAt, reason });
   }
 
-  #read<T>(step: (now: number) => T): T {
-    return guarded(() => step(this.#options.clock()));
-  }
-
-  /** One transaction. FULL: on disk when this returns, with everything that was written before it. */
-  #write<T>(synchronous: "FULL" | "NORMAL", step: (now: number) => T): T {
-    return guarded(() => {
-      this.#appended = [];
-      if (this.#synchronous !== synchronous) this.#db.exec(`PRAGMA synchronous = ${synchronous}`);
-      this.#synchronous = synchronous;
-      this.#db.exec("BEGIN IMMEDIATE");
-      try {
-        const result = step(this.#options.clock());
-        this.#db.exec("COMMIT");
-        if (this.#appended.length > 0) this.#wakers.wake(this.#appended);
-        return result;
-      } finally {
-        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      }
-    });
+  #write<T>(durability: Durability, step: (now: number) => T): T {
+    this.#appended = [];
+    const result = this.#transactions.write(durability, step);
+    if (this.#appended.length > 0) this.#wakers.wake(this.#appended);
+    return result;
   }
 
   #startPolling(): void {
@@ -258,14 +244,4 @@ class EmbeddedStore implements SessionStore {
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
     return id === this.#id ? Number(seq) : 0;
   }
-}
-
-function served(
-  outcome: "repeat" | "rotate" | "heal" | "recover",
-  session: Session,
-  state: RotationState,
-  now: number,
-) {
-  const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
-  return { outcome, session, child, now } as const;
 }

@@ -20,4 +20,12 @@ while (failure === "") {
     failure = error instanceof Error ? error.name : String(error);
   }
 }
-console.log(JSON.stringify({ created, ended, failure }));
+// A little may still fit where much did not; it finds its end as well.
+let ready = "";
+for (let at = 0; at < 100 && ready === ""; at++) {
+  ready = await store.ping().then(
+    () => "",
+    (error: Error) => error.name,
+  );
+}
+console.log(JSON.stringify({ created, ended, failure, ready }));
