@@ -10,8 +10,7 @@ const MARKER_SLACK = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: SessionStore };
 
-/** @param onRefused told when a store that was down at start turns out to be unfit */
-export async function openStore(config: Config, log: Logger, onRefused: (error: Error) => void): Promise<OpenedStore> {
+export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
   const { reuseInterval } = config;
   const markerLife = config.accessTokenTtl + MARKER_SLACK;
   if (config.redis === undefined) {
@@ -27,7 +26,6 @@ export async function openStore(config: Config, log: Logger, onRefused: (error: 
     waitReplicas: config.redisWaitReplicas,
     commandTimeout: config.redisCommandTimeout,
     log: (level, message) => log[level](message),
-    onRefused,
   });
   return { kind: "redis", store };
 }

@@ -1,4 +1,5 @@
 /** Environment → config → start → signals. */
+import { format } from "node:util";
 import { ConfigError, readConfig } from "../config/config.ts";
 import { createLogger } from "../observability/logger.ts";
 import { type Service, StartError, start } from "./start.ts";
@@ -8,6 +9,10 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   try {
     const config = readConfig(env);
     const log = await createLogger(config.logLevel);
+    // What a dependency prints (ioredis warns of a password that Redis did not ask for) is a line of the log like others.
+    for (const level of ["info", "warn", "error"] as const) {
+      console[level] = (...words: readonly unknown[]) => log[level](format(...words));
+    }
     let service: Service | undefined;
     let stopping = false;
     const stop = (signal: string) => {
@@ -23,11 +28,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     };
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
-    service = await start(config, {
-      log,
-      out: (text) => process.stdout.write(text),
-      onFatal: (error) => fail(faultsOf(error)),
-    });
+    service = await start(config, { log, out: (text) => process.stdout.write(text) });
   } catch (error) {
     fail(faultsOf(error));
   }

@@ -12,7 +12,7 @@ import { createMetrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
 import { refreshCookie } from "../rpc/cookie.ts";
 import { followRevocations } from "../session/feed.ts";
-import type { SessionStore } from "../session/ports.ts";
+import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
 import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
 import { createRandom, systemEntropy } from "../tokens/random.ts";
@@ -42,15 +42,13 @@ export type World = {
   readonly log: Logger;
   /** Standard output. */
   readonly out: (text: string) => void;
-  /** The service cannot go on, and why: known only after it had started. */
-  readonly onFatal: (error: Error) => void;
 };
 
 /**
  * Starts the service; resolves once it is ready, having said so on `out`. While a Redis that is late
  * is waited for, the doors are open and answer "unavailable".
  */
-export async function start(config: Config, { log, out, onFatal }: World): Promise<Service> {
+export async function start(config: Config, { log, out }: World): Promise<Service> {
   const ring = await openKeyRing(config);
   const adminTokens = config.adminTokens ?? [readOwnAdminToken(config)];
   const [publicDoor, adminDoor] = await openDoors(config, (err) => log.error({ err }, "bug"));
@@ -61,12 +59,10 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
     log.warn({ issuer }, "ISSUER is not set: instances on other ports will not accept each other's access tokens");
   }
   const entropy = systemEntropy();
-  const { kind, store } = await openStore(config, log, (error) => onFatal(startError(error))).catch(
-    async (error: unknown) => {
-      await Promise.all([publicDoor.close(0), adminDoor.close(0)]);
-      throw startError(error);
-    },
-  );
+  const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
+    await Promise.all([publicDoor.close(0), adminDoor.close(0)]);
+    throw startError(error);
+  });
   const feed = followRevocations({
     store,
     clock: Date.now,
@@ -108,24 +104,24 @@ export async function start(config: Config, { log, out, onFatal }: World): Promi
     }),
   );
 
-  await untilItAnswers(store, log);
+  const stop = async () => {
+    stopping.abort();
+    stopWatching();
+    await feed.close();
+    await Promise.all([publicDoor.close(config.shutdownTimeout), adminDoor.close(config.shutdownTimeout)]);
+    await store.close();
+  };
+  await untilItAnswers(store, log).catch(async (error: unknown) => {
+    await stop();
+    throw startError(error);
+  });
   out(`${JSON.stringify({ event: "ready", public: publicDoor.url, admin: adminDoor.url, store: kind })}\n`);
   if (kind === "embedded" && config.adminTokens === undefined) {
     const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
     out(quickstart(publicDoor.url, adminDoor.url, tokenFile, config.cookie.name));
   }
 
-  return {
-    publicUrl: publicDoor.url,
-    adminUrl: adminDoor.url,
-    async stop() {
-      stopping.abort();
-      stopWatching();
-      await feed.close();
-      await Promise.all([publicDoor.close(config.shutdownTimeout), adminDoor.close(config.shutdownTimeout)]);
-      await store.close();
-    },
-  };
+  return { publicUrl: publicDoor.url, adminUrl: adminDoor.url, stop };
 }
 
 /** A path as a person at this prompt would type it. */
@@ -176,11 +172,13 @@ function readTls(config: Config): Tls | undefined {
   }
 }
 
+/** @throws StoreRefused: waiting would not help */
 async function untilItAnswers(store: SessionStore, log: Logger): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await store.ping();
     } catch (err) {
+      if (err instanceof StoreRefused) throw err;
       if (attempt === 0) log.warn({ err }, "waiting for the store");
       await sleep(STORE_RETRY);
     }

@@ -7,7 +7,12 @@ import type { EndReason, NewSession, Revocation, Session, SessionId } from "./wo
 
 /** The store cannot answer: unreachable, loading, read-only, out of memory, timed out. "Don't know", never "no". */
 export class StoreUnavailable extends Error {
-  override readonly name = "StoreUnavailable";
+  override readonly name: string = "StoreUnavailable";
+}
+
+/** The store answers, and must not be used until an operator has mended it: a reason not to start, and later an outage. */
+export class StoreRefused extends StoreUnavailable {
+  override readonly name = "StoreRefused";
 }
 
 /** A session that a rule ended as a side effect of another verb. */

@@ -233,3 +233,16 @@ describe("what outlives the process", () => {
     await after.stop();
   });
 });
+
+test("what a dependency prints is a line of the log", async () => {
+  const service = await startService({
+    NODE_OPTIONS: `--import="data:text/javascript,process.on('SIGUSR2',()=>console.warn('beware of %s','this'))"`,
+  });
+  service.kill("SIGUSR2");
+  await waitFor(service, () => service.stderr().includes("beware") || undefined);
+  await service.stop();
+  const lines = service.stderr().trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toContainEqual(
+    expect.objectContaining({ level: "warn", msg: "beware of this" }),
+  );
+});

@@ -43,7 +43,10 @@ describe("a token that is none of ours costs the store nothing", () => {
     const commands: string[][] = [];
     const monitor = await redis.admin.monitor();
     monitor.on("monitor", (_time: string, words: string[], source: string) => {
-      if (source !== "lua" && words[0] !== "ping") commands.push(words);
+      // What asks whether Redis may be used, by `eval` without a key, is of no session.
+      const [name = "", , keys] = words;
+      if (source !== "lua" && !["ping", "info"].includes(name) && !(name === "eval" && keys === "0"))
+        commands.push(words);
     });
     try {
       for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
@@ -216,17 +219,70 @@ test("a service that is started before its Redis opens its doors, and is ready w
   await late.stop();
 });
 
-test("a Redis that may evict is refused at start, in one line that says why", async () => {
-  const evicting = await startRedis("--maxmemory-policy", "allkeys-lru");
-  const exit = await runToExit({
+describe("a Redis that must not be used", () => {
+  const env = (url: string) => ({
     DATA_DIR: withKeys(),
-    REDIS_URL: evicting.url,
+    REDIS_URL: url,
     ADMIN_TOKENS: ADMIN_TOKEN,
     ISSUER: "https://auth.example.com",
   });
-  await evicting.stop();
-  expect(exit.code).toBe(1);
-  expect(exit.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining("noeviction")]);
+
+  test.each<[what: string, user: string[], url: (url: string) => string, why: string]>([
+    ["may evict", ["default"], (url) => url, "noeviction"],
+    ["does not let its user ask", ["user", "on", ">pw", "~*", "&*", "+@all", "-info"], asUser, "+info"],
+    ["has given its user no channel", ["user", "on", ">pw", "~*", "+@all"], asUser, "&session-revocations"],
+  ])("one that %s is refused at start, in one line that says why", async (_, user, url, why) => {
+    const unfit = await startRedis("--maxmemory-policy", why === "noeviction" ? "allkeys-lru" : "noeviction");
+    await unfit.admin.call("ACL", "SETUSER", ...user);
+    const exit = await runToExit(env(url(unfit.url)));
+    await unfit.stop();
+    expect(exit.code).toBe(1);
+    expect(exit.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining(why)]);
+  });
+
+  test("one that turns up while the service waits for it ends the start too", async () => {
+    const late = new RedisServer(await freePort(), ["--maxmemory-policy", "allkeys-lru"]);
+    const early = spawnService({ ...env(late.url), PORT: "0", ADMIN_PORT: "0" });
+    await waitFor(early, () => early.stderr().includes("waiting for the store") || undefined);
+    await late.start();
+    expect(await early.exited).toEqual({ code: 1, signal: null });
+    expect(early.stderr().trimEnd().split("\n").at(-1)).toMatch(/^the Redis at .* noeviction$/);
+    expect(early.stdout()).toBe("");
+    await late.stop();
+  });
+
+  test("one that becomes so is an outage, which ends when it is mended, with no restart", async () => {
+    const user = await logIn(service);
+    const caller = openPublic(service);
+    await redis.admin.config("SET", "maxmemory-policy", "allkeys-lru");
+    const line = await waitFor(service, () => /^.*"level":"error".*allkeys-lru.*$/m.exec(service.stderr())?.[0]);
+    expect(JSON.parse(line)).toMatchObject({ level: "error" });
+    expect((await request(service.publicUrl, { path: "/readyz" })).status).toBe(503);
+    expect(await caller.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(UNAVAILABLE);
+    expect(await caller.call(logout, {}, bearer(user.accessToken))).toMatchObject(UNAVAILABLE);
+    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
+    await answers(service.publicUrl);
+    message(await caller.call(refresh, {}, cookie(user.refreshToken)));
+  });
+
+  test("a permission that is taken away makes no logout a bug, and none is lost", async () => {
+    await redis.admin.call("ACL", "SETUSER", "user", "on", ">pw", "~*", "&*", "+@all");
+    const own = await startService(env(asUser(redis.url)));
+    const user = await logIn(own);
+    const caller = openPublic(own);
+    await redis.admin.call("ACL", "SETUSER", "user", "-zadd");
+    expect(await caller.call(logout, {}, bearer(user.accessToken))).toMatchObject(UNAVAILABLE);
+    expect((await request(own.publicUrl, { path: "/readyz" })).status).toBe(503);
+    await redis.admin.call("ACL", "SETUSER", "user", "+zadd");
+    await answers(own.publicUrl);
+    message(await caller.call(logout, {}, bearer(user.accessToken)));
+    expect(await redis.admin.call("ACL", "DELUSER", "user")).toBe(1);
+    expect((await own.stop()).code).toBe(0);
+  });
+
+  function asUser(url: string): string {
+    return url.replace("//", "//user:pw@");
+  }
 });
 
 test("two instances on one Redis are one service", async () => {

@@ -54,6 +54,8 @@ function createClient(
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT,
     socketTimeout: 2 * commandTimeout,
+    // Link asks whether Redis is ready; only of a master that Sentinel names must ioredis know that it still is one.
+    enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -78,6 +80,7 @@ function createClient(
   }
   return new Cluster([...target.nodes], {
     enableOfflineQueue: false,
+    enableReadyCheck: false,
     clusterRetryStrategy: backoff,
     slotsRefreshTimeout: CONNECT_TIMEOUT,
     // A moved slot is followed; nothing is retried for longer than a command may take.

@@ -1,46 +1,105 @@
 /** Whether a Redis may hold sessions at all, which is another question than whether it answers. */
-import { Cluster } from "ioredis";
-import { StoreUnavailable } from "../../session/ports.ts";
+import { Cluster, type Redis } from "ioredis";
+import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import type { Client } from "./connection.ts";
+import { missingPermissions } from "./permissions.ts";
+import { readLua } from "./scripts.ts";
 import type { Sender } from "./send.ts";
 
 const SECTIONS = ["server", "memory", "cluster", "replication", "persistence"];
 
-/** This Redis can be reached and must not be used. The message is for the operator. */
-export class RedisRefused extends Error {
-  override readonly name = "RedisRefused";
-}
+const PERMISSIONS = readLua("permissions");
 
-/** @throws RedisRefused; StoreUnavailable, or what the commands throw, while it cannot serve */
-export async function checkFitness(client: Client, sender: Sender): Promise<void> {
+/**
+ * Asks every master.
+ *
+ * @param needed commands, as lua/permissions.lua takes them
+ * @returns why it cannot serve at the moment, if so: what it does hold is safe, and it refuses by itself what it cannot do
+ * @throws StoreRefused when it must not be used; StoreUnavailable, or what the commands throw, when that cannot be known
+ */
+export async function checkFitness(
+  client: Client,
+  sender: Sender,
+  needed: readonly string[],
+): Promise<Error | undefined> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
-  await Promise.all(
-    nodes.map(async (node) => {
-      const info = String(await sender.send(node, "info", SECTIONS));
-      const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
-      const at = `the Redis at ${node.options.host}:${node.options.port}`;
-      const policy = field("maxmemory_policy");
-      if (policy !== "noeviction") {
-        throw new RedisRefused(
-          `${at} has maxmemory-policy ${policy}, which would drop revocations when memory runs short: set it to noeviction`,
-        );
-      }
-      if (Number.parseInt(field("redis_version"), 10) < 7) {
-        throw new RedisRefused(`${at} is version ${field("redis_version")}; 7.0 or newer is needed`);
-      }
-      if (field("cluster_enabled") === "1" && !(client instanceof Cluster)) {
-        throw new RedisRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
-      }
-      // Not for ever: it may be promoted, or we may be led to its master.
-      if (field("loading") === "1") throw new StoreUnavailable(`${at} is loading`);
-      if (field("role") !== "master") throw new StoreUnavailable(`${at} is a replica`);
-    }),
-  );
+  const troubles = await Promise.all(nodes.map((node) => checkNode(node, sender, needed, client instanceof Cluster)));
+  return troubles.find((trouble) => trouble !== undefined);
+}
+
+async function checkNode(
+  node: Redis,
+  sender: Sender,
+  needed: readonly string[],
+  clustered: boolean,
+): Promise<Error | undefined> {
+  const at = `the Redis at ${node.options.host}:${node.options.port}`;
+  const permit = async () => {
+    const denied = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
+    if (denied.length === 0) return;
+    const user = node.options.username ?? "default";
+    const missing = missingPermissions(denied.map((command) => command.toString("latin1")));
+    throw new StoreRefused(`${at} denies the user ${user} permissions, see "Redis user" in README.md: ${missing}`);
+  };
+  const ask = async (name: string, args: readonly string[]): Promise<(field: string) => string> => {
+    const text = String(
+      await sender.send(node, name, args).catch(async (error: unknown) => {
+        if (isDenied(error)) await permit(); // names all that is missing
+        throw error;
+      }),
+    );
+    return (field) => new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(text)?.[1] ?? "";
+  };
+  try {
+    const info = await ask("info", SECTIONS);
+    const policy = info("maxmemory_policy");
+    if (policy !== "noeviction") {
+      throw new StoreRefused(
+        `${at} has maxmemory-policy ${policy}, which would drop revocations when memory runs short: set it to noeviction`,
+      );
+    }
+    if (Number.parseInt(info("redis_version"), 10) < 7) {
+      throw new StoreRefused(`${at} is version ${info("redis_version")}; 7.0 or newer is needed`);
+    }
+    if (info("cluster_enabled") === "1" && !clustered) {
+      throw new StoreRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
+    }
+    // Not for ever: it may be promoted, or we may be led to its master.
+    if (info("loading") === "1") return new StoreUnavailable(`${at} is loading`);
+    if (info("role") !== "master") return new StoreUnavailable(`${at} is a replica`);
+    if (clustered && (await ask("cluster", ["info"]))("cluster_state") !== "ok") {
+      return new StoreUnavailable(`${at} says that the cluster is down`);
+    }
+  } catch (error) {
+    throw refusal(error) ?? error;
+  }
+  try {
+    await permit();
+  } catch (error) {
+    const refused = refusal(error);
+    if (refused !== undefined) throw refused;
+    return error instanceof Error ? error : new StoreUnavailable(String(error));
+  }
+  return undefined;
+}
+
+/** What an operator must mend: a refusal, or that the user may not even be asked. */
+function refusal(error: unknown): StoreRefused | undefined {
+  if (error instanceof StoreRefused) return error;
+  if (!isDenied(error)) return undefined;
+  return new StoreRefused(`Redis denies the user a permission, see "Redis user" in README.md: ${error.message}`);
+}
+
+function isDenied(error: unknown): error is Error {
+  return error instanceof Error && error.message.startsWith("NOPERM");
 }
 
 /** Credentials that Redis will not take: more waiting will not help. */
-export function refusedCredentials(error: unknown): RedisRefused | undefined {
-  if (!(error instanceof Error) || !/^(WRONGPASS|NOAUTH|NOPERM)/.test(error.message)) return undefined;
-  return new RedisRefused(`Redis refuses our credentials (${error.message.split(" ")[0]})`);
+export function refusedCredentials(error: unknown): StoreRefused | undefined {
+  if (!(error instanceof Error)) return undefined;
+  // What a cluster's client has heard from the nodes.
+  const told = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+  if (!/^(WRONGPASS|NOAUTH)/.test(told.message)) return refusal(told);
+  return new StoreRefused(`Redis refuses our credentials (${told.message.split(" ")[0]})`);
 }

@@ -1,8 +1,14 @@
-/** The way to Redis: whether it may be used, what is said of its troubles, and how a script is run. */
-import { StoreUnavailable } from "../../session/ports.ts";
+/**
+ * The way to Redis: whether it may be used, what is said of its troubles, and how a script is run.
+ *
+ * Whether it may be used is asked when a connection stands, before anything else is sent, and every RECHECK: a
+ * policy or a permission that changes while it is in use is known so much later, and again when it has been mended.
+ */
+import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
 import { isUnknownScript, translate } from "./failure.ts";
-import { checkFitness, RedisRefused, refusedCredentials } from "./fitness.ts";
+import { checkFitness, refusedCredentials } from "./fitness.ts";
+import { neededCommands } from "./permissions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 import type { RedisTarget } from "./url.ts";
@@ -11,12 +17,15 @@ export type LinkOptions = {
   readonly target: RedisTarget;
   /** How long a command may take, ms. */
   readonly commandTimeout: number;
-  readonly log?: (level: "info" | "warn", message: string) => void;
-  /** Called when a Redis that was not there at the start turns out to be unfit. */
-  readonly onRefused?: (refusal: RedisRefused) => void;
+  /** How many replicas must have an ending before it is acknowledged. */
+  readonly waitReplicas: number;
+  readonly log?: (level: "info" | "warn" | "error", message: string) => void;
   /** For tests, which bring a clock that they can move. */
   readonly scripts?: Scripts;
 };
+
+/** How often Redis is asked anew whether it may be used, ms. */
+const RECHECK = 2_000;
 
 export class Link {
   readonly client: Client;
@@ -24,9 +33,13 @@ export class Link {
   readonly #scripts: Scripts;
   readonly #sender: Sender;
   readonly #clustered: boolean;
+  readonly #needed: readonly string[];
+  #recheck: NodeJS.Timeout | undefined;
   /** Why no script may be run: not checked yet, found unfit, or closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
-  #started = false;
+  /** Checks are numbered: of two at a time, the later one knows. */
+  #asked = 0;
+  #known = 0;
   #closed = false;
   #trouble = "";
 
@@ -36,40 +49,38 @@ export class Link {
     this.client = connect(options.target, options.commandTimeout);
     this.#sender = createSender(options.commandTimeout);
     this.#clustered = options.target.kind === "cluster";
+    this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
 
   /**
    * Resolves when Redis has been found fit and `others` are ready, or after a while.
    *
-   * @throws RedisRefused
+   * @throws StoreRefused
    */
   async start(others: Promise<unknown>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const patience = setTimeout(resolve, this.#options.commandTimeout);
-    const refuse = (refusal: RedisRefused) => {
-      this.#obstacle = refusal;
-      if (this.#started) this.#options.onRefused?.(refusal);
-      else reject(refusal);
-    };
-    this.client.on("ready", () => {
-      Promise.all([this.#check(), others]).then(
-        () => resolve(),
-        (error: unknown) => {
-          if (error instanceof RedisRefused) refuse(error);
-          else this.#warn(error);
-        },
-      );
-    });
-    this.client.on("error", (error: unknown) => {
-      this.#warn(error);
+    let started = false;
+    const fail = (error: unknown) => {
       const refusal = refusedCredentials(error);
-      if (refusal !== undefined && !this.#started) refuse(refusal);
+      if (refusal !== undefined && !started) reject(refusal);
+      else this.#tell(error);
+    };
+    const look = () => {
+      if (this.client.status !== "ready") return;
+      Promise.all([this.#check(), others]).then(() => resolve(), fail);
+    };
+    this.client.on("ready", look);
+    this.client.on("close", () => {
+      this.#obstacle ??= new Error("the connection was lost");
     });
+    this.client.on("error", fail);
+    this.#recheck = setInterval(look, RECHECK).unref();
     try {
       await promise;
     } finally {
       clearTimeout(patience);
-      this.#started = true;
+      started = true;
     }
   }
 
@@ -97,35 +108,52 @@ export class Link {
     }
   }
 
+  /** @throws StoreUnavailable; StoreRefused when it must not be used */
   async ping(): Promise<void> {
     if (this.client.status !== "ready") throw new StoreUnavailable("Redis: not connected");
     try {
       await this.#check();
     } catch (error) {
-      throw error instanceof RedisRefused ? new StoreUnavailable(error.message) : translate(error);
+      throw translate(error);
     }
   }
 
   close(): void {
     this.#closed = true;
     this.#obstacle = new Error("closed");
+    clearInterval(this.#recheck);
     this.#sender.close();
     disconnect(this.client);
   }
 
   /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */
   async #check(): Promise<void> {
-    await checkFitness(this.client, this.#sender);
-    if (this.#closed) throw new StoreUnavailable("Redis: closed");
-    if (this.#obstacle !== undefined || this.#trouble !== "") this.#options.log?.("info", "connected to Redis");
-    this.#obstacle = undefined;
+    const number = ++this.#asked;
+    try {
+      const trouble = await checkFitness(this.client, this.#sender, this.#needed);
+      this.#learn(number, undefined);
+      if (trouble !== undefined) throw trouble;
+    } catch (error) {
+      if (error instanceof StoreRefused) this.#learn(number, error);
+      throw error;
+    }
+    if (this.#trouble !== "") this.#options.log?.("info", "Redis: serves again");
     this.#trouble = "";
   }
 
+  #learn(number: number, obstacle: StoreRefused | undefined): void {
+    if (this.#closed) throw new StoreUnavailable("Redis: closed");
+    if (number < this.#known) return;
+    this.#known = number;
+    this.#obstacle = obstacle;
+  }
+
   /** Tells of trouble, once while it stays the same. */
-  #warn(error: unknown): void {
+  #tell(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
-    if (message !== this.#trouble) this.#options.log?.("warn", `Redis: ${message}`);
+    if (message !== this.#trouble && !this.#closed) {
+      this.#options.log?.(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
+    }
     this.#trouble = message;
   }
 }

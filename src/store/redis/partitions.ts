@@ -11,12 +11,10 @@ export const TAGS: readonly string[] = Array.from(
   (_, byte) => `{${byte.toString(16).padStart(2, "0")}}`,
 );
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
 /** The first two characters of an id hold its first byte, and four bits of the second. */
 const BY_START = new Map<string, string>();
-for (const [high, a] of [...ALPHABET].entries()) {
-  for (const [low, b] of [...ALPHABET].entries()) BY_START.set(a + b, TAGS[(high << 2) | (low >> 4)] ?? "");
+for (const [byte, tag] of TAGS.entries()) {
+  for (let next = 0; next < 256; next += 16) BY_START.set(Buffer.of(byte, next).toString("base64url").slice(0, 2), tag);
 }
 
 export function tagOfSession(sid: SessionId): string {

@@ -13,25 +13,21 @@ import {
   type SessionStore,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
+import type { EndReason, NewSession, Revocation, SessionId } from "../../session/words.ts";
 import { paginate } from "../page.ts";
-import { RedisRefused } from "./fitness.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { parseEntries } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { decodeRotation, decodeSession, encodeBody, nonceWords } from "./record.ts";
+import { decodeSession, encodeBody, nonceWords } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
+import { buffer, buffers, found, listed, rotateOutcome, sessionId, text } from "./replies.ts";
 import { subscribe } from "./subscription.ts";
-
-export { RedisRefused };
 
 export type RedisStoreOptions = LinkOptions & {
   /** R of rotation.ts, ms. */
   readonly reuseInterval: number;
   /** How long an ended session is remembered: at least the longest access token life, ms. */
   readonly markerLife: number;
-  /** How many replicas must have an ending before it is acknowledged. */
-  readonly waitReplicas: number;
 };
 
 /** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
@@ -41,7 +37,7 @@ const CURSOR_SLACK = 5_000;
  * Connects, waiting for Redis no longer than one command: a service may start before its Redis, and answers
  * "unavailable" until it is there.
  *
- * @throws RedisRefused when Redis can be reached and must not be used
+ * @throws StoreRefused when Redis can be reached and must not be used
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {
   const store = new RedisStore(options);
@@ -75,22 +71,10 @@ class RedisStore implements SessionStore {
     const { sid, subject, idleTimeout, absoluteLifetime } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    const [record, ...evicted] = buffers(
-      await this.#link.run(
-        "create",
-        [tag],
-        [
-          sid,
-          subject,
-          ...nonceWords(childNonce),
-          idleTimeout,
-          absoluteLifetime,
-          encodeBody(session),
-          cap,
-          this.#options.markerLife,
-        ],
-      ),
-    );
+    const nonce = nonceWords(childNonce);
+    const { markerLife } = this.#options;
+    const args = [sid, subject, ...nonce, idleTimeout, absoluteLifetime, encodeBody(session), cap, markerLife];
+    const [record, ...evicted] = buffers(await this.#link.run("create", [tag], args));
     if (evicted.length > 0) await this.#acknowledge(tag);
     return { session: decodeSession(sid, buffer(record), 0), evicted: evicted.map(sessionId) };
   }
@@ -100,57 +84,18 @@ class RedisStore implements SessionStore {
     const tag = tagOfSession(sid);
     const [n1, n2] = nonceWords(token.nonce);
     const [f1, f2] = nonceWords(freshNonce);
-    const reply = buffer(
-      await this.#link.run(
-        "rotate",
-        [tag],
-        [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife],
-      ),
-    );
-    const outcome = ROTATE_OUTCOMES[String.fromCharCode(reply[0] ?? 0)];
-    switch (outcome) {
-      case undefined:
-        throw new TypeError("the rotate script returned an unknown outcome");
-      case "revoked":
-      case "unknown":
-      case "idle":
-      case "expired":
-        return { outcome };
-      case "reuse":
-        await this.#acknowledge(tag);
-        return { outcome, subject: decodeSession(sid, reply, RECORD).subject };
-      default: {
-        const session = decodeSession(sid, reply, RECORD);
-        const { generation, childNonce, childMintedAt } = decodeRotation(reply, RECORD);
-        const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
-        return { outcome, session, child, now: reply.readUIntBE(1, 6) };
-      }
-    }
+    const args = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
+    const outcome = rotateOutcome(sid, await this.#link.run("rotate", [tag], args));
+    if (outcome.outcome === "reuse") await this.#acknowledge(tag);
+    return outcome;
   }
 
   async find(sid: SessionId): Promise<Found> {
-    const reply = buffer(await this.#link.run("find", [tagOfSession(sid)], [sid]));
-    switch (String.fromCharCode(reply[0] ?? 0)) {
-      case "l":
-        return {
-          status: "live",
-          session: decodeSession(sid, reply, RECORD),
-          rotation: decodeRotation(reply, RECORD),
-          now: reply.readUIntBE(1, 6),
-        };
-      case "m":
-        return { status: "revoked" };
-      default:
-        return { status: "unknown" };
-    }
+    return found(sid, await this.#link.run("find", [tagOfSession(sid)], [sid]));
   }
 
   async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
-    const reply = buffers(await this.#link.run("list", [tagOfSubject(subject)], [subject]));
-    const sessions: Session[] = [];
-    for (let at = 0; at < reply.length; at += 2) {
-      sessions.push(decodeSession(sessionId(buffer(reply[at])), buffer(reply[at + 1]), 0));
-    }
+    const sessions = listed(await this.#link.run("list", [tagOfSubject(subject)], [subject]));
     return paginate(sessions, limit, from);
   }
 
@@ -217,41 +162,8 @@ class RedisStore implements SessionStore {
   }
 }
 
-/** Where the record begins in a reply that starts with a letter and the time. */
-const RECORD = 7;
-
-const ROTATE_OUTCOMES: Readonly<Record<string, RotateOutcome["outcome"]>> = {
-  p: "repeat",
-  r: "rotate",
-  h: "heal",
-  v: "recover",
-  x: "reuse",
-  m: "revoked",
-  u: "unknown",
-  i: "idle",
-  e: "expired",
-};
-
 function parseCursor(cursor: string): number {
   const [, time] = /^r\.(\d{1,15})$/.exec(cursor) ?? [];
   if (time === undefined) throw new InvalidCursor("not a cursor of the Redis store");
   return Number(time);
-}
-
-function buffer(reply: unknown): Buffer {
-  if (!Buffer.isBuffer(reply)) throw new TypeError("a script returned no string");
-  return reply;
-}
-
-function buffers(reply: unknown): Buffer[] {
-  if (!Array.isArray(reply)) throw new TypeError("a script returned no list");
-  return reply.map(buffer);
-}
-
-function text(reply: unknown): string {
-  return buffer(reply).toString("latin1");
-}
-
-function sessionId(bytes: Buffer): SessionId {
-  return text(bytes) as SessionId;
 }

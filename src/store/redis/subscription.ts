@@ -3,9 +3,7 @@ import { Redis } from "ioredis";
 import { Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
-
-/** As in lua/partition.lua. */
-const CHANNEL = "session-revocations";
+import { CHANNEL } from "./permissions.ts";
 
 export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void } {
   let subscriber: Client | undefined;

@@ -1,10 +1,12 @@
 /** What a caller sees when Redis does not do its part: "don't know", within a second, and service as soon as it is back. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test } from "vitest";
-import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { type SessionStore, StoreRefused, StoreUnavailable } from "../../../src/session/ports.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
 import type { SessionId } from "../../../src/session/words.ts";
-import { createRedisStore, RedisRefused, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { freePort, RedisServer, startRedis } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
@@ -157,12 +159,36 @@ describe("a Redis that refuses", () => {
     const store = await open(redis.url);
     const { sid, first } = await login(store);
     await redis.admin.config("SET", "maxmemory", "1");
+    await expect(store.ping()).rejects.toThrow(/OOM/);
     await expect(login(store)).rejects.toThrow(StoreUnavailable);
     await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
     expect(await store.end(sid, "logout")).toBe("ended");
     expect(await store.find(sid)).toEqual({ status: "revoked" });
     await redis.admin.config("SET", "maxmemory", "0");
+    await store.ping();
     await login(store);
+  });
+
+  test("a disk that cannot be written: Redis takes no writes, and is not ready", async () => {
+    const redis = await server();
+    const store = await open(redis.url);
+    const [, directory = ""] = (await redis.admin.config("GET", "dir")) as string[];
+    await redis.admin.config("SET", "save", "3600 1");
+    mkdirSync(join(directory, "dump.rdb"));
+    await redis.admin.bgsave();
+    await until(async () => expect(await redis.admin.info("persistence")).toContain("rdb_last_bgsave_status:err"));
+    await expect(store.ping()).rejects.toThrow(/MISCONF/);
+    await expect(login(store)).rejects.toThrow(StoreUnavailable);
+    await redis.admin.config("SET", "save", "");
+    await store.ping();
+  });
+
+  test("too few replicas for a write, as Redis was told: not ready", async () => {
+    const redis = await server("--min-replicas-to-write", "1");
+    const store = await open(redis.url);
+    await expect(store.ping()).rejects.toThrow(/NOREPLICAS/);
+    await redis.admin.config("SET", "min-replicas-to-write", "0");
+    await store.ping();
   });
 
   test("a read-only replica answers nothing, since it may be out of date", async () => {
@@ -215,35 +241,60 @@ describe("a Redis that refuses", () => {
 describe("a Redis that must not be used", () => {
   test("another eviction policy than noeviction is refused at the start", async () => {
     const redis = await server("--maxmemory-policy", "allkeys-lru");
-    await expect(open(redis.url)).rejects.toThrow(RedisRefused);
+    await expect(open(redis.url)).rejects.toThrow(StoreRefused);
     await expect(open(redis.url)).rejects.toThrow(/allkeys-lru.*noeviction/);
   });
 
   test("one that turns up later is told of, and not used until it is mended", async () => {
     const redis = new RedisServer(await freePort(), ["--maxmemory-policy", "allkeys-lru"]);
     cleanUp.push(() => redis.stop());
-    const refused = Promise.withResolvers<RedisRefused>();
-    const store = await open(redis.url, { onRefused: refused.resolve });
+    const told = Promise.withResolvers<string>();
+    const log = (level: string, message: string) => level === "error" && told.resolve(message);
+    const store = await open(redis.url, { log });
     await redis.start();
-    expect((await refused.promise).message).toContain("noeviction");
+    expect(await told.promise).toContain("noeviction");
     await expectUnavailable(store);
+    await expect(store.ping()).rejects.toThrow(StoreRefused);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
     await until(() => store.ping());
     await login(store);
   });
 
-  test("one whose policy changes while it is used is not ready", async () => {
+  test("one whose policy changes while it is used is found out and not used, until it is mended", async () => {
     const redis = await server();
-    const store = await open(redis.url);
+    const told = Promise.withResolvers<string>();
+    const store = await open(redis.url, {
+      log: (level, message) => level === "error" && told.resolve(message),
+    });
     await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
-    await expect(store.ping()).rejects.toThrow(/volatile-ttl/);
+    expect(await told.promise).toContain("volatile-ttl"); // nobody has asked
+    await expectUnavailable(store);
+    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
+    await until(() => login(store)); // nobody has asked
+  });
+
+  test("one that has become unfit while it was away is not used for a single command", async () => {
+    const redis = await server("--appendonly", "yes", "--appendfsync", "always");
+    const store = await open(redis.url);
+    const { sid } = await login(store);
+    await redis.kill();
+    await redis.start("maxmemory-policy allkeys-lru");
+    const answers: string[] = [];
+    await until(async () => {
+      answers.push((await store.find(sid).catch(String)).toString());
+      await expect(store.ping()).rejects.toThrow(/allkeys-lru/);
+    });
+    expect(answers.every((answer) => answer.startsWith("StoreUnavailable"))).toBe(true);
+    await expectUnavailable(store);
+    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
+    await until(() => store.find(sid));
   });
 
   test("wrong credentials are refused at the start, and not repeated", async () => {
     const redis = await server("--requirepass", "right");
     for (const url of [redis.url, redis.url.replace("//", "//:hunter2@")]) {
       const refusal = await open(url).catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(RedisRefused);
+      expect(refusal).toBeInstanceOf(StoreRefused);
       expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");
     }
     await (await open(redis.url.replace("//", "//:right@"))).ping();
@@ -290,8 +341,8 @@ test("a refresh is one command", async () => {
   for (let at = 0; at < 100; at++) await store.rotate(sid, first, nonce());
   const after = await commands();
   expect((after.get("evalsha") ?? 0) - (before.get("evalsha") ?? 0)).toBe(100);
-  // What else ran was within the scripts, or was this test's own question.
-  const inScripts = new Set(["evalsha", "info", "time", "get", "set"]);
+  // What else ran was within the scripts, or asked whether Redis may be used, or was this test's own question.
+  const inScripts = new Set(["evalsha", "info", "eval", "time", "get", "set"]);
   const others = [...after].filter(([name, calls]) => !inScripts.has(`${name}`) && calls !== before.get(name));
   expect(others).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { redisOptions } from "../backends.ts";
 import { sidOf, subject } from "../sessions.ts";
 
 test("endings that wait for replicas share their waits, and pile nothing up where there are none", async () => {
-  const redis = await startRedis();
+  const redis = await startRedis("--repl-diskless-sync-delay", "0");
   onTestFinished(() => redis.stop());
   const store = await createRedisStore(redisOptions(redis.url, { waitReplicas: 1, commandTimeout: 1000 }));
   onTestFinished(() => store.close());

@@ -5,10 +5,7 @@
 -- Returns 'ended'; 'already' if its marker is there; 'marked' if there was neither session nor marker.
 local partition, sid, now = KEYS[1], ARGV[1], clock()
 local record = live(partition, sid, now)
-if record then
-  unindex(partition, sid, record)
-elseif marked(partition, sid, now) then
-  return 'already'
-end
+if not record and marked(partition, sid, now) then return 'already' end
 close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]))
+if record then unindex(partition, sid, record) end
 return record and 'ended' or 'marked'

@@ -8,6 +8,6 @@ local actor = live(partition, ARGV[1], now)
 if not actor then return 'actor_ended' end
 local record = live(partition, target, now)
 if not record or subject_of(record) ~= subject_of(actor) then return 'not_found' end
-unindex(partition, target, record)
 close(partition, { target }, ARGV[3], now, tonumber(ARGV[4]))
+unindex(partition, target, record)
 return 'ended'

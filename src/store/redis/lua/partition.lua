@@ -36,9 +36,13 @@ local function marked(partition, sid, now)
 end
 
 -- Ends sessions: deletes them, writes their markers, appends to the log and wakes the readers. The index is
--- the caller's business. Deleting comes first: it makes room where memory is full.
+-- the caller's business, after this. Redis takes back nothing of a script that fails, and what can fail on the way is that
+-- the user may not: so that is asked before anything is written.
 local function close(partition, sids, reason, now, marker_life)
   if #sids == 0 then return end
+  for command in string.gmatch('DEL SET ZADD ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
+    if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
+  end
   local log, expires, entries = partition .. 'l', now + marker_life, {}
   for k, sid in ipairs(sids) do
     redis.call('DEL', partition .. 's' .. sid)
@@ -48,7 +52,7 @@ local function close(partition, sids, reason, now, marker_life)
   end
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, expires)
-  redis.call('PUBLISH', 'session-revocations', table.concat(entries, '\n'))
+  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- only a hint
 end
 
 -- Writes what is left of a subject's sessions.

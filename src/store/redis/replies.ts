@@ -1,0 +1,91 @@
+/** What the scripts return, read. They are ours: a reply of another shape is a bug. */
+import type { Found, RotateOutcome } from "../../session/ports.ts";
+import type { Session, SessionId } from "../../session/words.ts";
+import { decodeRotation, decodeSession } from "./record.ts";
+
+/** Where the record begins in a reply that starts with a letter and the time. */
+const RECORD = 7;
+
+const ROTATE_OUTCOMES: Readonly<Record<string, RotateOutcome["outcome"]>> = {
+  p: "repeat",
+  r: "rotate",
+  h: "heal",
+  v: "recover",
+  x: "reuse",
+  m: "revoked",
+  u: "unknown",
+  i: "idle",
+  e: "expired",
+};
+
+export function rotateOutcome(sid: SessionId, answer: unknown): RotateOutcome {
+  const reply = buffer(answer);
+  const outcome = ROTATE_OUTCOMES[letter(reply)];
+  switch (outcome) {
+    case undefined:
+      throw new TypeError("the rotate script returned an unknown outcome");
+    case "revoked":
+    case "unknown":
+    case "idle":
+    case "expired":
+      return { outcome };
+    case "reuse":
+      return { outcome, subject: decodeSession(sid, reply, RECORD).subject };
+    default: {
+      const session = decodeSession(sid, reply, RECORD);
+      const { generation, childNonce, childMintedAt } = decodeRotation(reply, RECORD);
+      const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
+      return { outcome, session, child, now: time(reply) };
+    }
+  }
+}
+
+export function found(sid: SessionId, answer: unknown): Found {
+  const reply = buffer(answer);
+  switch (letter(reply)) {
+    case "l": {
+      const session = decodeSession(sid, reply, RECORD);
+      return { status: "live", session, rotation: decodeRotation(reply, RECORD), now: time(reply) };
+    }
+    case "m":
+      return { status: "revoked" };
+    default:
+      return { status: "unknown" };
+  }
+}
+
+/** Of sid, record, sid, record, … */
+export function listed(answer: unknown): Session[] {
+  const reply = buffers(answer);
+  const sessions: Session[] = [];
+  for (let at = 0; at < reply.length; at += 2) {
+    sessions.push(decodeSession(sessionId(buffer(reply[at])), buffer(reply[at + 1]), 0));
+  }
+  return sessions;
+}
+
+export function buffer(reply: unknown): Buffer {
+  if (!Buffer.isBuffer(reply)) throw new TypeError("a script returned no string");
+  return reply;
+}
+
+export function buffers(reply: unknown): Buffer[] {
+  if (!Array.isArray(reply)) throw new TypeError("a script returned no list");
+  return reply.map(buffer);
+}
+
+export function text(reply: unknown): string {
+  return buffer(reply).toString("latin1");
+}
+
+export function sessionId(bytes: Buffer): SessionId {
+  return text(bytes) as SessionId;
+}
+
+function letter(reply: Buffer): string {
+  return String.fromCharCode(reply[0] ?? 0);
+}
+
+function time(reply: Buffer): number {
+  return reply.readUIntBE(1, 6);
+}
