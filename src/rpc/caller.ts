@@ -1,4 +1,5 @@
-import { createContextKey } from "@connectrpc/connect";
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { Audit } from "../session/audit.ts";
 
 /** What the door knows of a request beyond its headers. Looked up only when it matters. */
 export const callerKey = createContextKey<{
@@ -9,3 +10,9 @@ export const callerKey = createContextKey<{
   /** Gives the call up, with what was written and is not taken. */
   readonly hangUp: () => void;
 }>({ origin: () => null, address: () => undefined, hangUp() {} }, { description: "caller" });
+
+/** What a use case needs, its events told with the address of the caller. */
+export function withCaller<Needs extends { readonly audit: Audit }>(needs: Needs, context: HandlerContext): Needs {
+  const { address } = context.values.get(callerKey);
+  return { ...needs, audit: (event) => needs.audit(event, address) };
+}

@@ -17,7 +17,7 @@ import {
   type SessionStore,
 } from "../session/ports.ts";
 import type { Revocation, Session } from "../session/words.ts";
-import { callerKey } from "./caller.ts";
+import { callerKey, withCaller } from "./caller.ts";
 import type { RefreshCookie } from "./cookie.ts";
 import { claimsOf, durationOf, pageSizeOf, sessionIdOf, subjectOf, textOf, timesOf } from "./messages.ts";
 import { badPageToken } from "./session-service.ts";
@@ -68,10 +68,10 @@ function told(revocation: Revocation) {
 
 export function sessionAdminService(needs: SessionAdminServiceNeeds): ServiceImpl<typeof SessionAdminService> {
   return {
-    async createSession(request) {
+    async createSession(request, context) {
       const audience = textOf("audience", request.audience, 255) || needs.audience;
       const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, needs.sessionAbsoluteTtl);
-      const created = await create(needs, {
+      const created = await create(withCaller(needs, context), {
         subject: subjectOf(request.subject),
         clientId: textOf("client_id", request.clientId, 255) || audience,
         audience,
@@ -106,14 +106,16 @@ export function sessionAdminService(needs: SessionAdminServiceNeeds): ServiceImp
       return { sessions: page.sessions.map(shown), nextPageToken: page.next ?? "" };
     },
 
-    async revokeSession(request) {
-      return { revokedCount: await admin.revoke(needs, sessionIdOf("session_id", request.sessionId)) };
+    async revokeSession(request, context) {
+      return {
+        revokedCount: await admin.revoke(withCaller(needs, context), sessionIdOf("session_id", request.sessionId)),
+      };
     },
 
-    async revokeSubjectSessions(request) {
+    async revokeSubjectSessions(request, context) {
       const subject = subjectOf(request.subject);
       const except = request.exceptSessionId ? sessionIdOf("except_session_id", request.exceptSessionId) : undefined;
-      return { revokedCount: await admin.revokeSubject(needs, subject, except) };
+      return { revokedCount: await admin.revokeSubject(withCaller(needs, context), subject, except) };
     },
 
     async introspectToken(request) {

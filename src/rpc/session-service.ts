@@ -1,7 +1,7 @@
 /** auth.v1.SessionService: message ↔ domain, and nothing decided here. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import type { Audit, AuditEvent } from "../session/audit.ts";
+import type { Audit } from "../session/audit.ts";
 import { invalidRequest, type Refused, ServiceError } from "../session/errors.ts";
 import * as owner from "../session/owner.ts";
 import {
@@ -15,7 +15,7 @@ import {
 import { refresh } from "../session/refresh.ts";
 import { parseSessionId } from "../session/words.ts";
 import { bearerOf } from "./bearer.ts";
-import { callerKey } from "./caller.ts";
+import { callerKey, withCaller } from "./caller.ts";
 import type { RefreshCookie } from "./cookie.ts";
 import { InvalidToken } from "./errors.ts";
 import { pageSizeOf, timesOf } from "./messages.ts";
@@ -36,12 +36,6 @@ const BAD_TOKEN = new InvalidToken();
 export function sessionService(needs: SessionServiceNeeds): ServiceImpl<typeof SessionService> {
   const { cookie } = needs;
 
-  /** What a use case needs, its events told with the address of the caller. */
-  const needsOf = (context: HandlerContext) => {
-    const { address } = context.values.get(callerKey);
-    return { ...needs, audit: (event: AuditEvent) => needs.audit(event, address) };
-  };
-
   /** The reason goes to the audit; the caller sees one answer for all of them. */
   function granted<T>(result: T | Refused, context: HandlerContext): T {
     if (typeof result !== "object" || result === null || !("refused" in result)) return result as T;
@@ -57,13 +51,13 @@ export function sessionService(needs: SessionServiceNeeds): ServiceImpl<typeof S
   return {
     async refresh(_request, context) {
       const presented = cookie.read(context.requestHeader.get("cookie"));
-      const refreshed = granted(await refresh(needsOf(context), presented), context);
+      const refreshed = granted(await refresh(withCaller(needs, context), presented), context);
       context.responseHeader.append("set-cookie", cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
       return { data: { accessToken: refreshed.accessToken.token } };
     },
 
     async logout(_request, context) {
-      granted(await owner.logout(needsOf(context), caller(context)), context);
+      granted(await owner.logout(withCaller(needs, context), caller(context)), context);
       for (const value of cookie.clear) context.responseHeader.append("set-cookie", value);
       return { data: {} };
     },
@@ -87,15 +81,13 @@ export function sessionService(needs: SessionServiceNeeds): ServiceImpl<typeof S
     async revokeSession(request, context) {
       const claims = caller(context);
       const target = parseSessionId(request.sessionId);
-      // An id that cannot be one gets the same answer as an id that is not one.
-      if (target === undefined) throw new ServiceError("E404_NOT_FOUND");
-      const outcome = granted(await owner.revokeOwn(needsOf(context), claims, target), context);
+      const outcome = granted(await owner.revokeOwn(withCaller(needs, context), claims, target), context);
       if (outcome === "not_found") throw new ServiceError("E404_NOT_FOUND");
       return { data: {} };
     },
 
     async revokeOtherSessions(_request, context) {
-      const { count } = granted(await owner.revokeOthers(needsOf(context), caller(context)), context);
+      const { count } = granted(await owner.revokeOthers(withCaller(needs, context), caller(context)), context);
       return { data: { revokedCount: count } };
     },
   };

@@ -8,9 +8,10 @@ type Needs<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStor
 /** Ends one session; how many lived: 0 or 1. */
 export async function revoke(needs: Needs<"end">, sid: SessionId): Promise<number> {
   const outcome = await needs.store.end(sid, "revoked_by_admin");
-  if (outcome === "already") return 0;
+  // Marked only: whether there ever was such a session, nobody knows.
+  if (outcome !== "ended") return 0;
   needs.audit({ event: "session_ended", sid, reason: "revoked_by_admin" });
-  return outcome === "ended" ? 1 : 0;
+  return 1;
 }
 
 /** Ends what a subject has at this moment; a login that comes after lives. */

@@ -1,5 +1,5 @@
 /**
- * Business facts, one event each (names after the OWASP logging vocabulary). They never hold a token.
+ * Business facts, one event each, named in the manner of the OWASP logging vocabulary. They never hold a token.
  * An audit may not fail the business: implementations never throw.
  */
 import type { RefusalReason } from "./errors.ts";

@@ -37,11 +37,13 @@ export async function listOwn(
   return needs.store.list(caller.sub, limit, from);
 }
 
+/** @param target undefined for a text that can be no session's id: no answer may tell it from an unknown one */
 export async function revokeOwn(
-  needs: Needs<"endOwned">,
+  needs: Needs<"find" | "endOwned">,
   caller: AccessClaims,
-  target: SessionId,
+  target: SessionId | undefined,
 ): Promise<"ended" | "not_found" | Refused> {
+  if (target === undefined) return (await needs.store.find(caller.sid)).status === "live" ? "not_found" : ended(caller);
   const outcome = await needs.store.endOwned(caller.sid, target, "revoked_by_owner");
   if (outcome === "actor_ended") return ended(caller);
   if (outcome === "ended") {

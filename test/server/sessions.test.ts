@@ -86,9 +86,9 @@ describe.each(STORES)("on the %s store", (store) => {
       test("a caller may revoke the session that asks", async () => {
         const mine = await logIn(service);
         message(await caller.call(revokeSession, { sessionId: mine.sid }, bearer(mine.accessToken)));
-        expect(await caller.call(revokeSession, { sessionId: mine.sid }, bearer(mine.accessToken))).toMatchObject(
-          REFUSED,
-        );
+        for (const sessionId of [mine.sid, "nonsense"]) {
+          expect(await caller.call(revokeSession, { sessionId }, bearer(mine.accessToken))).toMatchObject(REFUSED);
+        }
       });
 
       test("revoking the others leaves the asking session, and counts", async () => {
