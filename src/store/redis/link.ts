@@ -37,7 +37,7 @@ export class Link {
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may be run: not checked yet, found unfit, or closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
-  /** Checks are numbered: of two at a time, the later one knows. */
+  /** Checks and losses of the connection are numbered: of two at a time, the later one knows. */
   #asked = 0;
   #known = 0;
   #closed = false;
@@ -72,6 +72,7 @@ export class Link {
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
+      this.#known = ++this.#asked; // what is still to come of a check was said before
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);
