@@ -58,6 +58,8 @@ export type DoorOptions = {
 
 /** Longer than the idle timeout of the usual load balancers (60 s): they, not we, close first. */
 const KEEP_ALIVE_TIMEOUT = 65_000;
+/** How much of a request is read for the connection's sake when its answer has been given, bytes. */
+const MAX_LEFTOVER = 1024 * 1024;
 /** How a connection with prior knowledge begins; no HTTP/1.1 method does. */
 const HTTP2_PREFACE = "PRI";
 
@@ -85,7 +87,10 @@ export async function openDoor(
 
   const http1 = createHttp1(
     { headersTimeout: headTimeout, keepAliveTimeout: KEEP_ALIVE_TIMEOUT, connectionsCheckingInterval: headTimeout / 2 },
-    handle,
+    (request, response) => {
+      if (mayComeLate(request)) outlive(request, response);
+      handle(request, response);
+    },
   );
   // It never listens itself: without this it would keep no list of its connections, enforce no timeout of
   // theirs and find none of them idle.
@@ -179,6 +184,27 @@ export async function openDoor(
       return promise;
     },
   };
+}
+
+/** Whether a body may still be on its way when the answer goes out: whatever does not come along with its head. */
+function mayComeLate({ headers }: Request): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
+}
+
+/**
+ * Keeps a connection in order whose request is answered before it has come as a whole. Who stops to iterate over a
+ * request destroys it, and its connection would then stay open and never be read again: so nobody destroys it, and
+ * what is left of it is read and forgotten, within reason.
+ */
+function outlive(request: IncomingMessage, response: ServerResponse): void {
+  request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
+  response.once("finish", () => {
+    let left = MAX_LEFTOVER;
+    request.removeAllListeners("data").on("data", (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) request.socket.destroy();
+    });
+  });
 }
 
 function cannotListen(name: string, host: string, port: number, error: NodeJS.ErrnoException): Error {
