@@ -22,12 +22,37 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   }
 }
 
-export function createAudit(log: Logger, metrics: Metrics): Audit {
+/** Refusals that are logged in one second: a stranger can make any number of them. The metrics count them all. */
+const REFUSALS_PER_SECOND = 10;
+
+/** How many refusals were left out since the last one that was let through; undefined for one to leave out. */
+function refusalGate(clock: () => number): () => number | undefined {
+  let second = 0;
+  let passed = 0;
+  let leftOut = 0;
+  return () => {
+    const now = Math.floor(clock() / 1000);
+    if (now !== second) [second, passed] = [now, 0];
+    if (passed === REFUSALS_PER_SECOND) {
+      leftOut++;
+      return undefined;
+    }
+    const since = leftOut;
+    [passed, leftOut] = [passed + 1, 0];
+    return since;
+  };
+}
+
+export function createAudit(log: Logger, metrics: Metrics, clock: () => number = Date.now): Audit {
+  const gate = refusalGate(clock);
   return (event, address) => {
     try {
       metrics.count(event);
       const level = levelOf(event);
-      if (log.isLevelEnabled(level)) log[level]({ ...event, address: address?.() }, event.event);
+      if (!log.isLevelEnabled(level)) return;
+      const leftOut = event.event === "authn_failed" ? gate() : 0;
+      if (leftOut === undefined) return;
+      log[level]({ ...event, address: address?.(), ...(leftOut > 0 && { leftOut }) }, event.event);
     } catch {
       // Nothing to be done: the deed it tells of is done.
     }

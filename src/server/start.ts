@@ -70,8 +70,8 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     onError: (err) => log.error({ err }, "the revocation log cannot be read: the feed is silent until it can"),
   });
   const stopWatching = ring.watch({
-    changed: () => {
-      log.info("the key ring has changed");
+    changed: ({ signing, revokedKids }) => {
+      log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
       feed.beat();
     },
     refused: (fault) => log.error({ fault: fault.message }, "the key ring is broken: the one before stays in force"),
