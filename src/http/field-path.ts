@@ -25,6 +25,14 @@ export const jsonMessages: ReadonlySet<string> = new Set(
   ["Struct", "Value", "ListValue"].map((name) => `google.protobuf.${name}`),
 );
 
+/**
+ * Whether proto JSON writes a message of this type as a value of its own: it has no fields there, and what its fields
+ * hold may be no value at all (a Timestamp of -5 ns).
+ */
+export function hasOwnJson({ typeName }: DescMessage): boolean {
+  return textMessages.has(typeName) || jsonMessages.has(typeName) || typeName === "google.protobuf.Any";
+}
+
 /** The top-level field of that proto name, or undefined. */
 export function fieldByName(message: DescMessage, name: string): DescField | undefined {
   return message.fields.find((field) => field.name === name);
@@ -64,6 +72,11 @@ export function pathFieldProblem(fields: readonly DescField[]): string | undefin
   for (const field of fields) {
     if (field.fieldKind === "map") return `"${field.name}" is a map field`;
     if (field.fieldKind === "list") return `"${field.name}" is a repeated field`;
+  }
+  for (const field of fields.slice(0, -1)) {
+    if (field.fieldKind === "message" && hasOwnJson(field.message)) {
+      return `"${field.name}" is a ${field.message.typeName}, which has no fields in JSON`;
+    }
   }
   const last = fields.at(-1);
   if (last?.fieldKind === "message" && !textMessages.has(last.message.typeName)) {

@@ -1,6 +1,7 @@
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
 import { BadInput } from "./bad-input.ts";
+import { hasOwnJson } from "./field-path.ts";
 import { decodeAll, MalformedEscape } from "./percent.ts";
 import { isTextField, otherOneofMember, setFromText, TextValueError } from "./text-value.ts";
 
@@ -34,7 +35,7 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   }
 
   return (query, message) => {
-    const given: Given = { whole: new Set(), inPart: new Set() };
+    const given = new Set<string>();
     for (const [name, value] of parameters(query)) {
       const fields = resolve(name);
       const last = fields?.at(-1);
@@ -55,22 +56,12 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   };
 }
 
-/** Paths of fields that a query has given. */
-interface Given {
-  readonly whole: Set<string>;
-  /** Messages of which it has given a field. */
-  readonly inPart: Set<string>;
-}
-
-function refuseSecondValue(given: Given, fields: readonly DescField[], name: string): void {
-  let path = "";
-  fields.forEach((field, depth) => {
-    path = depth === 0 ? field.name : `${path}.${field.name}`;
-    const last = depth === fields.length - 1;
-    const twice = given.whole.has(path) || (last && given.inPart.has(path));
-    if (twice && field.fieldKind !== "list") throw new BadInput("query", name, "given more than once");
-    (last ? given.whole : given.inPart).add(path);
-  });
+/** @param given the paths, in proto names, of the fields that the query has given so far */
+function refuseSecondValue(given: Set<string>, fields: readonly DescField[], name: string): void {
+  if (fields.at(-1)?.fieldKind === "list") return;
+  const path = fields.map((field) => field.name).join(".");
+  if (given.has(path)) throw new BadInput("query", name, "given more than once");
+  given.add(path);
 }
 
 /** `application/x-www-form-urlencoded`, in order of appearance: `+` is a space, escapes are UTF-8 and well-formed. */
@@ -102,7 +93,7 @@ function fieldsOf(type: DescMessage, name: string): DescField[] | undefined {
     const field = candidates.find((f) => f.jsonName === part) ?? candidates.find((f) => f.name === part);
     if (field === undefined) return undefined;
     fields.push(field);
-    within = field.fieldKind === "message" ? field.message : undefined;
+    within = field.fieldKind === "message" && !hasOwnJson(field.message) ? field.message : undefined;
   }
   return fields;
 }

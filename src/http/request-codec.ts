@@ -11,7 +11,7 @@ import {
 import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
-import { parseMessageJson } from "./exact-json.ts";
+import { NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
 import { bodyField, resolveFieldPath } from "./field-path.ts";
 import type { Binding } from "./matcher.ts";
 import type { Route } from "./model.ts";
@@ -102,10 +102,20 @@ export function isHttpBody(type: DescMessage | undefined): boolean {
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+  let text: string;
   try {
-    return parseMessageJson(utf8.decode(body), asMessage, type);
+    text = utf8.decode(body);
+  } catch {
+    throw new BadInput("body", undefined, "not UTF-8");
+  }
+  try {
+    return parseMessageJson(text, asMessage, type);
   } catch (error) {
-    throw new BadInput("body", undefined, error instanceof SyntaxError ? "not JSON" : "not UTF-8");
+    if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
+    if (error instanceof NumberOutOfRange) throw new BadInput("body", undefined, error.message);
+    // What is left is the stack.
+    if (error instanceof RangeError) throw new BadInput("body", undefined, "nested too deeply");
+    throw error;
   }
 }
 

@@ -5,14 +5,15 @@ import {
   type DescMessage,
   fromJson,
   isFieldSet,
-  type JsonValue,
   type Message,
   type Registry,
   ScalarType,
+  toJson,
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect, type ScalarValue } from "@bufbuild/protobuf/reflect";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { parseJson } from "./exact-json.ts";
 import { jsonMessages, textMessages } from "./field-path.ts";
 
 /** A text that is not a value of the field. */
@@ -138,9 +139,7 @@ function enumFromText(type: DescEnum, text: string): number {
 }
 
 function messageFromText(type: DescMessage, text: string, registry: Registry | undefined): Message {
-  if (type.typeName === FieldMaskSchema.typeName) {
-    return create(FieldMaskSchema, { paths: text === "" ? [] : text.split(",").map(snakeCase) });
-  }
+  if (type.typeName === FieldMaskSchema.typeName) return maskFromText(text);
   const value = type.fields.length === 1 ? type.fields[0] : undefined;
   if (textMessages.has(type.typeName) && value?.fieldKind === "scalar") {
     const wrapper = reflect(type);
@@ -148,18 +147,25 @@ function messageFromText(type: DescMessage, text: string, registry: Registry | u
     return wrapper.message;
   }
   try {
-    return fromJson(type, jsonMessages.has(type.typeName) ? jsonFromText(text) : text, registry && { registry });
+    return fromJson(type, jsonMessages.has(type.typeName) ? parseJson(text) : text, registry && { registry });
   } catch {
     throw new TextValueError(`expected a ${type.typeName}`);
   }
 }
 
-function jsonFromText(text: string): JsonValue {
-  return JSON.parse(text) as JsonValue;
+function maskFromText(text: string): Message {
+  const mask = create(FieldMaskSchema, { paths: text === "" ? [] : text.split(",").map(snakeCase) });
+  try {
+    // A path such as a__b or foo_3 cannot be written: its camelCase is another path's.
+    toJson(FieldMaskSchema, mask);
+  } catch {
+    throw new TextValueError("expected a field mask");
+  }
+  return mask;
 }
 
-/** A field mask's path, whether it came as proto JSON writes it (camelCase) or as .proto files do. */
+/** A field mask's path, as proto JSON writes it (camelCase) or as .proto files do; `*` is all of it (AIP-134). */
 function snakeCase(path: string): string {
-  if (!/^[A-Za-z0-9_.]+$/.test(path)) throw new TextValueError("expected a field mask");
+  if (!/^(?:\*|[A-Za-z0-9_.]+)$/.test(path)) throw new TextValueError("expected a field mask");
   return path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

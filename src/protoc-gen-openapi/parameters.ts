@@ -1,12 +1,12 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { jsonMessages, resolveFieldPath } from "../http/field-path.ts";
+import { hasOwnJson, jsonMessages, resolveFieldPath } from "../http/field-path.ts";
 import type { Route } from "../http/index.ts";
 import { isTextField } from "../http/text-value.ts";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";
 import type { Schemas } from "./schemas.ts";
-import { type Schema, wellKnownSchema } from "./well-known.ts";
+import type { Schema } from "./well-known.ts";
 
 /** A parameter of the path. Its value is proto JSON without quotes. */
 export function pathParameter(
@@ -50,17 +50,12 @@ export function* queryParameters(
       const path = [...outer, field];
       if (bound.includes(path.map((part) => part.name).join("."))) continue;
       if (isTextField(field)) yield queryParameter(path, field, schemas);
-      else if (field.fieldKind === "message" && !seen.includes(field.message) && !isWellKnown(field.message)) {
+      else if (field.fieldKind === "message" && !seen.includes(field.message) && !hasOwnJson(field.message)) {
         yield* within(field.message, path, [...seen, field.message]);
       }
     }
   }
   yield* within(input, [], [input]);
-}
-
-/** What has a JSON of its own has no fields there: `any.typeUrl` is not how proto JSON names anything. */
-function isWellKnown(type: DescMessage): boolean {
-  return wellKnownSchema(type.typeName) !== undefined;
 }
 
 function queryParameter(path: readonly DescField[], field: DescField, schemas: Schemas): JsonObject {

@@ -4,6 +4,7 @@ import fc, { type Arbitrary } from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createHttpHandler, type NodeRequest, type Route } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { EverythingSchema } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./kit/rich-service.ts";
 import { type Door, openHttp1, openHttp2 } from "./kit/servers.ts";
 
@@ -84,6 +85,14 @@ const piece = fc.constantFrom(
   "int32Value=1",
   "nested.name=x",
   "stringValue=%",
+  "any.typeUrl=1",
+  "timestamp.nanos=-5",
+  "duration.seconds=999999999999999",
+  "fieldMask=a__b",
+  "fieldMask=foo_3",
+  "value.numberValue=NaN",
+  "value=1e400",
+  "struct={%22a%22:1e999}",
   "~",
   "http://host/",
   "\x01",
@@ -144,6 +153,10 @@ const body: Arbitrary<Buffer> = fc.oneof(
       '{"int32Value":"x"}',
       '{"__proto__":{"x":1}}',
       '{"stringMap":{"__proto__":"x"}}',
+      '{"value":1e400}',
+      '{"struct":{"a":[1,-1e999]}}',
+      '{"fieldMask":"a_b,foo3"}',
+      '{"any":{"@type":"x/rich.v1.Nested","value":1e999}}',
       "\xff\xfe",
       "[".repeat(5_000),
       `{"nested":${'{"inner":'.repeat(500)}`,
@@ -153,6 +166,28 @@ const body: Arbitrary<Buffer> = fc.oneof(
   fc.json().map((text) => Buffer.from(text)),
   fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
 );
+
+/** Values that some field takes, or nearly. */
+const text = fc.oneof(
+  fc.constantFrom("", "-0", "-5", "1e400", "NaN", "Infinity", "999999999999999", "a__b", "foo_3", "*", "a,b.c", "true"),
+  fc.constantFrom("0001-01-01T00:00:00%2B01:00", "9999-12-31T23:59:59-01:00", "-315576000001s", "0.1234567890s", "1sx"),
+  fc.constantFrom("[1e999]", '{"a":1e999}', "[[[]]]", "null", '"\\ud800"', "2020-01-01T00:00:00.1Z"),
+  fc.json(),
+);
+const path = fc.constantFrom(
+  ...EverythingSchema.fields.flatMap((field) => [
+    field.jsonName,
+    ...(field.message?.fields ?? []).map((inner) => `${field.name}.${inner.jsonName}`),
+  ]),
+);
+const parameter = fc
+  .tuple(path, text)
+  .map(([name, value]) => `${name}=${value.replace(/[^!-~]|[&#]/gu, encodeURIComponent)}`);
+const member = fc.tuple(path, text, fc.boolean()).map(([name, value, quoted]) => {
+  const [outer = "", inner] = name.split(".");
+  const json = quoted || value === "" ? JSON.stringify(value) : value;
+  return `"${outer}":${inner === undefined ? json : `{"${inner}":${json}}`}`;
+});
 
 describe("whatever comes over the wire", () => {
   it("is answered below 500 or refused by the parser, and names no route that the raw path does not name", async () => {
@@ -173,6 +208,28 @@ describe("whatever comes over the wire", () => {
     );
     expect([...reached]).toEqual(expect.arrayContaining(["echo", "echoPath", "nothing", 200, 400, 404, 405, 415]));
     expect((await http1.ask({ target: "/v1/echo" })).status).toBe(200);
+  });
+
+  it("in every field of a query, too", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(parameter, { minLength: 1, maxLength: 4 }), async (parameters) => {
+        const target = `/v1/echo?${parameters.join("&")}`;
+        expect((await http1.ask({ target })).status, target).toBeLessThan(500);
+      }),
+      { numRuns: 1_500, endOnFailure: true },
+    );
+  });
+
+  it("in every field of a body, too", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(member, { minLength: 1, maxLength: 4 }), async (members) => {
+        const content = `{${members.join(",")}}`;
+        expect((await http1.ask({ method: "POST", target: "/v1/echo", body: content })).status, content).toBeLessThan(
+          500,
+        );
+      }),
+      { numRuns: 1_500, endOnFailure: true },
+    );
   });
 
   it("in chunks, too", async () => {

@@ -43,6 +43,12 @@ describe("it can be chosen", () => {
     expect([answer?.headers.get("content-encoding"), answer?.headers.get("vary")]).toEqual([undefined, undefined]);
   });
 
+  it("how deep a body may go by its length alone: it is refused all the same", async () => {
+    const deep = `{"value":${"[".repeat(20_000)}9007199254740993${"]".repeat(20_000)}}`;
+    const [answer] = await ask({ readMaxBytes: 100_000 }, { method: "POST", target: "/v1/echo", body: deep });
+    expect([answer?.status, answer?.json()]).toMatchObject([400, { message: "body: nested too deeply" }]);
+  });
+
   it("that every reserved character of several segments stays escaped", async () => {
     const [answer] = await ask({ multiSegmentDecoding: "except-reserved" }, { target: "/v1/files/a%2Fb/%3F%20" });
     expect(answer?.json()).toEqual({ stringValue: "a%2Fb/%3F " });
