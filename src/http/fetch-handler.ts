@@ -36,6 +36,9 @@ class FetchExchange implements Exchange<Request> {
   readonly target: string;
   readonly headers: HeaderMap;
   readonly #respond: (response: Response) => void;
+  /** To be told that the client is gone: the request's own signal does not know that nobody reads the response. */
+  readonly #listeners = new Set<() => void>();
+  #gone = false;
 
   constructor(request: Request, target: string, respond: (response: Response) => void) {
     this.source = request;
@@ -71,9 +74,20 @@ class FetchExchange implements Exchange<Request> {
   onAbort(callback: (reason: unknown) => void): () => void {
     const { signal } = this.source;
     const onAbort = () => callback(new ConnectError("the client closed the request", Code.Canceled));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort);
-    return () => signal.removeEventListener("abort", onAbort);
+    if (signal.aborted || this.#gone) onAbort();
+    else {
+      signal.addEventListener("abort", onAbort);
+      this.#listeners.add(onAbort);
+    }
+    return () => {
+      signal.removeEventListener("abort", onAbort);
+      this.#listeners.delete(onAbort);
+    };
+  }
+
+  #onCancel(): void {
+    this.#gone = true;
+    for (const listener of this.#listeners) listener();
   }
 
   send(status: number, lines: string[], content: string | Uint8Array<ArrayBuffer> | undefined): void {
@@ -87,6 +101,8 @@ class FetchExchange implements Exchange<Request> {
   stream(status: number, lines: string[]): ResponseStream {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
+    // Rejected when the response's body is cancelled, whether or not a write is under way.
+    writer.closed.catch(() => this.#onCancel());
     const encoder = new TextEncoder();
     this.#respond(new Response(readable, { status, headers: toHeaders(lines) }));
     return {

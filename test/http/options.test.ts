@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { createHttpHandler, type Failure, type HttpHandlerOptions } from "../../src/http/index.ts";
+import { createFetchHandler, createHttpHandler, type Failure, type HttpHandlerOptions } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./kit/rich-service.ts";
@@ -170,7 +170,7 @@ describe("it can be chosen", () => {
 });
 
 describe("a caller that goes away", () => {
-  it.each([["HTTP/1.1"], ["HTTP/2"]])("in the middle of a stream ends it, over %s", async (protocol) => {
+  it.each([["HTTP/1.1"], ["HTTP/2"], ["fetch"]])("in the middle of a stream ends it, over %s", async (protocol) => {
     let finished: (reason: unknown) => void = () => {};
     const ended = new Promise((resolve) => {
       finished = resolve;
@@ -189,7 +189,13 @@ describe("a caller that goes away", () => {
       });
     };
     const handler = createHttpHandler({ routes, tables: [RichServiceRoutes] });
-    if (protocol === "HTTP/1.1") {
+    if (protocol === "fetch") {
+      const fetched = createFetchHandler({ routes, tables: [RichServiceRoutes] });
+      const reader = (await fetched(new Request("http://x/v1/count/2"))).body?.getReader();
+      expect((await reader?.read())?.done).toBe(false);
+      await reader?.cancel("enough");
+      expect(ConnectError.from(await ended).code).toBe(Code.Canceled);
+    } else if (protocol === "HTTP/1.1") {
       await using door = await openHttp1(handler);
       const socket = connect(door.port, "127.0.0.1");
       socket.write("GET /v1/count/2 HTTP/1.1\r\nhost: x\r\n\r\n");

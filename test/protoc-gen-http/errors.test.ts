@@ -82,6 +82,12 @@ const faults: [what: string, rpcs: string, at: string, said: string][] = [
     `"value" is a message field of type google.protobuf.Value`,
   ],
   [
+    "a field of what is one value in JSON",
+    `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{value.number_value}"}; }`,
+    "1:60",
+    `"value" is a google.protobuf.Value, which has no fields in JSON`,
+  ],
+  [
     "a variable and a part of it",
     `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{at}/{at.seconds}"}; }`,
     "1:60",
