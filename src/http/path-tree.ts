@@ -112,13 +112,15 @@ function* verbSplits({ raw }: Path, longest: number): Generator<VerbSplit> {
 
 function find(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
   if (at === path.raw.length) return endsAt(node) ?? (node.doubleStar && endsAt(node.doubleStar));
+  const literal = literalChild(node, path.decoded[at]);
+  const exact = literal && find(literal, path, splits, at + 1);
   if (splits.length > 0 && at === path.raw.length - 1) {
-    const found = findVerb(node, splits, at);
+    // A literal with a colon in it gives way to a literal with that verb, not to a wildcard with one.
+    const found = findVerb(node, splits, at, exact !== undefined);
     if (found !== undefined) return found;
   }
-  const literal = literalChild(node, path.decoded[at]);
   return (
-    (literal && find(literal, path, splits, at + 1)) ??
+    exact ??
     (node.star && find(node.star, path, splits, at + 1)) ??
     (node.doubleStar && findRest(node.doubleStar, path, splits, at))
   );
@@ -153,9 +155,9 @@ function findLiterals(node: Node, path: Path, splits: Splits, at: number): Found
 }
 
 /** The longest verb of a route to which the last segment, the verb taken off, leads. */
-function findVerb(node: Node, splits: Splits, at: number): Found | undefined {
+function findVerb(node: Node, splits: Splits, at: number, literalOnly: boolean): Found | undefined {
   for (const split of splits) {
-    for (const end of split.head === "" ? emptyHead(node, at) : nodesAfter(node, split.literal)) {
+    for (const end of split.head === "" ? emptyHead(node, at) : nodesAfter(node, split.literal, literalOnly)) {
       const found = endsWithVerb(end, split);
       if (found !== undefined) return found;
     }
@@ -164,13 +166,13 @@ function findVerb(node: Node, splits: Splits, at: number): Found | undefined {
 }
 
 /** Where a path can end with that last segment, in order of precedence. */
-function* nodesAfter(node: Node, literal: string | undefined): Generator<Node> {
-  for (const next of [literalChild(node, literal), node.star]) {
+function* nodesAfter(node: Node, literal: string | undefined, literalOnly: boolean): Generator<Node> {
+  for (const next of [literalChild(node, literal), literalOnly ? undefined : node.star]) {
     if (next === undefined) continue;
     yield next;
     if (next.doubleStar !== undefined) yield next.doubleStar;
   }
-  if (node.doubleStar === undefined) return;
+  if (literalOnly || node.doubleStar === undefined) return;
   const after = literalChild(node.doubleStar, literal);
   if (after !== undefined) yield after;
   yield node.doubleStar;

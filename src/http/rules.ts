@@ -147,8 +147,6 @@ function checkedTemplate(method: DescMethod, source: string, report: Report): Te
     }
     const problem = pathFieldProblem(fields);
     if (problem !== undefined) within(problem);
-    const outer = template.variables.find((other) => path.startsWith(`${other.field}.`));
-    if (outer !== undefined) within(`it is a part of variable "${outer.field}"`);
     fields.forEach((field, depth) => {
       if (field.oneof === undefined) return;
       const parent = path.split(".").slice(0, depth);

@@ -4,7 +4,7 @@ import { decodeAll, encodeLiteral } from "./percent.ts";
 export interface Template {
   /** `*`, `**`, or a literal in its canonical percent-encoded spelling (so that a literal is never mistaken for `*`). */
   readonly segments: readonly string[];
-  /** The custom verb in its canonical spelling, without the colon; empty if there is none. */
+  /** The custom verb in its canonical spelling, without its first colon; empty if there is none. */
   readonly verb: string;
   readonly variables: readonly Variable[];
 }
@@ -49,7 +49,8 @@ const identifierCharacter = /[A-Za-z0-9_]/;
  *     FieldPath = IDENT { "." IDENT } ;
  *     Verb     = ":" LITERAL ;
  *
- * Beyond the grammar: `/` alone is a template, and literals may follow `**`, as Google's own servers have it.
+ * Beyond the grammar: `/` alone is a template, literals may follow `**`, as Google's own servers have it, and a verb may
+ * have colons inside (`:a:b`), as grpc-gateway has it.
  * @throws TemplateError
  */
 export function parseTemplate(source: string): Template {
@@ -72,7 +73,7 @@ class Parser {
     let verb = "";
     if (this.#source.length > 1) {
       this.#segmentList(false);
-      if (this.#take(":")) verb = this.#literal("a verb");
+      if (this.#take(":")) verb = this.#verb();
     }
     if (this.#at < this.#source.length) {
       throw this.#error(this.#at, `unexpected ${this.#here()}, expected "/"${verb === "" ? `, ":"` : ""} or the end`);
@@ -120,6 +121,13 @@ class Parser {
       while (identifierCharacter.test(this.#peek())) this.#at++;
     } while (this.#take("."));
     return this.#source.slice(start, this.#at);
+  }
+
+  #verb(): string {
+    let verb = this.#literal("a verb");
+    while (this.#take(":")) verb += `:${this.#literal("a verb")}`;
+    // One spelling: `:a%3Ab` is the same verb.
+    return verb.replaceAll("%3A", ":");
   }
 
   #literal(what: string): string {

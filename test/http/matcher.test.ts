@@ -134,6 +134,28 @@ describe("a custom verb", () => {
     });
   });
 
+  it("may have colons: the longest that a route there has wins", () => {
+    expectMatches(["GET /v1/{x}:b", "GET /v1/{x}:a:b", "GET /v1/c:a:b", "GET /{y=**}:z:a:b"], {
+      "GET /v1/q:b": "GET /v1/{x}:b x=q",
+      "GET /v1/q:a:b": "GET /v1/{x}:a:b x=q",
+      "GET /v1/q:z:a:b": "GET /v1/{x}:a:b x=q:z",
+      "GET /v1/c:a:b": "GET /v1/c:a:b",
+      "GET /v1/q%3Aa:b": "GET /v1/{x}:b x=q:a",
+      "GET /v1/q:a%3Ab": "GET /v1/{x}:a:b x=q",
+    });
+    expect(() => createMatcher([tableOf("GET /a:b:c", "GET /a:b%3Ac")])).toThrow("is the same route as");
+  });
+
+  it("after a wildcard gives way to a literal that is the whole segment", () => {
+    expectMatches(["GET /v1/{x}:run", "GET /v1/a%3Arun", "GET /v1/b%3Arun", "GET /v1/b:run"], {
+      "GET /v1/a:run": "GET /v1/a%3Arun",
+      "GET /v1/a%3Arun": "GET /v1/a%3Arun",
+      "GET /v1/b:run": "GET /v1/b:run",
+      "GET /v1/b%3Arun": "GET /v1/b%3Arun",
+      "GET /v1/c:run": "GET /v1/{x}:run x=c",
+    });
+  });
+
   it("may be written with escapes", () => {
     expectMatches(["POST /a:b%20c"], { "POST /a:b%20c": "POST /a:b%20c", "POST /a:%62%20c": "POST /a:b%20c" });
   });
@@ -148,7 +170,13 @@ describe("a long path", () => {
     ["a verb after many segments", `/v1${"/a:run".repeat(50_000)}`],
   ])("of %s is matched in time that grows with its length", (_, path) => {
     const matcher = createMatcher([
-      tableOf("GET /v1/{x=**}:run", "GET /v1/{x}:run", "GET /v1/{x=**}/end", "GET /{a}/{b=**}/c/d:run"),
+      tableOf(
+        "GET /v1/{x=**}:run",
+        "GET /v1/{x}:run",
+        "GET /v1/{x}:a:a:a:run",
+        "GET /v1/{x=**}/end",
+        "GET /{a}/{b=**}/c/d:run",
+      ),
     ]);
     const start = process.cpuUsage();
     matcher.match("GET", path);

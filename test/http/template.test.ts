@@ -18,7 +18,9 @@ describe("a path template", () => {
     ["/{_a1}/{b}", ["*", "*"], "", ["_a1 0-1", "b 1-2"]],
     ["/a/**/b/c", ["a", "**", "b", "c"], "", []],
     ["/a-b_c.d~e/!$&'()+,;=@", ["a-b_c.d~e", "!$&'()+,;=@"], "", []],
-    ["/a%20b/%2a/%3A/%2f:x%3ay", ["a%20b", "%2A", "%3A", "%2F"], "x%3Ay", []],
+    ["/a%20b/%2a/%3A/%2f:x%3ay", ["a%20b", "%2A", "%3A", "%2F"], "x:y", []],
+    ["/v1/{name}:a:b%20c", ["v1", "*"], "a:b%20c", ["name 1-2"]],
+    ["/v1:a:b:c", ["v1"], "a:b:c", []],
     ["/%61%c3%a9", ["a%C3%A9"], "", []],
   ])("%s is parsed", (source, segments, verb, variables) => {
     const template = parseTemplate(source);
@@ -39,7 +41,9 @@ describe("a path template", () => {
     ["/v1//a", 5, 'expected a segment, found "/"'],
     ["/:verb", 2, 'expected a segment, found ":"'],
     ["/v1:", 5, "expected a verb, found the end"],
-    ["/v1:a:b", 6, 'unexpected ":", expected "/" or the end'],
+    ["/v1::a", 5, 'expected a verb, found ":"'],
+    ["/v1:a::b", 7, 'expected a verb, found ":"'],
+    ["/v1:a:", 7, "expected a verb, found the end"],
     ["/v1:a/b", 6, 'unexpected "/", expected "/" or the end'],
     ["/v1:*", 5, 'expected a verb, found "*"'],
     ["/v1:{x}", 5, 'expected a verb, found "{"'],

@@ -91,7 +91,7 @@ const faults: [what: string, rpcs: string, at: string, said: string][] = [
     "a variable and a part of it",
     `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{at}/{at.seconds}"}; }`,
     "1:60",
-    `invalid path variable "at.seconds" in "/v1/{at}/{at.seconds}": it is a part of variable "at"`,
+    `which has no fields in JSON`,
   ],
   [
     "two variables of one oneof",
@@ -193,6 +193,7 @@ const packages = [
   "mappath",
   "messagepath",
   "jsonpath",
+  "ownjson",
   "partof",
   "oneofs",
   "jsonname",
