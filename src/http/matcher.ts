@@ -32,6 +32,8 @@ export interface Matcher {
 }
 
 const noRoute: Match = { kind: "no_route" };
+/** What a route of every method is said to allow: the methods that clients ask about. */
+const usualMethods = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"];
 const noBindings: readonly Binding[] = [];
 
 /**
@@ -76,13 +78,14 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
         search(method, path) ??
         // RFC 9110 section 9.3.2: HEAD is GET without the content.
         (method === "HEAD" ? search("GET", path) : undefined) ??
-        search("*", path);
+        // A CORS preflight asks what there is: it must not be what it asks for.
+        (method === "OPTIONS" ? undefined : search("*", path));
       if (found !== undefined) return found;
-      const allow = [...trees.keys()].filter((other) => trees.get(other)?.find(path) !== undefined);
-      if (allow.length === 0) return noRoute;
-      if (allow.includes("GET") && !allow.includes("HEAD")) allow.push("HEAD");
-      if (!allow.includes("OPTIONS")) allow.push("OPTIONS");
-      return { kind: "method_not_allowed", allow: allow.sort() };
+      const allow = new Set([...trees.keys()].filter((other) => trees.get(other)?.find(path) !== undefined));
+      if (allow.size === 0) return noRoute;
+      if (allow.delete("*")) for (const every of usualMethods) allow.add(every);
+      if (allow.has("GET")) allow.add("HEAD");
+      return { kind: "method_not_allowed", allow: [...allow.add("OPTIONS")].sort() };
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Template } from "./template.ts";
 export interface Route<Rpc extends string = string> extends Template {
   /** The RPC's local name: the key of `service.method`. */
   readonly rpc: Rpc;
-  /** The HTTP method, or `*` for every method that no other route has. */
+  /** The HTTP method, or `*` for every method, but OPTIONS, that no other route has. */
   readonly method: string;
   /** The template as it is written in the annotation. */
   readonly template: string;

@@ -89,8 +89,9 @@ describe("precedence", () => {
       "GET /a/b": "GET /{x=**} x=a/b",
       "HEAD /a/b": "GET /{x=**} x=a/b",
       "POST /a/b": "* /a/b",
-      "OPTIONS /a/b": "* /a/b",
+      "OPTIONS /a/b": "405 DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT",
       "OPTIONS /o": "OPTIONS /o",
+      "OPTIONS /x": "405 GET,HEAD,OPTIONS",
       "POST /o": "405 GET,HEAD,OPTIONS",
     });
   });
