@@ -5,15 +5,22 @@ export function isJson(contentType: string): boolean {
   return type === "application/json" || /^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+\+json$/.test(type);
 }
 
-/** Whether an Accept-Encoding admits gzip (RFC 9110 section 12.5.3): named or by `*`, and not with a weight of 0. */
+/**
+ * Whether an Accept-Encoding admits gzip (RFC 9110 section 12.5.3): named or by `*`, not with a weight of 0, and with no
+ * less than what it gives to no encoding at all.
+ */
 export function acceptsGzip(acceptEncoding: string | null): boolean {
   if (acceptEncoding === null) return false;
-  let any = false;
+  let gzip: number | undefined;
+  let any = 0;
+  let identity = 0;
   for (const { name, weight } of weighted(acceptEncoding)) {
-    if (name === "gzip" || name === "x-gzip") return weight > 0;
-    if (name === "*") any = weight > 0;
+    if (name === "gzip" || name === "x-gzip") gzip ??= weight;
+    else if (name === "*") any = weight;
+    else if (name === "identity") identity = weight;
   }
-  return any;
+  gzip ??= any;
+  return gzip > 0 && gzip >= identity;
 }
 
 export interface Weighted {

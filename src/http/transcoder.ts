@@ -51,7 +51,8 @@ export function createTranscoder<Source>(options: TranscoderOptions<Source>): Tr
         contextValues: options.contextValues?.(exchange.source),
       });
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
-      const contentType = exchange.headers.get("content-type");
+      // An empty header is one that says nothing.
+      const contentType = exchange.headers.get("content-type") || null;
       if (request.body === "json" && contentType !== null && !isJson(contentType)) {
         throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON`));
       }
