@@ -15,6 +15,7 @@ import {
   type Random,
   type RefreshTokens,
   type SessionStore,
+  StoreUnavailable,
 } from "../session/ports.ts";
 import type { Revocation, Session } from "../session/words.ts";
 import { callerKey, withCaller } from "./caller.ts";
@@ -130,13 +131,23 @@ export function sessionAdminService(needs: SessionAdminServiceNeeds): ServiceImp
         for await (const batch of needs.feed.watch(request.cursor, context.signal)) {
           const asleep = setTimeout(context.values.get(callerKey).hangUp, HANG_UP);
           try {
-            yield { ...batch, revocations: batch.revocations.map(told), revokedKeyIds: [...needs.revokedKeyIds()] };
+            yield {
+              revocations: batch.revocations.map(told),
+              cursor: batch.cursor,
+              caughtUp: batch.caughtUp,
+              asOfTime: timestampFromMs(batch.asOf),
+              revokedKeyIds: [...needs.revokedKeyIds()],
+            };
           } finally {
             clearTimeout(asleep);
           }
         }
       } catch (error) {
         if (error instanceof InvalidCursor) throw invalidRequest("cursor", "is not a cursor");
+        // Which keys were revoked is known without the store, and whoever asks in an outage must hear it.
+        const revokedKeyIds = [...needs.revokedKeyIds()];
+        if (error instanceof StoreUnavailable && revokedKeyIds.length > 0)
+          yield { cursor: request.cursor, revokedKeyIds };
         throw error;
       }
     },

@@ -3,9 +3,11 @@
  *
  * Batches come in a steady beat, with or without revocations, and only while the store answers: a
  * watcher that hears nothing knows that it knows nothing. What is told is told at least once.
+ *
+ * All that is not yet forgotten is in memory, so that no watcher makes the store work, wherever he comes from.
  */
 import { ServiceError } from "./errors.ts";
-import { type Clock, type SessionStore, StoreUnavailable } from "./ports.ts";
+import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
 import type { Revocation, SessionId } from "./words.ts";
 
 /** The beat, ms: how long a lost hint can delay a revocation. Half of the promised heartbeat. */
@@ -18,8 +20,10 @@ const PATIENCE = 10_000;
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
-  /** Whether all that was revoked when the watch began has been told. */
+  /** Whether all that was revoked at `asOf` has been told. Nobody says so while the store does not answer. */
   readonly caughtUp: boolean;
+  /** When the log was last read, by the store's clock, ms. */
+  readonly asOf: number;
 };
 
 export type RevocationFeed = {
@@ -28,7 +32,7 @@ export type RevocationFeed = {
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined>;
-  /** Tells the watchers at once (of something that is not in the log, such as a revoked key). */
+  /** Tells the watchers at once (of something that is not in the log, such as a revoked key), also in an outage. */
   beat(): void;
   /** Ends every watch, and the following. */
   close(): Promise<void>;
@@ -36,8 +40,9 @@ export type RevocationFeed = {
 
 type Needs = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
+  /** Measures the patience with watchers, and nothing else: what has expired is told by the store's clock. */
   readonly clock: Clock;
-  /** A name that no other process has, nor this one after a restart. */
+  /** A name that no other process has, nor this one after a restart: base64url. */
   readonly instance: string;
   readonly onError: (error: unknown) => void;
 };
@@ -45,10 +50,12 @@ type Needs = {
 /** Starts to follow the log. */
 export function followRevocations({ store, clock, instance, onError }: Needs): RevocationFeed {
   const log: Revocation[] = [];
-  const known = new Set<SessionId>();
+  /** Until when each session is revoked, as far as told: a second ending of it may last longer. */
+  const known = new Map<SessionId, number>();
   /** Position of `log[0]` in all that was ever told. */
   let base = 0;
   let cursor = "";
+  let asOf = 0;
   let answering = false;
   let closed = false;
   const waiting = new Set<() => void>();
@@ -74,11 +81,10 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   }
 
   function forgetExpired(): void {
-    const now = clock();
     let expired = 0;
-    for (const entry of log) {
-      if (entry.expiresAt > now) break;
-      known.delete(entry.sid);
+    for (const { sid, expiresAt } of log) {
+      if (expiresAt > asOf) break;
+      if (known.get(sid) === expiresAt) known.delete(sid);
       expired++;
     }
     if (expired > 0) log.splice(0, expired);
@@ -86,10 +92,10 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   }
 
   function append(revocations: readonly Revocation[]): void {
-    const now = clock();
     for (const entry of revocations) {
-      if (known.has(entry.sid) || entry.expiresAt <= now) continue;
-      known.add(entry.sid);
+      const { sid, expiresAt } = entry;
+      if (expiresAt <= asOf || expiresAt <= (known.get(sid) ?? 0)) continue;
+      known.set(sid, expiresAt);
       log.push(entry);
     }
   }
@@ -98,6 +104,7 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   async function read(): Promise<void> {
     try {
       const batch = await store.revocations(cursor === "" ? undefined : cursor);
+      asOf = batch.now;
       forgetExpired();
       append(batch.revocations);
       cursor = batch.cursor;
@@ -114,8 +121,7 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   const stopHints = store.onRevocation((hint) => {
     if (hint.length > 0) {
       append(hint);
-      // In an outage others may go untold: whoever hears us must not believe that he knows all.
-      if (answering) beat();
+      beat();
     } else {
       missed = true;
       readNow();
@@ -137,8 +143,13 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   }
   const following = follow();
 
-  /** A cursor: to any instance a place in the store's log, to this one a position in memory, which costs no reading. */
-  const place = (stored: string, position: number) => `${stored}~${instance}.${position}`;
+  /** A cursor is a place in the memory of one instance. To another one it says nothing: told twice beats never told. */
+  function parseCursor(text: string): number {
+    if (text === "") return base;
+    const [, givenBy, at] = /^([\w-]+)\.(\d{1,15})$/.exec(text) ?? [];
+    if (givenBy === undefined) throw new InvalidCursor("not a cursor of the feed");
+    return givenBy === instance ? Math.min(Number(at), base + log.length) : base;
+  }
 
   async function* offer(batch: FeedBatch): AsyncGenerator<FeedBatch, void, undefined> {
     const offered = clock();
@@ -149,30 +160,17 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   }
 
   async function* watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
+    let position = parseCursor(from);
     if (!answering) throw new StoreUnavailable("the revocation log cannot be read");
-    forgetExpired();
-    const [, givenBy, at] = /~(.+)\.(\d{1,15})$/.exec(from) ?? [];
-    let stored = from.replace(/~.*/, "");
-    let position = givenBy === instance ? Math.min(Number(at), base + log.length) : base;
-    if (givenBy !== instance && stored !== "") {
-      position = base + log.length;
-      const { revocations, cursor: next } = await store.revocations(stored);
-      for (let at = 0; at < revocations.length; at += BATCH) {
-        yield* offer({ revocations: revocations.slice(at, at + BATCH), cursor: from, caughtUp: false });
-      }
-      stored = next;
-    }
     while (!signal.aborted && !closed) {
       const beats = beatCount;
       const start = Math.max(0, position - base);
       const revocations = log.slice(start, start + BATCH);
       position = base + start + revocations.length;
-      const caughtUp = start + revocations.length >= log.length;
-      // Elsewhere, a batch that is not the last one is resumed from before all of them: told twice beats never told.
-      if (caughtUp) stored = cursor;
-      yield* offer({ revocations, cursor: place(stored, position), caughtUp });
+      const toldAll = start + revocations.length === log.length;
+      yield* offer({ revocations, cursor: `${instance}.${position}`, caughtUp: toldAll && answering, asOf });
       // A beat may have come while the watcher was taking the batch.
-      if (caughtUp && beats === beatCount) await nextBeat(signal);
+      if (toldAll && beats === beatCount) await nextBeat(signal);
     }
     if (closed || !signal.aborted)
       throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
@@ -180,10 +178,7 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
 
   return {
     watch,
-    beat() {
-      // In an outage silence is the message.
-      if (answering) beat();
-    },
+    beat,
     close() {
       closed = true;
       stopHints();

@@ -15,9 +15,6 @@ export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
 
-/** A session that a rule ended as a side effect of another verb. */
-export type Ended = { readonly sid: SessionId; readonly subject: string };
-
 export type CreateOutcome = {
   readonly session: Session;
   /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
@@ -63,6 +60,8 @@ export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
   /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
   readonly cursor: string;
+  /** When this was read, by the clock that the entries were stamped with (the earliest, if several nodes were read), ms. */
+  readonly now: number;
 };
 
 export interface SessionStore {

@@ -17,6 +17,7 @@ function createWorld() {
   const directory = mkdtempSync(join(tmpdir(), "feed-"));
   let now = Date.now();
   let down = false;
+  let here = now;
   const clock = () => now;
   const path = join(directory, "sessions.db");
   const real = createEmbeddedStore({ path, clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
@@ -26,11 +27,17 @@ function createWorld() {
     advance(ms: number) {
       now += ms;
     },
+    /** The clock of the processes that the feeds run in, which is not the store's. */
+    processClock: () => here,
+    advanceProcess(ms: number) {
+      here += ms;
+    },
     set down(value: boolean) {
       down = value;
     },
     reads: 0,
-    follow(onError: (error: unknown) => void = () => {}): RevocationFeed {
+    /** @param ahead how far the clock of the process is ahead of the store's, ms */
+    follow(onError: (error: unknown) => void = () => {}, ahead = 0): RevocationFeed {
       const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
         revocations: async (cursor) => {
           this.reads++;
@@ -39,15 +46,14 @@ function createWorld() {
         },
         onRevocation: (wake) => real.onRevocation(wake),
       };
-      return this.manage(followRevocations({ store, clock, instance: random.nonce(), onError }));
+      return this.manage(followRevocations({ store, clock: () => here + ahead, instance: random.nonce(), onError }));
     },
     /** A feed that ends with the world. */
     manage(feed: RevocationFeed): RevocationFeed {
       feeds.push(feed);
       return feed;
     },
-    async end(): Promise<SessionId> {
-      const sid = random.sessionId("alice");
+    async end(sid = random.sessionId("alice")): Promise<SessionId> {
       await real.end(sid, "logout");
       return sid;
     },
@@ -150,10 +156,11 @@ function createTimedLog() {
             revocations: async (cursor = "0") => ({
               revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
               cursor: String(world.clock()),
+              now: world.clock(),
             }),
             onRevocation: () => () => {},
           },
-          clock: world.clock,
+          clock: world.processClock,
           instance: random.nonce(),
           onError: () => {},
         }),
@@ -194,7 +201,7 @@ test("a cursor that nobody made is refused", async () => {
 
 test("a watcher that does not take its batches is cut off, and told so", async () => {
   const { watch } = await open(world.follow());
-  world.advance(10_001);
+  world.advanceProcess(10_001);
   await expect(watch.next()).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });
 });
 
@@ -203,11 +210,80 @@ test("what has expired is not told any more", async () => {
   const feed = world.follow();
   await open(feed);
   world.advance(MARKER_LIFE + 1);
+  const reads = world.reads;
+  while (world.reads < reads + 2) await new Promise(setImmediate); // the first of them has been taken
   const fresh = await world.end();
   const { first, watch } = await open(feed);
   const batch = first.revocations.length > 0 ? first : await until(watch, fresh);
   expect(batch.revocations.map((r) => r.sid)).toEqual([fresh]);
 });
+
+test("a watch that stays open while revocations expire hears of the next one", async () => {
+  for (let i = 0; i < 3; i++) await world.end();
+  const { watch } = await open(world.follow());
+  world.advance(MARKER_LIFE + 1);
+  const taken = world.reads + 2;
+  // Goes on taking, so that it is not the watcher who is late.
+  while (world.reads < taken) await next(watch);
+  const fresh = await world.end();
+  expect((await until(watch, fresh)).revocations.map((r) => r.sid)).toEqual([fresh]);
+});
+
+test("a session that is ended again is told again, with its longer life, and is known until that is over", async () => {
+  const entries: Revocation[] = [];
+  let hint: (entries: readonly Revocation[]) => void = () => {};
+  const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
+    revocations: async () => ({ revocations: entries, cursor: "x", now: world.clock() }),
+    onRevocation(wake) {
+      hint = wake;
+      return () => {};
+    },
+  };
+  const feed = world.manage(
+    followRevocations({ store, clock: world.processClock, instance: random.nonce(), onError: () => {} }),
+  );
+  const sid = random.sessionId("alice");
+  const ending = (): Revocation => ({
+    sid,
+    revokedAt: world.clock(),
+    expiresAt: world.clock() + MARKER_LIFE,
+    reason: "logout",
+  });
+  const lost = ending();
+  entries.push(lost);
+  const { watch, first } = await open(feed);
+  expect(first.revocations).toEqual([lost]);
+  // A failover lost the ending; somebody ends the session once more.
+  world.advance(5000);
+  const second = ending();
+  entries.splice(0, 1, second);
+  hint([second]);
+  expect((await until(watch, sid)).revocations).toEqual([second]);
+  // The first one is over: the second is neither forgotten nor told once more.
+  world.advance(MARKER_LIFE - 4000);
+  const later = { ...ending(), sid: random.sessionId("alice") };
+  entries.push(later);
+  const told: Revocation[] = [];
+  while (!told.includes(later)) told.push(...(await next(watch)).revocations);
+  expect(told).toEqual([later]);
+  expect((await open(feed)).first.revocations).toEqual([second, later]);
+});
+
+test.each([3_600_000, -3_600_000])(
+  "what has expired is known by the store's clock, not by ours: %d ms ahead",
+  async (ahead) => {
+    const before = await world.end();
+    const feed = world.follow(() => {}, ahead);
+    const { first, watch } = await open(feed);
+    expect(first.revocations.map((r) => r.sid)).toEqual([before]);
+    const after = await world.end();
+    expect((await until(watch, after)).asOf).toBe(world.clock());
+    world.advance(MARKER_LIFE);
+    const reads = world.reads;
+    while (world.reads < reads + 2) await next(watch);
+    expect((await open(feed)).first.revocations).toEqual([]);
+  },
+);
 
 test("many watchers cost the store no more than one", async () => {
   const feed = world.follow();
@@ -216,6 +292,52 @@ test("many watchers cost the store no more than one", async () => {
   const sid = await world.end();
   await Promise.all(watches.map(({ watch }) => until(watch, sid)));
   expect(world.reads - reads).toBeLessThan(5);
+});
+
+test("many watchers that come from an instance that died cost the store no more than one", async () => {
+  const sid = await world.end();
+  const { first } = await open(world.follow());
+  const feed = world.follow();
+  await open(feed);
+  const reads = world.reads;
+  const resumed = await Promise.all(Array.from({ length: 50 }, () => open(feed, first.cursor)));
+  for (const each of resumed) expect(each.first.revocations.map((r) => r.sid)).toEqual([sid]);
+  expect(world.reads - reads).toBeLessThan(5);
+});
+
+test("a watcher that is cut in the middle of a snapshot misses nothing elsewhere", async () => {
+  const log = createTimedLog();
+  const sids = Array.from({ length: 2500 }, () => log.revoke());
+  const { first, stop } = await open(log.follow());
+  expect(first).toMatchObject({ caughtUp: false });
+  stop();
+  world.advance(60_000);
+  const told = new Set(first.revocations.map(({ sid }) => sid));
+  const resumed = await open(log.follow(), first.cursor);
+  for (let { first: batch } = resumed; ; batch = await next(resumed.watch)) {
+    for (const { sid } of batch.revocations) told.add(sid);
+    if (batch.caughtUp) break;
+  }
+  expect(told).toEqual(new Set(sids));
+});
+
+test("in an outage what comes to be known is told, and nobody is said to know all", async () => {
+  const feed = world.follow();
+  const { watch, first } = await open(feed);
+  world.down = true;
+  const reads = world.reads;
+  while (world.reads < reads + 2) {
+    feed.beat(); // as when a key is revoked
+    await next(watch);
+    await new Promise(setImmediate);
+  }
+  world.advance(1000);
+  feed.beat();
+  expect(await next(watch)).toEqual({ revocations: [], cursor: first.cursor, caughtUp: false, asOf: first.asOf });
+  const hinted = await world.end();
+  expect(await next(watch)).toMatchObject({ revocations: [{ sid: hinted }], caughtUp: false, asOf: first.asOf });
+  world.down = false;
+  for (let batch = await next(watch); !batch.caughtUp; batch = await next(watch));
 });
 
 test("closing ends every watch with an error that sends it elsewhere", async () => {

@@ -148,7 +148,7 @@ class EmbeddedStore implements SessionStore {
     const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
     return this.#transactions.read((now) => {
       const rows = this.#sql.after.all(after, now) as LogRow[];
-      return { revocations: rows.map(revocationOf), cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}` };
+      return { revocations: rows.map(revocationOf), cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}`, now };
     });
   }
 

@@ -141,10 +141,10 @@ class RedisStore implements SessionStore {
         buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes)),
       ),
     );
-    const times = replies.map(([time]) => Number(time));
+    const now = Math.min(...replies.map(([time]) => Number(time)));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    return { revocations, cursor: `r.${Math.min(...times)}` };
+    return { revocations, cursor: `r.${now}`, now };
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
