@@ -3,6 +3,7 @@ import { Http2ServerRequest } from "node:http2";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { FailureError, failures } from "./failure.ts";
 import { HeaderMap } from "./header-map.ts";
+import { endWithinBody } from "./lingering-close.ts";
 import { clientGone, cut, isGone, type NodeResponse, write, writeHead } from "./node-response.ts";
 import type { TranscoderOptions } from "./options.ts";
 import { createTranscoder } from "./transcoder.ts";
@@ -50,6 +51,8 @@ class NodeExchange implements Exchange<NodeRequest> {
   readonly headers: HeaderMap;
   readonly method: string;
   readonly #response: NodeResponse;
+  /** Whether the answer comes in the middle of a body that is too large. */
+  #cutsBody = false;
 
   constructor(request: NodeRequest, response: NodeResponse, target: string) {
     this.source = request;
@@ -79,7 +82,7 @@ class NodeExchange implements Exchange<NodeRequest> {
   read(limit: number): Promise<Uint8Array> {
     const request = this.source;
     // Checked by the parser: digits. What is promised too large is not read at all.
-    if (Number(request.headers["content-length"] ?? 0) > limit) throw new FailureError(failures.tooLarge(limit));
+    if (Number(request.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       let length = 0;
@@ -87,7 +90,7 @@ class NodeExchange implements Exchange<NodeRequest> {
       request.on("data", (chunk: Buffer) => {
         length += chunk.byteLength;
         if (length <= limit) chunks.push(chunk);
-        else reject(new FailureError(failures.tooLarge(limit)));
+        else reject(this.#tooLarge(limit));
       });
       request.on("end", () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
       const onGone = () => {
@@ -96,6 +99,12 @@ class NodeExchange implements Exchange<NodeRequest> {
       request.on("error", onGone);
       request.on("close", onGone);
     });
+  }
+
+  /** RFC 9110 section 15.5.14: the answer is the last thing on this connection; the rest of the body is not awaited. */
+  #tooLarge(limit: number): FailureError {
+    this.#cutsBody = true;
+    return new FailureError(failures.tooLarge(limit));
   }
 
   onAbort(callback: (reason: unknown) => void): () => void {
@@ -115,6 +124,10 @@ class NodeExchange implements Exchange<NodeRequest> {
     // A failure after the head: what is there is not whole.
     if (response.headersSent) {
       cut(response);
+      return;
+    }
+    if (this.#cutsBody) {
+      endWithinBody(this.source, response, status, lines, content);
       return;
     }
     writeHead(response, status, lines);

@@ -223,6 +223,49 @@ describe("a caller that goes away", () => {
     expect((await door.ask({ target: "/v1/echo" })).status).toBe(200);
   });
 
+  it.each([
+    ["without end", "transfer-encoding: chunked"],
+    ["of a length that is too much", "content-length: 99999999999"],
+  ])("sends a body %s is answered once, and no more is read", async (_, framing) => {
+    const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
+    await using door = await openHttp1(handler);
+    const socket = connect(door.port, "127.0.0.1");
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += chunk.toString();
+    });
+    // A reset is how it learns that nobody listens.
+    socket.on("error", () => {});
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.write(`POST /v1/echo HTTP/1.1\r\nhost: x\r\n${framing}\r\n\r\n`);
+    const chunk = `8000\r\n${"x".repeat(0x8000)}\r\n`;
+    const more = () => {
+      while (socket.writable && socket.write(chunk));
+    };
+    socket.on("drain", more);
+    more();
+    await closed;
+    expect(text).toMatch(/^HTTP\/1\.1 413 /);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+  });
+
+  it("sends a body without end over HTTP/2 has its stream closed, and no other", async () => {
+    const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
+    await using door = await openHttp2(handler);
+    const { connect: connectHttp2 } = await import("node:http2");
+    const session = connectHttp2(door.origin);
+    const stream = session.request({ ":method": "POST", ":path": "/v1/echo" });
+    stream.write("x".repeat(100_000));
+    const [head] = await once(stream, "response");
+    expect(head[":status"]).toBe(413);
+    await once(stream.resume(), "close");
+    expect(stream.rstCode).toBe(0);
+    const next = session.request({ ":path": "/v1/echo" });
+    const [nextHead] = await once(next, "response");
+    expect(nextHead[":status"]).toBe(200);
+    session.destroy();
+  });
+
   it("slowly reads a stream without making the server hold it all", async () => {
     let sent = 0;
     const routes = (router: ConnectRouter) => {
