@@ -134,14 +134,24 @@ export function rememberHeader(set: KeySet, segment: string, key: Key): void {
 
 async function keysOf(answer: Response): Promise<Key[]> {
   if (!answer.ok) throw new Error(`the key set answers ${answer.status}`);
-  const text = await answer.text();
-  if (text.length > MAX_BYTES) throw new Error("the key set is too large");
-  const body: unknown = JSON.parse(text);
+  const body: unknown = JSON.parse(await bounded(answer));
   const list = typeof body === "object" && body !== null && "keys" in body ? body.keys : undefined;
   if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
   const keys = (await Promise.all(list.map(importKey))).filter((key) => key !== undefined);
   if (keys.length === 0) throw new Error("the key set has no key that signs access tokens");
   return keys;
+}
+
+/** The body of an answer, of which no more is read than a key set may have. */
+async function bounded(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of answer.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BYTES) throw new Error("the key set is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** RFC 9111 §5.2.2.1, within bounds. */

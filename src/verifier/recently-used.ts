@@ -7,9 +7,9 @@ export class RecentlyUsed<V> {
   #old = new Map<string, V>();
   readonly #half: number;
 
-  /** @param size the most entries it holds */
+  /** @param size the most entries it holds, at least 2 */
   constructor(size: number) {
-    this.#half = Math.max(1, Math.floor(size / 2));
+    this.#half = Math.floor(size / 2);
   }
 
   get(key: string): V | undefined {
@@ -26,9 +26,5 @@ export class RecentlyUsed<V> {
       this.#young = new Map();
     }
     this.#young.set(key, value);
-  }
-
-  get size(): number {
-    return this.#young.size + this.#old.size;
   }
 }

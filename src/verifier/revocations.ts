@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { SessionAdminService, WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { Freshness } from "./freshness.ts";
 import type { Report } from "./report.ts";
 
 /** A feed that is silent for three heartbeats is cut and asked for anew, ms. */
@@ -14,9 +15,8 @@ const SWEEP = 10_000;
 
 export interface Revocations {
   has(sid: string): boolean;
-  /** How old our knowledge is, ms: since the feed was last heard, having told all. Infinity before it first has. */
-  staleness(now: number): number;
-  readonly size: number;
+  /** How old our knowledge is, ms: since the service last read the store and told all of it. Infinity before it first has. */
+  staleness(monotonic: number, wall: number): number;
   /** Resolves when all that was revoked at the start is known; rejects when we are not let in. */
   readonly ready: Promise<void>;
 }
@@ -39,7 +39,7 @@ export function followRevocations(options: RevocationsOptions): Revocations {
   const revoked = new Map<string, number>();
   const ready = Promise.withResolvers<void>();
   let cursor = "";
-  let heardAt = Number.NEGATIVE_INFINITY;
+  const freshness = new Freshness();
   let sweptAt = monotonic();
   let following = false;
 
@@ -51,8 +51,8 @@ export function followRevocations(options: RevocationsOptions): Revocations {
     if (batch.revokedKeyIds.length > 0) revokeKeys(batch.revokedKeyIds);
     cursor = batch.cursor;
     const now = monotonic();
+    freshness.heard(batch.asOfTime && timestampMs(batch.asOfTime), batch.caughtUp, now, clock());
     if (batch.caughtUp) {
-      heardAt = now;
       if (!following) report({ event: "feed_following" });
       following = true;
       ready.resolve();
@@ -68,6 +68,7 @@ export function followRevocations(options: RevocationsOptions): Revocations {
   const listen = async (onBatch: () => void): Promise<unknown> => {
     const silent = new AbortController();
     const watchdog = setTimeout(() => silent.abort(new Error("the feed fell silent")), SILENCE).unref();
+    freshness.restart();
     try {
       const stream = client.watchRevocations(
         { cursor },
@@ -76,7 +77,8 @@ export function followRevocations(options: RevocationsOptions): Revocations {
       for await (const batch of stream) {
         watchdog.refresh();
         take(batch);
-        onBatch();
+        if (freshness.late) return new Error("the feed comes late");
+        if (batch.caughtUp) onBatch();
       }
       return new Error("the feed ended");
     } catch (error) {
@@ -111,10 +113,7 @@ export function followRevocations(options: RevocationsOptions): Revocations {
 
   return {
     has: (sid) => revoked.has(sid),
-    staleness: (now) => now - heardAt,
-    get size() {
-      return revoked.size;
-    },
+    staleness: (monotonic, wall) => freshness.age(monotonic, wall),
     ready: ready.promise,
   };
 }

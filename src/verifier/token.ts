@@ -73,12 +73,18 @@ function keyOf(segment: string, keys: KeySet): Key | Refusal {
 function claimsFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
   const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id } = claims;
   if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
-  if (typeof exp !== "number" || !Number.isFinite(exp) || typeof iat !== "number") return "malformed";
+  if (!isTime(exp) || !isTime(iat)) return "malformed";
   if (iss !== expected.issuer) return "wrong_issuer";
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
   const now = expected.clock();
-  if (nbf !== undefined && !(typeof nbf === "number" && now >= nbf * 1000)) return "not_yet_valid";
-  return now >= exp * 1000 ? "expired" : undefined; // on or after (RFC 7519 §4.1.4)
+  if (nbf !== undefined && !(isTime(nbf) && now >= nbf * 1000)) return "not_yet_valid";
+  if (now >= exp * 1000) return "expired"; // on or after (RFC 7519 §4.1.4)
+  return exp < iat ? "malformed" : undefined;
+}
+
+/** Seconds since the epoch. JSON can spell numbers that are none, such as 1e999. */
+function isTime(value: unknown): value is number {
+  return Number.isFinite(value);
 }

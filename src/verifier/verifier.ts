@@ -29,7 +29,7 @@ export type VerifierOptions = {
   readonly policy?: "introspect" | "refuse";
   /** ms, 5000 by default; 0 to ask each time. The feed is heard at least every second. */
   readonly maxStaleness?: number;
-  /** How many verified tokens are remembered, 10,000 by default (some 2 KiB each). */
+  /** How many verified tokens are remembered, 10,000 by default (some 2 KiB each); at least 2. */
   readonly cacheSize?: number;
   /** For the log. Must not throw. */
   readonly report?: Report;
@@ -64,12 +64,15 @@ type Entry = Checked & { readonly expiresAt: number; readonly verdict: Promise<V
 
 /** Verifies access tokens locally and follows what is revoked. */
 export function createVerifier(options: VerifierOptions): Verifier {
-  const { adminUrl, policy = "introspect", maxStaleness = 5000, report = () => {} } = options;
+  const { adminUrl, policy = "introspect", maxStaleness = 5000, cacheSize = 10_000, report = () => {} } = options;
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
   const jwksUrl = options.jwksUrl ?? (adminUrl && new URL("/.well-known/jwks.json", adminUrl).href);
   if (jwksUrl === undefined) throw new TypeError("createVerifier needs adminUrl or jwksUrl");
   const audiences = new Set([options.audience].flat());
   if (audiences.size === 0) throw new TypeError("createVerifier needs an audience");
+  if (!(maxStaleness >= 0)) throw new RangeError("createVerifier: maxStaleness must be a number of ms, at least 0");
+  if (!(Number.isInteger(cacheSize) && cacheSize >= 2))
+    throw new RangeError("createVerifier: cacheSize must be a whole number, at least 2");
   const closing = new AbortController();
   const { signal } = closing;
   const expected: Expectations = { issuer: options.issuer, audiences, clock };
@@ -78,17 +81,17 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const keys = followKeySet({ url: jwksUrl, fetch, monotonic, report, signal });
   const revocations =
     client && followRevocations({ client, clock, monotonic, revokeKeys: keys.revoke, report, signal });
-  const cache = new RecentlyUsed<Entry>(options.cacheSize ?? 10_000);
+  const cache = new RecentlyUsed<Entry>(cacheSize);
   const refused = promised(REFUSED);
 
   /** What can change about a token that was fine: its time, its key, its session, and what we know. */
   function judge(token: string, entry: Entry): Promise<Verdict> {
-    if (clock() >= entry.expiresAt) return refused.expired;
-    if (entry.key.withdrawn) return refused[keys.isRevoked(entry.key.kid) ? "revoked_key" : "unknown_key"];
+    const wall = clock();
+    if (wall >= entry.expiresAt) return refused.expired;
     if (revocations?.has(entry.claims.sid)) return refused.revoked;
     const now = monotonic();
     if (!keys.trusted(now)) return refused.unavailable;
-    if (revocations === undefined || revocations.staleness(now) <= maxStaleness) return entry.verdict;
+    if (revocations === undefined || revocations.staleness(now, wall) <= maxStaleness) return entry.verdict;
     return policy === "introspect" && client !== undefined ? ask(client, token, entry) : refused.unavailable;
   }
 
@@ -128,7 +131,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
       if (checked === "unknown_key") return verifyWithNewerKeys(token);
       return typeof checked === "string" ? refused[checked] : judge(token, remember(token, checked));
     },
-    staleness: () => revocations?.staleness(monotonic()) ?? Number.POSITIVE_INFINITY,
+    staleness: () => revocations?.staleness(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     ready,
     close: () => closing.abort(),
   };

@@ -167,6 +167,21 @@ describe("every attack is refused with a closed reason", () => {
       "forged",
     ],
     [
+      "r = 0",
+      `${header}.${payload}.${raw(Buffer.concat([Buffer.alloc(32), Buffer.from(goodSignature, "base64url").subarray(32)]))}`,
+      "forged",
+    ],
+    [
+      "s = 0",
+      `${header}.${payload}.${raw(Buffer.concat([Buffer.from(goodSignature, "base64url").subarray(0, 32), Buffer.alloc(32)]))}`,
+      "forged",
+    ],
+    [
+      "r > n",
+      `${header}.${payload}.${raw(Buffer.concat([Buffer.alloc(32, 0xff), Buffer.from(goodSignature, "base64url").subarray(32)]))}`,
+      "forged",
+    ],
+    [
       "a signature in DER",
       `${header}.${payload}.${sign("sha256", Buffer.from(`${header}.${payload}`), privateKey).toString("base64url")}`,
       "malformed",
@@ -239,6 +254,17 @@ describe("every attack is refused with a closed reason", () => {
       signed(header, raw(JSON.stringify(claims).replace(/"exp":\d+/, '"exp":1e999'))),
       "malformed",
     ],
+    [
+      "iat beyond all numbers",
+      signed(header, raw(JSON.stringify(claims).replace(/"iat":\d+/, '"iat":1e999'))),
+      "malformed",
+    ],
+    [
+      "nbf before all numbers",
+      signed(header, raw(`{"nbf":-1e999,${JSON.stringify(claims).slice(1)}`)),
+      "not_yet_valid",
+    ],
+    ["exp before iat", token({}, { exp: now + 600, iat: now + 601 }), "malformed"],
     ["exp now", token({}, { exp: now }), "expired"],
     ["exp in the past", token({}, { exp: now - 1 }), "expired"],
     ["exp negative", token({}, { exp: -1 }), "expired"],
@@ -308,6 +334,22 @@ it("the mirrored signature (s → n − s) of a revoked session is refused like 
   issuer.revoke(sid);
   await expect.poll(() => sayNow(first)).toBe("revoked");
   expect(await sayNow(second)).toBe("revoked");
+});
+
+it("an Ed25519 signature has one spelling: S + L is refused", async () => {
+  const issuer = await startIssuer();
+  issuer.turn(generateRing("EdDSA", Date.now()));
+  const { verifier: following, says: sayNow } = follow(issuer);
+  await following.ready;
+  const { token: good } = issuer.token();
+  const [header, payload, signature = ""] = good.split(".");
+  const bytes = Buffer.from(signature, "base64url");
+  const order = 2n ** 252n + 27742317777372353535851937790883648493n;
+  const s = BigInt(`0x${Buffer.from(bytes.subarray(32)).reverse().toString("hex")}`) + order;
+  const other = Buffer.from(s.toString(16).padStart(64, "0"), "hex").reverse();
+  expect(await sayNow(good)).toBe("ok");
+  const malleated = Buffer.concat([bytes.subarray(0, 32), other]).toString("base64url");
+  expect(await sayNow(`${header}.${payload}.${malleated}`)).toBe("forged");
 });
 
 describe("names that are there twice", () => {

@@ -381,6 +381,25 @@ describe("keys", () => {
     expect(events.map(({ event }) => event)).toContain("keys_unreadable");
   });
 
+  it("are read no further than a key set may be long", async () => {
+    const issuer = await startIssuer();
+    let pulls = 0;
+    const endless = async () =>
+      new Response(
+        new ReadableStream({
+          pull(controller) {
+            pulls += 1;
+            if (pulls > 100) controller.close();
+            else controller.enqueue(new Uint8Array(65_536).fill(0x20));
+          },
+        }),
+      );
+    const { says, events } = follow(issuer, { fetch: endless });
+    expect(await says(issuer.token().token)).toBe("unavailable");
+    expect(events).toContainEqual({ event: "keys_unreadable", error: new Error("the key set is too large") });
+    expect(pulls).toBeLessThan(10);
+  });
+
   it("are not fetched from where the key set redirects", async () => {
     const [issuer, evil] = [await startIssuer(), await startIssuer()];
     issuer.state.jwksStatus = 302;
@@ -449,6 +468,9 @@ describe("a verifier that is set up wrongly", () => {
       { jwksUrl: "http://127.0.0.1:1", policy: "introspect" },
       /a policy needs adminUrl/,
     ],
+    ["remembers without bounds", { jwksUrl: "http://127.0.0.1:1", cacheSize: Number.NaN }, /cacheSize must be/],
+    ["remembers one token", { jwksUrl: "http://127.0.0.1:1", cacheSize: 1 }, /cacheSize must be/],
+    ["never notices an old feed", { jwksUrl: "http://127.0.0.1:1", maxStaleness: Number.NaN }, /maxStaleness must be/],
     ["has no audience", { jwksUrl: "http://127.0.0.1:1", audience: [] }, /needs an audience/],
   ] as const)("%s", (_, options, fault) => {
     expect(() => createVerifier({ issuer: ISSUER, audience: AUDIENCE, ...options })).toThrow(fault);
