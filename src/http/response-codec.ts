@@ -12,6 +12,7 @@ import {
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, jsonMessages, textMessages } from "./field-path.ts";
+import { jsonTextOf } from "./json-text.ts";
 import type { Route } from "./model.ts";
 
 /** A response's content. */
@@ -33,6 +34,8 @@ export function responseType(method: DescMethod, route: Route): DescMessage | un
 export function createResponseCodec(method: DescMethod, route: Route, json: Partial<JsonWriteOptions>): ResponseCodec {
   const { output } = method;
   const field = bodyField(output, route.responseBody);
+  const textOf = jsonTextOf(output);
+  const jsonPayload = (value: JsonValue): Payload => ({ contentType: "application/json", content: textOf(value) });
   if (field === undefined) {
     if (output.typeName === HttpBodySchema.typeName) return httpBody;
     return (message) => jsonPayload(toJson(output, message, json));
@@ -53,10 +56,6 @@ export function createResponseCodec(method: DescMethod, route: Route, json: Part
     const encoded = toJson(output, alone.message, json);
     return jsonPayload((encoded as Record<string, JsonValue>)[name] ?? null);
   };
-}
-
-function jsonPayload(json: JsonValue): Payload {
-  return { contentType: "application/json", content: JSON.stringify(json) };
 }
 
 function httpBody(message: Message): Payload {

@@ -444,6 +444,15 @@ describe.each([
       expect(await echoed(`/v1/pick/${field}`, body)).toEqual(expected);
     });
 
+    it("keeps the sign of zero", async () => {
+      const query = "doubleValue=-0&floatValue=-0.0&doubles=0&doubles=-0&doubleWrapper=-0&value=-0&int64Value=-0";
+      const whole = await ask({ target: `/v1/echo?${query}` });
+      expect(whole.text).toBe('{"doubleValue":-0,"floatValue":-0,"doubles":[0,-0],"value":-0,"doubleWrapper":-0}');
+      const body = '{"value":[-0,{"a":-0.0}]}';
+      const field = await ask({ method: "POST", target: "/v1/pick/value", headers: json, body });
+      expect(field.text).toBe('[-0,{"a":-0}]');
+    });
+
     it("is JSON with its length", async () => {
       const { headers, body } = await ask({ target: "/v1/echo?stringValue=%C3%A9" });
       expect(headers.get("content-type")).toEqual(["application/json"]);
