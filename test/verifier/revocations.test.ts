@@ -45,3 +45,47 @@ it("forgets a session when its last token has expired, so that memory does not g
     expect(revocations.has(`${minute - 5}/0`)).toBe(false);
   }
 });
+
+it("remembers a session that was told twice until the later of its times", async () => {
+  let now = 1_000_000;
+  let beat = () => {};
+  let waiting = 0;
+  const told = (sessionId: string, life: number) => ({ sessionId, expireTime: timestampFromMs(1_000_000 + life) });
+  const batches = [
+    [told("a", 60_000), told("b", 300_000)],
+    [told("a", 300_000), told("b", 60_000)],
+    [told("c", 900_000)],
+  ];
+  const transport = createRouterTransport(({ service }) =>
+    service(SessionAdminService, {
+      async *watchRevocations() {
+        for (const revocations of batches) {
+          yield { revocations, caughtUp: true };
+          await new Promise<void>((resolve) => {
+            waiting += 1;
+            beat = resolve;
+          });
+        }
+      },
+    }),
+  );
+  const closing = new AbortController();
+  onTestFinished(() => closing.abort());
+  const revocations = followRevocations({
+    client: createClient(SessionAdminService, transport),
+    clock: () => now,
+    monotonic: () => now,
+    revokeKeys: () => {},
+    report: () => {},
+    signal: closing.signal,
+  });
+  await revocations.ready;
+  await eventually(() => waiting === 1);
+  beat();
+  await eventually(() => waiting === 2);
+  now += 120_000; // a sweep comes with the next batch
+  beat();
+  await eventually(() => revocations.has("c"));
+  expect(revocations.has("a")).toBe(true);
+  expect(revocations.has("b")).toBe(true);
+});
