@@ -32,6 +32,10 @@ export type RedisStoreOptions = LinkOptions & {
 
 /** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
 const CURSOR_SLACK = 5_000;
+/** A log that was read no longer ago has little news, ms. */
+const LONG_AGO = 10_000;
+/** Partitions that are read at once where there may be much. */
+const PIECE = 4;
 
 /**
  * Connects, waiting for Redis no longer than one command: a service may start before its Redis, and answers
@@ -55,6 +59,9 @@ class RedisStore implements SessionStore {
   readonly #link: Link;
   readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
+  /** Where and when the log was read last. */
+  #cursor = "";
+  #readAt = 0;
 
   constructor(options: RedisStoreOptions) {
     this.#options = options;
@@ -135,16 +142,24 @@ class RedisStore implements SessionStore {
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
-    const groups = this.#options.target.kind === "cluster" ? TAGS.map((tag) => [tag]) : [TAGS];
-    const replies = await Promise.all(
-      groups.map(async (tags) =>
-        buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes)),
-      ),
-    );
+    const read = async (tags: readonly string[]) =>
+      buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
+    const startedAt = performance.now();
+    const isNext = cursor === this.#cursor && startedAt - this.#readAt < LONG_AGO;
+    const cluster = this.#options.target.kind === "cluster";
+    const replies: string[][] = [];
+    if (isNext) {
+      replies.push(...(await Promise.all((cluster ? TAGS.map((tag) => [tag]) : [TAGS]).map(read))));
+    } else {
+      // Much may have been appended. It is read piece by piece, so that no script holds up all others for long.
+      const piece = cluster ? 1 : PIECE;
+      for (let at = 0; at < TAGS.length; at += piece) replies.push(await read(TAGS.slice(at, at + piece)));
+    }
     const now = Math.min(...replies.map(([time]) => Number(time)));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    return { revocations, cursor: `r.${now}`, now };
+    [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
+    return { revocations, cursor: this.#cursor, now };
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
