@@ -57,6 +57,7 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   let cursor = "";
   let asOf = 0;
   let answering = false;
+  const tried = Promise.withResolvers<void>();
   let closed = false;
   const waiting = new Set<() => void>();
   let beatCount = 0;
@@ -114,6 +115,7 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
       if (answering) onError(error);
       answering = false;
     }
+    tried.resolve();
   }
 
   let missed = false;
@@ -160,8 +162,10 @@ export function followRevocations({ store, clock, instance, onError }: Needs): R
   }
 
   async function* watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
-    let position = parseCursor(from);
+    parseCursor(from); // what is no cursor need not wait
+    await tried.promise;
     if (!answering) throw new StoreUnavailable("the revocation log cannot be read");
+    let position = parseCursor(from);
     while (!signal.aborted && !closed) {
       const beats = beatCount;
       const start = Math.max(0, position - base);

@@ -110,6 +110,12 @@ test("a watch begins with what is revoked now, and goes on with what happens", a
   expect((await until(watch, after)).revocations).toMatchObject([{ sid: after, reason: "logout" }]);
 });
 
+test("a watch that comes before the log has been read waits for it", async () => {
+  const sid = await world.end();
+  const { value } = await world.follow().watch("", new AbortController().signal).next();
+  expect(value).toMatchObject({ revocations: [{ sid }], caughtUp: true });
+});
+
 test("a heartbeat is an empty batch, and comes only while the store answers", async () => {
   const told: unknown[] = [];
   const feed = world.follow((error) => told.push(error));
