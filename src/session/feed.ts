@@ -1,8 +1,8 @@
 /**
  * The revocation feed: one follower of the store's log in each process, however many watch.
  *
- * Batches come in a steady beat, with or without revocations, and only while the store answers: a
- * watcher that hears nothing knows that it knows nothing. What is told is told at least once.
+ * Batches come in a steady beat while the store answers, with or without revocations. In an outage there is at
+ * most news, which does not claim to be all of it. What is told is told at least once.
  *
  * All that is not yet forgotten is in memory, so that no watcher makes the store work, wherever he comes from.
  */

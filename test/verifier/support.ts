@@ -1,7 +1,7 @@
 import { once } from "node:events";
-import { createServer as createHttp1, type Server } from "node:http";
+import { createServer as createHttp1 } from "node:http";
 import { createServer as createHttp2 } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
@@ -109,12 +109,12 @@ export async function startIssuer() {
       socket.once("close", () => sockets.delete(socket));
     });
   }
-  const listen = async (server: Pick<Server, "listen" | "once" | "address">, port = 0) => {
+  const listen = async (server: NetServer, port = 0) => {
     server.listen(port, "127.0.0.1");
-    await once(server as Server, "listening");
+    await once(server, "listening");
     return (server.address() as AddressInfo).port;
   };
-  const adminPort = await listen(admin as unknown as Server);
+  const adminPort = await listen(admin);
   const adminUrl = `http://127.0.0.1:${adminPort}`;
   const jwksUrl = `http://127.0.0.1:${await listen(jwks)}/jwks`;
   const cut = () => {
