@@ -79,7 +79,7 @@ test("the rooms are there", () => {
 
 test("every npm command that is named exists", () => {
   const scripts = Object.keys(JSON.parse(read("package.json")).scripts);
-  const texts = [README, read("src/tokens/ring-file.ts"), read("src/keys.ts"), read(".ci/run")];
+  const texts = [README, read("src/tokens/ring-file.ts"), read("src/cli/keys.ts"), read(".ci/run")];
   const named = texts.flatMap((text) =>
     [...text.matchAll(/\bnpm (?:run ([\w:]+)|(start|test))\b/g)].map((m) => m[1] ?? m[2]),
   );

@@ -4,8 +4,8 @@
  */
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
-import { type CookieSettings, cookieFaults } from "../rpc/cookie.ts";
-import { parseRedisUrl, type RedisTarget } from "../store/redis/url.ts";
+import { type CookieSettings, cookieFaults } from "./cookie.ts";
+import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
 import {
   adminToken,
   boolean,

@@ -21,13 +21,13 @@ export interface EndpointOptions {
   readonly inferUpdateMask: boolean;
 }
 
-/** The JSON options that the Connect door derives from the same setting: unknown fields are ignored by default. */
+/** The JSON options that the Connect endpoint derives from the same setting: unknown fields are ignored by default. */
 function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & JsonWriteOptions> {
   return { ignoreUnknownFields: true, ...options.jsonOptions };
 }
 
 /**
- * Joins routes and implementations. A route whose RPC nobody registered is left out, as it is on the RPC door.
+ * Joins routes and implementations. A route whose RPC nobody registered is left out, as it is on the RPC endpoint.
  * @throws Error if a table's service is not registered at all
  */
 export function createEndpoints(

@@ -80,7 +80,7 @@ export const failures = {
   }),
 };
 
-/** The failure that a thrown value is. What is not made for callers becomes "internal error", as on the RPC door. */
+/** The failure that a thrown value is. What is not made for callers becomes "internal error", as on the RPC endpoint. */
 export function failureFrom(reason: unknown): Failure {
   if (reason instanceof FailureError) return reason.failure;
   if (reason instanceof BadInput) return failures.badRequest(reason.place, reason.field, reason.message);

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Metrics } from "./metrics.ts";
 
-/** Measures every call on every door: how long until its answer, and with what code. Goes outermost. */
+/** Measures every call on every protocol: how long until its answer, and with what code. Goes outermost. */
 export function measure(metrics: Pick<Metrics, "handled">): Interceptor {
   return (next) => async (request) => {
     const start = performance.now();

@@ -1,4 +1,4 @@
-/** Prometheus metrics, on the admin door's /metrics. Labels come from closed lists only. */
+/** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
 
@@ -22,7 +22,7 @@ export function createMetrics(): Metrics {
   const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
   const handled = new Histogram({
     name: "session_rpc_duration_seconds",
-    help: "Time until a call was answered, by method and Connect code, whatever the door",
+    help: "Time until a call was answered, by method and Connect code, whatever the protocol",
     labelNames: ["method", "code"],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
     registers: [registry],

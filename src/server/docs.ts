@@ -3,7 +3,7 @@
  * that are read when they are asked for, nothing from anywhere but this service.
  */
 import { readFile } from "node:fs/promises";
-import type { Page, Render } from "../door/pages.ts";
+import type { Page, Render } from "../listener/pages.ts";
 
 const DOCUMENT = new URL("../../gen/openapi.json", import.meta.url);
 

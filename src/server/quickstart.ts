@@ -9,8 +9,13 @@ function near(url: string): string {
 }
 
 /** What a newcomer can paste, right after the ready line of a service on its embedded store. */
-export function quickstart(publicDoor: string, adminDoor: string, adminTokenFile: string, cookieName: string): string {
-  const [publicUrl, adminUrl] = [publicDoor, adminDoor].map(near);
+export function quickstart(
+  publicListener: string,
+  adminListener: string,
+  adminTokenFile: string,
+  cookieName: string,
+): string {
+  const [publicUrl, adminUrl] = [publicListener, adminListener].map(near);
   const curl = publicUrl?.startsWith("https:") ? "curl -sk" : "curl -s";
   return `
 Try it (paste into another terminal, in this directory):

@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
+import { refreshCookie } from "../api/public/cookie.ts";
 import { ADMIN_TOKEN_FILE, ownAdminToken } from "../config/admin-tokens.ts";
 import { type Config, ConfigError } from "../config/config.ts";
-import { type Door, openDoor, type Tls } from "../door/listen.ts";
+import { type Listener, openListener, type Tls } from "../listener/listener.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
-import { refreshCookie } from "../rpc/cookie.ts";
 import { followRevocations } from "../session/feed.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
@@ -18,9 +18,9 @@ import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ri
 import { createRandom, systemEntropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { KeyRingFault } from "../tokens/ring.ts";
-import { adminHandler } from "./admin-door.ts";
+import { adminHandler } from "./admin-api.ts";
 import { openStore } from "./open-store.ts";
-import { publicHandler } from "./public-door.ts";
+import { publicHandler } from "./public-api.ts";
 import { quickstart } from "./quickstart.ts";
 
 /** How often a store that is late is asked again, ms. */
@@ -46,21 +46,21 @@ export type World = {
 
 /**
  * Starts the service; resolves once it is ready, having said so on `out`. While a Redis that is late
- * is waited for, the doors are open and answer "unavailable".
+ * is waited for, the listeners are open and answer "unavailable".
  */
 export async function start(config: Config, { log, out }: World): Promise<Service> {
   const ring = await openKeyRing(config);
   const adminTokens = config.adminTokens ?? [readOwnAdminToken(config)];
-  const [publicDoor, adminDoor] = await openDoors(config, (err) => log.error({ err }, "bug"));
+  const [publicListener, adminListener] = await openListeners(config, (err) => log.error({ err }, "bug"));
   const metrics = createMetrics();
   const audit = createAudit(log, metrics);
-  const issuer = config.issuer ?? `${publicDoor.scheme}://127.0.0.1:${publicDoor.port}`;
+  const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
   if (config.redis !== undefined && config.issuer === undefined) {
     log.warn({ issuer }, "ISSUER is not set: instances on other ports will not accept each other's access tokens");
   }
   const entropy = systemEntropy();
   const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
-    await Promise.all([publicDoor.close(0), adminDoor.close(0)]);
+    await Promise.all([publicListener.close(0), adminListener.close(0)]);
     throw startError(error);
   });
   const feed = followRevocations({
@@ -91,8 +91,8 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     onUnavailable: outageLog(log),
     log,
   };
-  publicDoor.serve(publicHandler(config, common));
-  adminDoor.serve(
+  publicListener.serve(publicHandler(config, common));
+  adminListener.serve(
     adminHandler(config, {
       ...config,
       ...common,
@@ -108,20 +108,20 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     stopping.abort();
     stopWatching();
     await feed.close();
-    await Promise.all([publicDoor.close(config.shutdownTimeout), adminDoor.close(config.shutdownTimeout)]);
+    await Promise.all([publicListener.close(config.shutdownTimeout), adminListener.close(config.shutdownTimeout)]);
     await store.close();
   };
   await untilItAnswers(store, log).catch(async (error: unknown) => {
     await stop();
     throw startError(error);
   });
-  out(`${JSON.stringify({ event: "ready", public: publicDoor.url, admin: adminDoor.url, store: kind })}\n`);
+  out(`${JSON.stringify({ event: "ready", public: publicListener.url, admin: adminListener.url, store: kind })}\n`);
   if (kind === "embedded" && config.adminTokens === undefined) {
     const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
-    out(quickstart(publicDoor.url, adminDoor.url, tokenFile, config.cookie.name));
+    out(quickstart(publicListener.url, adminListener.url, tokenFile, config.cookie.name));
   }
 
-  return { publicUrl: publicDoor.url, adminUrl: adminDoor.url, stop };
+  return { publicUrl: publicListener.url, adminUrl: adminListener.url, stop };
 }
 
 /** A path as a person at this prompt would type it. */
@@ -130,15 +130,15 @@ function shortest(path: string): string {
   return near.startsWith("..") ? resolve(path) : near;
 }
 
-async function openDoors(config: Config, onBug: (error: unknown) => void): Promise<[Door, Door]> {
+async function openListeners(config: Config, onBug: (error: unknown) => void): Promise<[Listener, Listener]> {
   const tls = readTls(config);
-  const doors: Door[] = [];
+  const listeners: Listener[] = [];
   try {
-    const first = await openDoor("public", config.host, config.port, { tls, onBug });
-    doors.push(first);
-    return [first, await openDoor("admin", config.adminHost, config.adminPort, { tls, onBug })];
+    const first = await openListener("public", config.host, config.port, { tls, onBug });
+    listeners.push(first);
+    return [first, await openListener("admin", config.adminHost, config.adminPort, { tls, onBug })];
   } catch (error) {
-    await Promise.all(doors.map((door) => door.close(0)));
+    await Promise.all(listeners.map((listener) => listener.close(0)));
     throw startError(error);
   }
 }

@@ -1,27 +1,27 @@
 /** What an internal service does with anybody's sessions. */
 import type { Audit } from "./audit.ts";
+import type { SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
-import type { SessionId } from "./words.ts";
 
-type Needs<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
+type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 /** Ends one session; how many lived: 0 or 1. */
-export async function revoke(needs: Needs<"end">, sid: SessionId): Promise<number> {
-  const outcome = await needs.store.end(sid, "revoked_by_admin");
+export async function revoke(deps: Deps<"end">, sid: SessionId): Promise<number> {
+  const outcome = await deps.store.end(sid, "revoked_by_admin");
   // Marked only: whether there ever was such a session, nobody knows.
   if (outcome !== "ended") return 0;
-  needs.audit({ event: "session_ended", sid, reason: "revoked_by_admin" });
+  deps.audit({ event: "session_ended", sid, reason: "revoked_by_admin" });
   return 1;
 }
 
 /** Ends what a subject has at this moment; a login that comes after lives. */
 export async function revokeSubject(
-  needs: Needs<"endAll">,
+  deps: Deps<"endAll">,
   subject: string,
   except: SessionId | undefined,
 ): Promise<number> {
-  const outcome = await needs.store.endAll(subject, "revoked_subject", except === undefined ? {} : { except });
+  const outcome = await deps.store.endAll(subject, "revoked_subject", except === undefined ? {} : { except });
   if (outcome === "actor_ended") throw new Error("no actor was named");
-  for (const sid of outcome.ended) needs.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" });
+  for (const sid of outcome.ended) deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" });
   return outcome.ended.length;
 }

@@ -3,8 +3,8 @@
  * An audit may not fail the business: implementations never throw.
  */
 import type { RefusalReason } from "./errors.ts";
+import type { EndReason, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
-import type { EndReason, SessionId } from "./words.ts";
 
 export type AuditEvent =
   | { readonly event: "session_created"; readonly sid: SessionId; readonly subject: string }

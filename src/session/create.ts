@@ -1,9 +1,9 @@
 import type { Audit } from "./audit.ts";
+import type { NewSession, Session } from "./model.ts";
 import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "./ports.ts";
 import { secondsLeft } from "./refresh.ts";
-import type { NewSession, Session } from "./words.ts";
 
-type Needs = {
+type Deps = {
   readonly store: Pick<SessionStore, "create">;
   readonly refreshTokens: RefreshTokens;
   readonly accessTokens: Pick<AccessTokens, "issue">;
@@ -22,18 +22,18 @@ export type Created = {
 };
 
 /** Creates a session with its first tokens. Beyond the cap the subject's oldest sessions end. */
-export async function create(needs: Needs, wanted: Omit<NewSession, "sid">): Promise<Created> {
-  const sid = needs.random.sessionId(wanted.subject);
-  const nonce = needs.random.nonce();
-  const { session, evicted } = await needs.store.create({ ...wanted, sid }, nonce, needs.maxSessionsPerSubject);
+export async function create(deps: Deps, wanted: Omit<NewSession, "sid">): Promise<Created> {
+  const sid = deps.random.sessionId(wanted.subject);
+  const nonce = deps.random.nonce();
+  const { session, evicted } = await deps.store.create({ ...wanted, sid }, nonce, deps.maxSessionsPerSubject);
   const { subject } = session;
-  needs.audit({ event: "session_created", sid, subject });
-  for (const old of evicted) needs.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" });
+  deps.audit({ event: "session_created", sid, subject });
+  for (const old of evicted) deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" });
   const now = session.createdAt;
   return {
     session,
-    accessToken: needs.accessTokens.issue(session, now),
-    refreshToken: needs.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
+    accessToken: deps.accessTokens.issue(session, now),
+    refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
   };
 }

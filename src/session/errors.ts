@@ -1,4 +1,4 @@
-import type { SessionId } from "./words.ts";
+import type { SessionId } from "./model.ts";
 
 /**
  * The closed list of errors that a caller can see (README.md shows the same table, and a test compares

@@ -7,8 +7,8 @@
  * All that is not yet forgotten is in memory, so that no watcher makes the store work, wherever he comes from.
  */
 import { ServiceError } from "./errors.ts";
+import type { Revocation, SessionId } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
-import type { Revocation, SessionId } from "./words.ts";
 
 /** The beat, ms: how long a lost hint can delay a revocation. Half of the promised heartbeat. */
 const BEAT = 500;
@@ -38,7 +38,7 @@ export type RevocationFeed = {
   close(): Promise<void>;
 };
 
-type Needs = {
+type Deps = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
   /** Measures the patience with watchers, and nothing else: what has expired is told by the store's clock. */
   readonly clock: Clock;
@@ -48,7 +48,7 @@ type Needs = {
 };
 
 /** Starts to follow the log. */
-export function followRevocations({ store, clock, instance, onError }: Needs): RevocationFeed {
+export function followRevocations({ store, clock, instance, onError }: Deps): RevocationFeed {
   const log: Revocation[] = [];
   /** Until when each session is revoked, as far as told: a second ending of it may last longer. */
   const known = new Map<SessionId, number>();

@@ -1,7 +1,7 @@
 import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
 import { decide } from "./rotation.ts";
 
-type Needs = {
+type Deps = {
   readonly store: Pick<SessionStore, "find">;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
   readonly accessTokens: Pick<AccessTokens, "verify">;
@@ -23,18 +23,18 @@ const INACTIVE: Introspection = { active: false };
  * Whether a token of either kind would be accepted now (RFC 7662 section 2.2). Asks, never rotates:
  * a refresh token that would end its session as reused is inactive, and its session lives on.
  */
-export async function introspect(needs: Needs, text: string): Promise<Introspection> {
-  const refreshToken = needs.refreshTokens.parse(text);
+export async function introspect(deps: Deps, text: string): Promise<Introspection> {
+  const refreshToken = deps.refreshTokens.parse(text);
   if (typeof refreshToken === "object") {
-    const found = await needs.store.find(refreshToken.sid);
+    const found = await deps.store.find(refreshToken.sid);
     if (found.status !== "live") return INACTIVE;
     const { session, rotation, now } = found;
-    if (decide(rotation, refreshToken, "", now, needs.reuseInterval).outcome === "reuse") return INACTIVE;
+    if (decide(rotation, refreshToken, "", now, deps.reuseInterval).outcome === "reuse") return INACTIVE;
     return {
       active: true,
       tokenType: "refresh_token",
       claims: {
-        iss: needs.issuer,
+        iss: deps.issuer,
         sub: session.subject,
         aud: session.audience,
         client_id: session.clientId,
@@ -44,8 +44,8 @@ export async function introspect(needs: Needs, text: string): Promise<Introspect
       },
     };
   }
-  const claims = needs.accessTokens.verify(text);
+  const claims = deps.accessTokens.verify(text);
   if (typeof claims === "string") return INACTIVE;
-  const found = await needs.store.find(claims.sid);
+  const found = await deps.store.find(claims.sid);
   return found.status === "live" ? { active: true, tokenType: "access_token", claims: claims.all } : INACTIVE;
 }

@@ -2,8 +2,9 @@
  * What the domain asks of the world. Each store verb is one atomic step (one script, one transaction):
  * nothing is ever read through this port in order to be written back.
  */
+
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "./words.ts";
 
 /** The store cannot answer: unreachable, loading, read-only, out of memory, timed out. "Don't know", never "no". */
 export class StoreUnavailable extends Error {

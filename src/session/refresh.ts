@@ -2,7 +2,7 @@ import type { Audit } from "./audit.ts";
 import type { Refused } from "./errors.ts";
 import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "./ports.ts";
 
-type Needs = {
+type Deps = {
   readonly store: Pick<SessionStore, "rotate">;
   readonly refreshTokens: RefreshTokens;
   readonly accessTokens: Pick<AccessTokens, "issue">;
@@ -25,19 +25,19 @@ export type Refreshed = {
  * @param cookie the refresh token cookie as it came in
  * @throws StoreUnavailable when the store cannot tell
  */
-export async function refresh(needs: Needs, cookie: string | undefined | "ambiguous"): Promise<Refreshed | Refused> {
+export async function refresh(deps: Deps, cookie: string | undefined | "ambiguous"): Promise<Refreshed | Refused> {
   const refuse = (reason: Refused["refused"], sid?: Refused["sid"]): Refused => ({ refused: reason, sid });
   if (cookie === undefined || cookie === "") return refuse("absent");
   if (cookie === "ambiguous") return refuse("ambiguous");
 
-  const token = needs.refreshTokens.parse(cookie);
+  const token = deps.refreshTokens.parse(cookie);
   if (typeof token === "string") return refuse(token);
 
-  const rotated = await needs.store.rotate(token.sid, token, needs.random.nonce());
+  const rotated = await deps.store.rotate(token.sid, token, deps.random.nonce());
   switch (rotated.outcome) {
     case "reuse":
-      needs.audit({ event: "authn_token_reuse", sid: token.sid, subject: rotated.subject });
-      needs.audit({ event: "session_ended", sid: token.sid, subject: rotated.subject, reason: "reuse" });
+      deps.audit({ event: "authn_token_reuse", sid: token.sid, subject: rotated.subject });
+      deps.audit({ event: "session_ended", sid: token.sid, subject: rotated.subject, reason: "reuse" });
       return refuse("reuse", token.sid);
     case "revoked":
     case "idle":
@@ -50,10 +50,10 @@ export async function refresh(needs: Needs, cookie: string | undefined | "ambigu
     case "heal":
     case "recover": {
       const { session, child, now } = rotated;
-      needs.audit({ event: "session_renewed", sid: session.sid, subject: session.subject, outcome: rotated.outcome });
+      deps.audit({ event: "session_renewed", sid: session.sid, subject: session.subject, outcome: rotated.outcome });
       return {
-        accessToken: needs.accessTokens.issue(session, now),
-        refreshToken: needs.refreshTokens.mint({ sid: session.sid, ...child }),
+        accessToken: deps.accessTokens.issue(session, now),
+        refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),
         secondsLeft: secondsLeft(session.idleExpiresAt, now),
       };
     }

@@ -1,6 +1,7 @@
 /** Pages of a subject's sessions: newest first by (creation, sid), as both stores order them. */
+
+import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { InvalidCursor, type SessionPage } from "../session/ports.ts";
-import { parseSessionId, type Session, type SessionId } from "../session/words.ts";
 
 /** The last session of a page; the next one starts after it, even if it has ended meanwhile. */
 export type PagePosition = { readonly createdAt: number; readonly sid: SessionId };

@@ -1,4 +1,4 @@
-import type { Revocation } from "../session/words.ts";
+import type { Revocation } from "../session/model.ts";
 
 type Wake = (hint: readonly Revocation[]) => void;
 

@@ -1,5 +1,5 @@
+import { parseSessionId, RESERVED_CLAIMS, type Session } from "../session/model.ts";
 import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens, Clock } from "../session/ports.ts";
-import { parseSessionId, RESERVED_CLAIMS, type Session } from "../session/words.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 

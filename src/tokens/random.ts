@@ -1,6 +1,6 @@
 import { hash, randomFillSync } from "node:crypto";
+import type { SessionId } from "../session/model.ts";
 import type { Random } from "../session/ports.ts";
-import type { SessionId } from "../session/words.ts";
 
 /** Where random bytes come from. Tests give their own. */
 export interface Entropy {

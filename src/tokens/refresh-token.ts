@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
+import type { SessionId } from "../session/model.ts";
 import type { RefreshToken, RefreshTokenFault, RefreshTokens } from "../session/ports.ts";
-import type { SessionId } from "../session/words.ts";
 import type { Mac } from "./hmac.ts";
 
 /** A key that authenticates refresh tokens: `id` is its kid as the token carries it (u32). */

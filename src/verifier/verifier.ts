@@ -14,13 +14,13 @@ export type VerifierOptions = {
   /** Who we are: one of a token's `aud` must be (one of) this. */
   readonly audience: string | readonly string[];
   /**
-   * The admin door, `http://…` (h2c) or `https://…`: keys, revocation feed and introspection. Without it only
+   * The admin API, `http://…` (h2c) or `https://…`: keys, revocation feed and introspection. Without it only
    * `jwksUrl` is read: a logout is then seen no sooner than the token expires, and `staleness()` says Infinity.
    */
   readonly adminUrl?: string;
   /** Its bearer token; a function when it is rotated. */
   readonly adminToken?: string | (() => string);
-  /** Where the keys are, when not at the admin door. */
+  /** Where the keys are, when not at the admin API. */
   readonly jwksUrl?: string;
   /**
    * What to do when the feed was not heard for `maxStaleness`: ask `IntrospectToken` for each token (the
@@ -33,7 +33,7 @@ export type VerifierOptions = {
   readonly cacheSize?: number;
   /** For the log. Must not throw. */
   readonly report?: Report;
-  /** Replaces the connection to the admin door (mutual TLS, a proxy, tests). */
+  /** Replaces the connection to the admin API (mutual TLS, a proxy, tests). */
   readonly transport?: Transport;
   /** Replaces the way to the key set. */
   readonly fetch?: typeof fetch;

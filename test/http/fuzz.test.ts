@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createHttpHandler, type NodeRequest, type Route } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { EverythingSchema } from "./gen/rich/v1/rich_pb.ts";
-import { richRoutes } from "./kit/rich-service.ts";
-import { type Door, openHttp1, openHttp2 } from "./kit/servers.ts";
+import { richRoutes } from "./support/rich-service.ts";
+import { type Listener, openHttp1, openHttp2 } from "./support/servers.ts";
 
 /** What the whole run saw: a fuzzer that only ever hits the parser proves nothing. */
 const reached = new Set<string | number>();
@@ -18,8 +18,8 @@ const onAnswer = (
   answered.push({ path: answer.request.url ?? "", rpc: answer.rpc?.localName, status: answer.status });
 };
 
-let http1: Door;
-let http2: Door;
+let http1: Listener;
+let http2: Listener;
 beforeAll(async () => {
   const handler = createHttpHandler({
     routes: richRoutes,

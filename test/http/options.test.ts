@@ -5,14 +5,14 @@ import { describe, expect, it } from "vitest";
 import { createFetchHandler, createHttpHandler, type Failure, type HttpHandlerOptions } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
-import { richRoutes } from "./kit/rich-service.ts";
-import { type Answer, openHttp1, openHttp2, type Question } from "./kit/servers.ts";
+import { richRoutes } from "./support/rich-service.ts";
+import { type Answer, openHttp1, openHttp2, type Question } from "./support/servers.ts";
 
 async function ask(options: Partial<HttpHandlerOptions>, ...questions: Question[]): Promise<Answer[]> {
-  await using door = await openHttp1(
+  await using listener = await openHttp1(
     createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], ...options }),
   );
-  return await Promise.all(questions.map((question) => door.ask(question)));
+  return await Promise.all(questions.map((question) => listener.ask(question)));
 }
 
 describe("it can be chosen", () => {
@@ -196,16 +196,16 @@ describe("a caller that goes away", () => {
       await reader?.cancel("enough");
       expect(ConnectError.from(await ended).code).toBe(Code.Canceled);
     } else if (protocol === "HTTP/1.1") {
-      await using door = await openHttp1(handler);
-      const socket = connect(door.port, "127.0.0.1");
+      await using listener = await openHttp1(handler);
+      const socket = connect(listener.port, "127.0.0.1");
       socket.write("GET /v1/count/2 HTTP/1.1\r\nhost: x\r\n\r\n");
       await once(socket, "data");
       socket.destroy();
       expect(ConnectError.from(await ended).code).toBe(Code.Canceled);
     } else {
-      await using door = await openHttp2(handler);
+      await using listener = await openHttp2(handler);
       const { connect: connectHttp2 } = await import("node:http2");
-      const session = connectHttp2(door.origin);
+      const session = connectHttp2(listener.origin);
       const stream = session.request({ ":path": "/v1/count/2" });
       await once(stream, "data");
       stream.close(8);
@@ -215,12 +215,12 @@ describe("a caller that goes away", () => {
   });
 
   it("before its body is whole costs nothing", async () => {
-    await using door = await openHttp1(createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes] }));
-    const socket = connect(door.port, "127.0.0.1");
+    await using listener = await openHttp1(createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes] }));
+    const socket = connect(listener.port, "127.0.0.1");
     socket.write('POST /v1/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"int');
     socket.end();
     await once(socket.resume(), "close");
-    expect((await door.ask({ target: "/v1/echo" })).status).toBe(200);
+    expect((await listener.ask({ target: "/v1/echo" })).status).toBe(200);
   });
 
   it.each([
@@ -228,8 +228,8 @@ describe("a caller that goes away", () => {
     ["of a length that is too much", "content-length: 99999999999"],
   ])("sends a body %s is answered once, and no more is read", async (_, framing) => {
     const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
-    await using door = await openHttp1(handler);
-    const socket = connect(door.port, "127.0.0.1");
+    await using listener = await openHttp1(handler);
+    const socket = connect(listener.port, "127.0.0.1");
     let text = "";
     socket.on("data", (chunk) => {
       text += chunk.toString();
@@ -251,9 +251,9 @@ describe("a caller that goes away", () => {
 
   it("sends a body without end over HTTP/2 has its stream closed, and no other", async () => {
     const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
-    await using door = await openHttp2(handler);
+    await using listener = await openHttp2(handler);
     const { connect: connectHttp2 } = await import("node:http2");
-    const session = connectHttp2(door.origin);
+    const session = connectHttp2(listener.origin);
     const stream = session.request({ ":method": "POST", ":path": "/v1/echo" });
     stream.write("x".repeat(100_000));
     const [head] = await once(stream, "response");
@@ -275,8 +275,8 @@ describe("a caller that goes away", () => {
         },
       });
     };
-    await using door = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes] }));
-    const socket = connect(door.port, "127.0.0.1");
+    await using listener = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes] }));
+    const socket = connect(listener.port, "127.0.0.1");
     socket.write("GET /v1/download/1 HTTP/1.1\r\nhost: x\r\n\r\n");
     await once(socket, "data");
     socket.pause();

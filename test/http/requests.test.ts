@@ -2,8 +2,8 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
-import { richRoutes } from "./kit/rich-service.ts";
-import { type Answer, type Door, openFetch, openHttp1, openHttp2, type Question } from "./kit/servers.ts";
+import { richRoutes } from "./support/rich-service.ts";
+import { type Answer, type Listener, openFetch, openHttp1, openHttp2, type Question } from "./support/servers.ts";
 
 const options = { routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 2_000, maxTimeoutMs: 60_000 };
 const json = { "content-type": "application/json" };
@@ -13,13 +13,13 @@ describe.each([
   ["HTTP/2", () => openHttp2(createHttpHandler(options))],
   ["fetch", async () => openFetch(createFetchHandler(options))],
 ] as const)("over %s", (protocol, open) => {
-  let door: Door;
+  let listener: Listener;
   beforeAll(async () => {
-    door = await open();
+    listener = await open();
   });
-  afterAll(() => door[Symbol.asyncDispose]());
+  afterAll(() => listener[Symbol.asyncDispose]());
 
-  const ask = (question: Question): Promise<Answer> => door.ask(question);
+  const ask = (question: Question): Promise<Answer> => listener.ask(question);
   const echoed = async (target: string, body?: unknown, method = body === undefined ? "GET" : "POST") => {
     const answer = await ask({
       method,

@@ -5,29 +5,29 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createHttpHandler, type Route, routeName } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { type Everything, EverythingSchema, NestedSchema } from "./gen/rich/v1/rich_pb.ts";
-import { arbitraryMessage, arbitraryValue, put } from "./kit/arbitrary-message.ts";
-import { encodeRequest, fitsQuery } from "./kit/rest-client.ts";
-import { richRoutes } from "./kit/rich-service.ts";
-import { type Door, openHttp1, openHttp2 } from "./kit/servers.ts";
+import { arbitraryMessage, arbitraryValue, put } from "./support/arbitrary-message.ts";
+import { encodeRequest, fitsQuery } from "./support/rest-client.ts";
+import { richRoutes } from "./support/rich-service.ts";
+import { type Listener, openHttp1, openHttp2 } from "./support/servers.ts";
 
 const registry = createRegistry(NestedSchema);
 const routes: readonly Route[] = RichServiceRoutes.routes.filter(({ rpc }) => rpc === "echo" || rpc === "echoPath");
 
-let doors: Door[] = [];
+let listeners: Listener[] = [];
 beforeAll(async () => {
   const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], jsonOptions: { registry } });
-  doors = [await openHttp1(handler), await openHttp2(handler)];
+  listeners = [await openHttp1(handler), await openHttp2(handler)];
 });
 afterAll(async () => {
-  for (const door of doors) await door[Symbol.asyncDispose]();
+  for (const listener of listeners) await listener[Symbol.asyncDispose]();
 });
 
 describe("a message becomes a request and comes back equal", () => {
   it.each(routes.map((route) => [routeName(route), route] as const))("by %s", async (_, route) => {
     await fc.assert(
-      fc.asyncProperty(requestFor(route), fc.nat({ max: 1 }), async (message, door) => {
+      fc.asyncProperty(requestFor(route), fc.nat({ max: 1 }), async (message, listener) => {
         const question = encodeRequest(EverythingSchema, message, route, registry);
-        const answer = await doors[door]?.ask(question);
+        const answer = await listeners[listener]?.ask(question);
         expect(answer?.status, `${question.method} ${question.target}\n${question.body}\n${answer?.text}`).toBe(200);
         const echoed = fromJson(EverythingSchema, answer?.json() as never, { registry });
         expect(shown(echoed)).toEqual(shown(message));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createAudit } from "../../src/observability/audit.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
 import type { AuditEvent } from "../../src/session/audit.ts";
-import type { SessionId } from "../../src/session/words.ts";
+import type { SessionId } from "../../src/session/model.ts";
 
 const sid = "A".repeat(23) as SessionId;
 const EVENTS: [AuditEvent, level: string, metric: string][] = [

@@ -6,9 +6,9 @@ import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
 import { type RedisServer, startSentinel } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, type LoggedIn, logIn } from "../support/sessions.ts";
-import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./kit/deployment.ts";
-import { CuttingProxy } from "./kit/proxy.ts";
-import { seconds } from "./kit/run-length.ts";
+import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./support/deployment.ts";
+import { CuttingProxy } from "./support/proxy.ts";
+import { seconds } from "./support/run-length.ts";
 
 const { refresh, logout } = SessionService.method;
 

@@ -9,9 +9,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, logIn, message, somebody } from "../support/sessions.ts";
-import { aRedis, type Deployment, deploy, doorsOf, pick, read } from "./kit/deployment.ts";
-import { long, seconds } from "./kit/run-length.ts";
-import { Watcher } from "./kit/watcher.ts";
+import { aRedis, type Deployment, deploy, doorsOf, pick, read } from "./support/deployment.ts";
+import { long, seconds } from "./support/run-length.ts";
+import { Watcher } from "./support/watcher.ts";
 
 function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
   const watcher = new Watcher(service.adminUrl, deployment.adminToken, cursor);
@@ -22,8 +22,8 @@ function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
 /** Ends a session that nobody knows, which is told like any other. */
 async function revokeOne({ services, adminToken }: Deployment): Promise<string> {
   const sid = createRandom(systemEntropy()).sessionId(somebody());
-  const { admin: door } = doorsOf(pick(services));
-  message(await door.call(admin.revokeSession, { sessionId: sid }, bearer(adminToken)));
+  const { admin: listener } = doorsOf(pick(services));
+  message(await listener.call(admin.revokeSession, { sessionId: sid }, bearer(adminToken)));
   return sid;
 }
 

@@ -12,8 +12,8 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { KEY_KINDS, type KeyKind, parseRing } from "../../src/tokens/ring.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { admin, bearer, cookie, logIn, message, somebody, successor } from "../support/sessions.ts";
-import { aRedis, type Deployment, deploy, doorsOf, ISSUER, pick } from "./kit/deployment.ts";
-import { seconds } from "./kit/run-length.ts";
+import { aRedis, type Deployment, deploy, doorsOf, ISSUER, pick } from "./support/deployment.ts";
+import { seconds } from "./support/run-length.ts";
 
 const { refresh, logout } = SessionService.method;
 
@@ -25,7 +25,7 @@ const PICK_UP = 2;
 /** `npm run keys -- …`; whether the ages permitted it. */
 async function keys({ env }: Deployment, ...command: readonly string[]): Promise<boolean> {
   const { PATH = "" } = process.env;
-  return promisify(execFile)(process.execPath, ["src/keys.ts", ...command, "--pick-up", String(PICK_UP)], {
+  return promisify(execFile)(process.execPath, ["src/cli/keys.ts", ...command, "--pick-up", String(PICK_UP)], {
     env: { PATH, ...env },
   }).then(
     () => true,
@@ -104,8 +104,8 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
   type Held = { readonly accessToken: string; readonly refreshToken: string; readonly since: number };
   const arrive = async (): Promise<Held> => {
     const since = Date.now();
-    const { admin: door } = doorsOf(pick(deployment.services));
-    const answer = await door.call(admin.createSession, { subject: somebody() }, bearer(deployment.adminToken));
+    const { admin: listener } = doorsOf(pick(deployment.services));
+    const answer = await listener.call(admin.createSession, { subject: somebody() }, bearer(deployment.adminToken));
     return { ...message(answer), since };
   };
   const renew = async (held: Held): Promise<Held> => {
@@ -135,8 +135,8 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
       const { accessToken } = await arrive();
       await check(accessToken);
       await must("logout", expiryOf(accessToken), async () => {
-        const { public: door } = doorsOf(pick(deployment.services));
-        return message(await door.call(logout, {}, bearer(accessToken)));
+        const { public: listener } = doorsOf(pick(deployment.services));
+        return message(await listener.call(logout, {}, bearer(accessToken)));
       });
     }
   };

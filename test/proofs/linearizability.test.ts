@@ -1,8 +1,8 @@
 /** The checker of the proofs, checked: it must refuse what is wrong, and only that. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findFault } from "./kit/linearizability.ts";
-import { type Input, type Output, type SubjectOperation, subjectModel } from "./kit/subject-model.ts";
+import { findFault } from "./support/linearizability.ts";
+import { type Input, type Output, type SubjectOperation, subjectModel } from "./support/subject-model.ts";
 
 type Row = readonly [invokedAt: number, returnedAt: number, input: Input, output: Output | undefined];
 

@@ -9,11 +9,11 @@ import { createVerifier } from "../../src/verifier/index.ts";
 import { startRedisCluster } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
-import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./kit/deployment.ts";
-import { CuttingProxy } from "./kit/proxy.ts";
-import { long } from "./kit/run-length.ts";
-import { now, type Refusal } from "./kit/verifier-messages.ts";
-import { VerifierProcess } from "./kit/verifiers.ts";
+import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./support/deployment.ts";
+import { CuttingProxy } from "./support/proxy.ts";
+import { long } from "./support/run-length.ts";
+import { now, type Refusal } from "./support/verifier-messages.ts";
+import { VerifierProcess } from "./support/verifiers.ts";
 
 const VERIFIERS = 50;
 const PROCESSES = 2;

@@ -4,12 +4,12 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { aRedis, type Deployment, deploy, pick } from "./kit/deployment.ts";
-import { findFault } from "./kit/linearizability.ts";
-import { CuttingProxy } from "./kit/proxy.ts";
-import { seconds } from "./kit/run-length.ts";
-import { SubjectClient } from "./kit/subject-client.ts";
-import { type SubjectOperation, show, subjectModel } from "./kit/subject-model.ts";
+import { aRedis, type Deployment, deploy, pick } from "./support/deployment.ts";
+import { findFault } from "./support/linearizability.ts";
+import { CuttingProxy } from "./support/proxy.ts";
+import { seconds } from "./support/run-length.ts";
+import { SubjectClient } from "./support/subject-client.ts";
+import { type SubjectOperation, show, subjectModel } from "./support/subject-model.ts";
 
 /** Somebody who logs in, refreshes, and sometimes leaves. */
 async function browse(client: SubjectClient): Promise<void> {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "../http/gen/rich/v1/rich_http.ts";
-import { richRoutes } from "../http/kit/rich-service.ts";
+import { richRoutes } from "../http/support/rich-service.ts";
 import { describeDirectory } from "./describe.ts";
 import { operationsOf, type Parameter, type Place, resolve, type Schema, schemaChecker } from "./document.ts";
 

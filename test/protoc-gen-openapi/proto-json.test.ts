@@ -3,7 +3,7 @@ import { createRegistry, type DescField, type DescMessage, type Message, toJson 
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { EverythingSchema, NestedSchema, UpdateRequestSchema } from "../http/gen/rich/v1/rich_pb.ts";
-import { arbitraryMessage } from "../http/kit/arbitrary-message.ts";
+import { arbitraryMessage } from "../http/support/arbitrary-message.ts";
 import { describeDirectory } from "./describe.ts";
 import { schemaChecker } from "./document.ts";
 

@@ -1,11 +1,11 @@
-/** The admin RPCs, through every door that speaks RPC. */
+/** The admin RPCs, through every protocol that speaks RPC. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { ErrorDetailSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
 import { RPC_DOORS } from "../support/clients.ts";
-import { aService, STORES, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { admin, bearer, cookie, logIn, message, openPublic, somebody } from "../support/sessions.ts";
 
 const { refresh, listSessions } = SessionService.method;
@@ -23,11 +23,11 @@ const badRequest = (field: string) => ({
 });
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({ ADMIN_TOKENS: TOKENS.join(",") }, store);
-  /** Whether the public door takes the tokens. */
+  /** Whether the public API takes the tokens. */
   async function accepted(tokens: { readonly refreshToken: string; readonly accessToken: string }): Promise<boolean[]> {
-    const door = openPublic(service);
-    const refreshed = await door.call(refresh, {}, cookie(tokens.refreshToken));
-    const listed = await door.call(listSessions, {}, bearer(tokens.accessToken));
+    const listener = openPublic(service);
+    const refreshed = await listener.call(refresh, {}, cookie(tokens.refreshToken));
+    const listed = await listener.call(listSessions, {}, bearer(tokens.accessToken));
     return [refreshed.ok, listed.ok];
   }
 

@@ -1,8 +1,8 @@
-/** Where a browser may call from: cross-site defence through every door, and CORS. */
+/** Where a browser may call from: cross-site defence through every protocol, and CORS. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_DOORS } from "../support/clients.ts";
-import { aService, throughEvery } from "../support/every-door.ts";
+import { aService, throughEvery } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
 
@@ -217,7 +217,7 @@ describe("CORS", () => {
     expect(answer.headers.get("access-control-allow-credentials")).toBeNull();
   });
 
-  test("the admin door is for no browser", async () => {
+  test("the admin API is for no browser", async () => {
     const headers = { origin: APP, "access-control-request-method": "POST" };
     const path = "/auth.admin.v1.SessionAdminService/CreateSession";
     const answer = await request(service.adminUrl, { method: "OPTIONS", path, headers });

@@ -73,7 +73,7 @@ test("with DOCS=false there is no page", async () => {
   }
 });
 
-test("the admin door has neither", async () => {
+test("the admin API has neither", async () => {
   for (const path of ["/docs", "/openapi.json"]) {
     expect((await request(open.adminUrl, { path })).status).toBe(404);
   }

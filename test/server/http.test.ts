@@ -1,6 +1,6 @@
 /** What HTTP callers see beyond the rules of the methods: shapes, statuses, headers, pages. */
 import { describe, expect, test } from "vitest";
-import { aService } from "../support/every-door.ts";
+import { aService } from "../support/every-protocol.ts";
 import { type RawAnswer, type RawRequest, request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
 
@@ -260,12 +260,12 @@ test.each([
 });
 
 describe("pages", () => {
-  const doors = [
+  const listeners = [
     ["public", () => service.publicUrl],
     ["admin", () => service.adminUrl],
   ] as const;
 
-  describe.each(doors)("of the %s door", (_, url) => {
+  describe.each(listeners)("of the %s listener", (_, url) => {
     test.each(["/healthz", "/readyz"])("%s answers, whatever the query", async (path) => {
       for (const wanted of [
         { path },
@@ -294,14 +294,14 @@ describe("pages", () => {
     });
   });
 
-  test("metrics are on the admin door alone", async () => {
+  test("metrics are on the admin API alone", async () => {
     await logIn(service);
     const answer = await request(service.adminUrl, { path: "/metrics" });
     expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
     expect(answer.body).toMatch(/^session_created_total [1-9]/m);
   });
 
-  test("the admin door has no session routes of browsers", async () => {
+  test("the admin API has no session routes of browsers", async () => {
     for (const path of [REFRESH.path, "/auth.v1.SessionService/Refresh", "/nowhere"]) {
       expect((await request(service.adminUrl, { method: "POST", path })).status).toBe(404);
     }

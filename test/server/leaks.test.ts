@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
 import { type DoorKind, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
-import { aService, STORES } from "../support/every-door.ts";
+import { aService, STORES } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, successor } from "../support/sessions.ts";
 
@@ -31,31 +31,31 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
     expect(secrets.size).toBeGreaterThan(2);
     const told: string[] = [];
     for (const [at, kind] of PUBLIC_DOORS.entries()) {
-      const door = kind.open(service.publicUrl);
-      const adminDoor = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
+      const listener = kind.open(service.publicUrl);
+      const adminListener = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
       const header = bearer(service.adminToken);
       const user = await logIn(service, { claims: { role: "editor" } });
-      const refreshed = await door.call(refresh, {}, cookie(user.refreshToken));
+      const refreshed = await listener.call(refresh, {}, cookie(user.refreshToken));
       const accessToken = message(refreshed).data?.accessToken ?? "";
       for (const token of [user.refreshToken, user.accessToken, accessToken, successor(refreshed) ?? ""]) {
         secrets.add(token);
         secrets.add(token.split(".").at(-1) ?? "");
       }
       const answers = [
-        await door.call(revokeSession, { sessionId: user.refreshToken }, bearer(accessToken)),
-        await door.call(listSessions, { pageToken: user.refreshToken }, bearer(accessToken)),
-        await adminDoor.call(admin.getSession, { sessionId: user.refreshToken }, header),
-        await adminDoor.call(admin.introspectToken, { token: user.refreshToken }, header),
-        await adminDoor.call(admin.introspectToken, { token: user.accessToken }, header),
-        await adminDoor.call(admin.getSession, { sessionId: user.sid }, bearer(user.accessToken)),
-        await adminDoor.call(admin.createSession, { subject: user.subject, idleTimeout: {} }, header),
-        await door.call(logout, {}, bearer(user.accessToken)),
-        await door.call(refresh, {}, cookie(user.refreshToken)),
+        await listener.call(revokeSession, { sessionId: user.refreshToken }, bearer(accessToken)),
+        await listener.call(listSessions, { pageToken: user.refreshToken }, bearer(accessToken)),
+        await adminListener.call(admin.getSession, { sessionId: user.refreshToken }, header),
+        await adminListener.call(admin.introspectToken, { token: user.refreshToken }, header),
+        await adminListener.call(admin.introspectToken, { token: user.accessToken }, header),
+        await adminListener.call(admin.getSession, { sessionId: user.sid }, bearer(user.accessToken)),
+        await adminListener.call(admin.createSession, { subject: user.subject, idleTimeout: {} }, header),
+        await listener.call(logout, {}, bearer(user.accessToken)),
+        await listener.call(refresh, {}, cookie(user.refreshToken)),
       ];
       for (const [, text] of badRefreshTokens(user.refreshToken))
-        answers.push(await door.call(refresh, {}, cookie(text)));
+        answers.push(await listener.call(refresh, {}, cookie(text)));
       for (const [, text] of [...forgedAccessTokens(accessToken), ...malleated(accessToken)]) {
-        answers.push(await door.call(logout, {}, bearer(text)));
+        answers.push(await listener.call(logout, {}, bearer(text)));
       }
       for (const answer of answers) if (!answer.ok) told.push(`${answer.text} ${JSON.stringify([...answer.headers])}`);
       for (const wanted of [
@@ -72,8 +72,8 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
         const answer = await request(service.publicUrl, wanted);
         told.push(`${answer.body} ${JSON.stringify([...answer.headers])}`);
       }
-      door.close();
-      adminDoor.close();
+      listener.close();
+      adminListener.close();
     }
     const { body: metrics } = await request(service.adminUrl, { path: "/metrics" });
 

@@ -1,9 +1,9 @@
-/** Logout, through every door: what it ends is ended for all of them. */
+/** Logout, through every protocol: what it ends is ended for all of them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
 import { type Caller, PUBLIC_DOORS } from "../support/clients.ts";
-import { aService, STORES, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
 
 const { refresh, logout, listSessions, revokeOtherSessions } = SessionService.method;
@@ -11,13 +11,13 @@ const REFUSED = { ok: false, code: "E001_AUTH_FAILURE", text: "authentication fa
 
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({}, store);
-  /** All doors at once, to see that what one door did holds for the others. */
-  let doors: readonly Caller[] = [];
+  /** All protocols at once, to see that what one listener did holds for the others. */
+  let listeners: readonly Caller[] = [];
   beforeAll(() => {
-    doors = PUBLIC_DOORS.map((kind) => kind.open(service.publicUrl));
+    listeners = PUBLIC_DOORS.map((kind) => kind.open(service.publicUrl));
   });
   afterAll(() => {
-    for (const door of doors) door.close();
+    for (const listener of listeners) listener.close();
   });
 
   throughEvery(
@@ -34,21 +34,21 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(answer.headers.get("cache-control")).toBe("no-store");
       });
 
-      test("after a logout neither token is good for anything, through any door", async () => {
+      test("after a logout neither token is good for anything, through any protocol", async () => {
         const user = await logIn(service);
         message(await caller.call(logout, {}, bearer(user.accessToken)));
-        for (const door of doors) {
+        for (const listener of listeners) {
           const header = bearer(user.accessToken);
           for (const answer of [
-            await door.call(logout, {}, header),
-            await door.call(listSessions, {}, header),
-            await door.call(revokeOtherSessions, {}, header),
+            await listener.call(logout, {}, header),
+            await listener.call(listSessions, {}, header),
+            await listener.call(revokeOtherSessions, {}, header),
           ]) {
             expect(answer).toMatchObject(REFUSED);
             expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
             expect(answer.headers.getSetCookie()).toEqual([]);
           }
-          expect(await door.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
+          expect(await listener.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
         }
         for (const token of [user.accessToken, user.refreshToken]) {
           const answer = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));

@@ -14,7 +14,7 @@ import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor
 
 const { refresh, logout, listSessions } = SessionService.method;
 
-/** A raw connection to a door that has sent `text`, and how to hear what comes back. */
+/** A raw connection to a listener that has sent `text`, and how to hear what comes back. */
 async function connected(url: string, text: string): Promise<{ socket: Socket; received: () => Promise<string> }> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -29,7 +29,7 @@ async function connected(url: string, text: string): Promise<{ socket: Socket; r
 }
 
 describe("start", () => {
-  test("the first line of standard output says where the doors are, and the rest how to try them", async () => {
+  test("the first line of standard output says where the listeners are, and the rest how to try them", async () => {
     const service = await startService();
     expect(service.ready).toEqual({
       event: "ready",
@@ -92,7 +92,7 @@ describe("start", () => {
   test.each([
     ["public", "PORT"],
     ["admin", "ADMIN_PORT"],
-  ])("a taken port of the %s door is named", async (door, variable) => {
+  ])("a taken port of the %s listener is named", async (listener, variable) => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     const address = holder.address();
@@ -100,7 +100,7 @@ describe("start", () => {
     const exit = await runToExit({ [variable]: String(port) });
     holder.close();
     expect(exit.code).toBe(1);
-    expect(exit.stderr).toBe(`cannot open the ${door} door on 127.0.0.1:${port}: the port is taken\n`);
+    expect(exit.stderr).toBe(`cannot open the ${listener} listener on 127.0.0.1:${port}: the port is taken\n`);
   });
 
   test("with Redis a missing key ring is a fault that says how to make one", async () => {
@@ -205,8 +205,8 @@ describe("what outlives the process", () => {
 
     const after = await before.restart();
     expect(after.adminToken).toBe(before.adminToken);
-    const door = openPublic(after);
-    const again = await door.call(refresh, {}, cookie(successor(refreshed) ?? ""));
+    const listener = openPublic(after);
+    const again = await listener.call(refresh, {}, cookie(successor(refreshed) ?? ""));
     message(again);
     // The issuer has the port in it, which is another one: the old access tokens are not the matter here.
     const live = message(
@@ -214,7 +214,7 @@ describe("what outlives the process", () => {
     );
     expect(live.session?.subject).toBe(user.subject);
     expect(accessToken).not.toBe("");
-    expect(await door.call(refresh, {}, cookie(gone.refreshToken))).toMatchObject({ code: "E001_AUTH_FAILURE" });
+    expect(await listener.call(refresh, {}, cookie(gone.refreshToken))).toMatchObject({ code: "E001_AUTH_FAILURE" });
     await after.stop();
   });
 
@@ -227,9 +227,11 @@ describe("what outlives the process", () => {
     message(await openPublic(before).call(logout, {}, bearer(gone.accessToken)));
     await before.kill9();
     const after = await before.restart();
-    const door = openPublic(after);
-    message(await door.call(listSessions, {}, bearer(user.accessToken)));
-    expect(await door.call(listSessions, {}, bearer(gone.accessToken))).toMatchObject({ code: "E001_AUTH_FAILURE" });
+    const listener = openPublic(after);
+    message(await listener.call(listSessions, {}, bearer(user.accessToken)));
+    expect(await listener.call(listSessions, {}, bearer(gone.accessToken))).toMatchObject({
+      code: "E001_AUTH_FAILURE",
+    });
     await after.stop();
   });
 });

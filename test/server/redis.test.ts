@@ -76,7 +76,7 @@ describe("a token that is none of ours costs the store nothing", () => {
 });
 
 /** Every method with good credentials, all at once; each answer with how long it took, ms. */
-function everything(publicDoor: Caller, adminDoor: Caller, user: LoggedIn) {
+function everything(publicListener: Caller, adminListener: Caller, user: LoggedIn) {
   const { subject, sid: sessionId, accessToken, refreshToken } = user;
   const own = bearer(accessToken);
   const header = bearer(ADMIN_TOKEN);
@@ -86,18 +86,18 @@ function everything(publicDoor: Caller, adminDoor: Caller, user: LoggedIn) {
     return { answer, took: performance.now() - start };
   };
   return Promise.all([
-    timed(publicDoor.call(refresh, {}, cookie(refreshToken))),
-    timed(publicDoor.call(logout, {}, own)),
-    timed(publicDoor.call(listSessions, {}, own)),
-    timed(publicDoor.call(revokeSession, { sessionId }, own)),
-    timed(publicDoor.call(revokeOtherSessions, {}, own)),
-    timed(adminDoor.call(admin.createSession, { subject }, header)),
-    timed(adminDoor.call(admin.getSession, { sessionId }, header)),
-    timed(adminDoor.call(admin.listSessions, { subject }, header)),
-    timed(adminDoor.call(admin.revokeSession, { sessionId }, header)),
-    timed(adminDoor.call(admin.revokeSubjectSessions, { subject }, header)),
-    timed(adminDoor.call(admin.introspectToken, { token: accessToken }, header)),
-    timed(adminDoor.call(admin.introspectToken, { token: refreshToken }, header)),
+    timed(publicListener.call(refresh, {}, cookie(refreshToken))),
+    timed(publicListener.call(logout, {}, own)),
+    timed(publicListener.call(listSessions, {}, own)),
+    timed(publicListener.call(revokeSession, { sessionId }, own)),
+    timed(publicListener.call(revokeOtherSessions, {}, own)),
+    timed(adminListener.call(admin.createSession, { subject }, header)),
+    timed(adminListener.call(admin.getSession, { sessionId }, header)),
+    timed(adminListener.call(admin.listSessions, { subject }, header)),
+    timed(adminListener.call(admin.revokeSession, { sessionId }, header)),
+    timed(adminListener.call(admin.revokeSubjectSessions, { subject }, header)),
+    timed(adminListener.call(admin.introspectToken, { token: accessToken }, header)),
+    timed(adminListener.call(admin.introspectToken, { token: refreshToken }, header)),
   ]);
 }
 
@@ -112,25 +112,25 @@ describe("while Redis does not answer, nobody is told no", () => {
     ["was killed", () => redis.kill(), () => redis.start(), true],
     ["hangs", () => redis.pause(), () => redis.resume(), false],
   ])(
-    "Redis %s: unavailable within a second on every door, and service when it is back",
+    "Redis %s: unavailable within a second on every protocol, and service when it is back",
     async (_, begin, end, lost) => {
       const users: LoggedIn[] = [];
       while (users.length < PUBLIC_DOORS.length) users.push(await logIn(service));
       await begin();
       try {
         for (const [at, kind] of PUBLIC_DOORS.entries()) {
-          const publicDoor = kind.open(service.publicUrl);
-          const adminDoor = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
-          for (const { answer, took } of await everything(publicDoor, adminDoor, users[at] as LoggedIn)) {
+          const publicListener = kind.open(service.publicUrl);
+          const adminListener = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
+          for (const { answer, took } of await everything(publicListener, adminListener, users[at] as LoggedIn)) {
             expect(answer).toMatchObject(UNAVAILABLE);
             expect(answer.headers.get("retry-after")).toBe("1");
             expect(answer.headers.getSetCookie()).toEqual([]);
             expect(took).toBeLessThan(1000);
           }
           // What needs no store is known all the same.
-          expect(await publicDoor.call(refresh, {}, cookie("x"))).toMatchObject({ code: "E001_AUTH_FAILURE" });
-          publicDoor.close();
-          adminDoor.close();
+          expect(await publicListener.call(refresh, {}, cookie("x"))).toMatchObject({ code: "E001_AUTH_FAILURE" });
+          publicListener.close();
+          adminListener.close();
         }
         const ready = await request(service.publicUrl, { path: "/readyz" });
         expect([ready.status, ready.headers.get("retry-after")]).toEqual([503, "1"]);
@@ -140,14 +140,14 @@ describe("while Redis does not answer, nobody is told no", () => {
       }
       await answers(service.publicUrl);
       for (const [at, kind] of PUBLIC_DOORS.entries()) {
-        const door = kind.open(service.publicUrl);
+        const listener = kind.open(service.publicUrl);
         const user = users[at] as LoggedIn;
         // A Redis that hung runs what it had received, the logouts among it.
-        if (lost) message(await door.call(refresh, {}, cookie(user.refreshToken)));
+        if (lost) message(await listener.call(refresh, {}, cookie(user.refreshToken)));
         const fresh = await logIn(service);
-        message(await door.call(refresh, {}, cookie(fresh.refreshToken)));
-        message(await door.call(logout, {}, bearer(fresh.accessToken)));
-        door.close();
+        message(await listener.call(refresh, {}, cookie(fresh.refreshToken)));
+        message(await listener.call(logout, {}, bearer(fresh.accessToken)));
+        listener.close();
       }
     },
   );
@@ -180,7 +180,7 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   caller.close();
 });
 
-test("a service that is started before its Redis opens its doors, and is ready when Redis is", async () => {
+test("a service that is started before its Redis opens its listeners, and is ready when Redis is", async () => {
   const late = new RedisServer(await freePort(), []);
   const [port, adminPort] = [String(await freePort()), String(await freePort())];
   const env = {

@@ -1,16 +1,16 @@
-/** Refresh, through every door (contract: the cookie, errors). */
+/** Refresh, through every protocol (contract: the cookie, errors). */
 
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens } from "../support/bad-tokens.ts";
 import { type Caller, PUBLIC_DOORS } from "../support/clients.ts";
-import { aService, STORES, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, successor } from "../support/sessions.ts";
 
 const { refresh } = SessionService.method;
 
-/** The session as the admin door shows it, or undefined when it is no more. */
+/** The session as the admin API shows it, or undefined when it is no more. */
 async function look(service: Service, sessionId: string) {
   const answer = await openAdmin(service).call(admin.getSession, { sessionId }, bearer(service.adminToken));
   if (!answer.ok && answer.code === "E404_NOT_FOUND") return undefined;

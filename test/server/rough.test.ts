@@ -4,7 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { aService } from "../support/every-door.ts";
+import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 
 const service = aService();
@@ -16,7 +16,7 @@ const PATHS = [
   ["admin", "/auth.admin.v1.SessionAdminService/CreateSession"],
   ["admin", "/auth.admin.v1.SessionAdminService/WatchRevocations"],
 ] as const;
-const urlOf = (door: "public" | "admin") => (door === "public" ? service.publicUrl : service.adminUrl);
+const urlOf = (listener: "public" | "admin") => (listener === "public" ? service.publicUrl : service.adminUrl);
 
 /** Sends bytes, and perhaps that there will be no more; what came back until the connection was closed. */
 async function exchange(url: string, bytes: Buffer, last = false): Promise<string> {
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const BODY = "Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 
-describe.each(PATHS)("on the %s door, %s", (door, path) => {
+describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
   test.each<[string, string]>([
     ["no host", `POST ${path} HTTP/1.0`],
     ["half a host", `POST ${path} HTTP/1.1\r\nHost: [`],
@@ -62,7 +62,7 @@ describe.each(PATHS)("on the %s door, %s", (door, path) => {
     ["a deadline that is none", `POST ${path} HTTP/1.1\r\nHost: x\r\nConnect-Timeout-Ms: x`],
     ["a deadline that has passed", `POST ${path} HTTP/1.1\r\nHost: x\r\nConnect-Timeout-Ms: 0`],
   ])("%s is answered, and not with a bug", async (_, head) => {
-    const answer = await exchange(urlOf(door), Buffer.from(`${head}\r\n${BODY}`, "latin1"));
+    const answer = await exchange(urlOf(listener), Buffer.from(`${head}\r\n${BODY}`, "latin1"));
     expect(answer).toMatch(/^HTTP\/1\.1 (2|4|501|504)/);
   });
 
@@ -96,7 +96,7 @@ describe.each(PATHS)("on the %s door, %s", (door, path) => {
         const head =
           `${method} ${path}${query} HTTP/1.1\r\nHost: x\r\nContent-Type: application/${kind}\r\n${lines}` +
           `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
-        const answer = await exchange(urlOf(door), Buffer.concat([Buffer.from(head, "latin1"), body]), true);
+        const answer = await exchange(urlOf(listener), Buffer.concat([Buffer.from(head, "latin1"), body]), true);
         expect(answer).not.toMatch(/^HTTP\/1\.1 500/);
       }),
       { numRuns: 60 },
@@ -108,7 +108,7 @@ describe.each(PATHS)("on the %s door, %s", (door, path) => {
     ["an authority with a space", { ":authority": "a b" }],
     ["a scheme of nonsense", { ":scheme": "x" }],
   ])("over HTTP/2 %s is answered or refused", async (_, headers) => {
-    const session = connectHttp2(urlOf(door));
+    const session = connectHttp2(urlOf(listener));
     const stream = session.request({
       ":method": "POST",
       ":path": path,

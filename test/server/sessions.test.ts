@@ -1,9 +1,9 @@
-/** A user's own sessions, through every door: see them, end them. */
+/** A user's own sessions, through every protocol: see them, end them. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { PUBLIC_DOORS } from "../support/clients.ts";
-import { aService, STORES, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { bearer, cookie, logIn, message } from "../support/sessions.ts";
 
 const { refresh, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;

@@ -1,14 +1,14 @@
-/** The public door over a store that is watched, and over one that breaks. */
+/** The public API over a store that is watched, and over one that breaks. */
 
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { refreshCookie } from "../../src/api/public/cookie.ts";
 import { readConfig } from "../../src/config/config.ts";
-import { type Door, openDoor } from "../../src/door/listen.ts";
+import { type Listener, openListener } from "../../src/listener/listener.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
-import { refreshCookie } from "../../src/rpc/cookie.ts";
-import { publicHandler } from "../../src/server/public-door.ts";
+import { publicHandler } from "../../src/server/public-api.ts";
 import { create } from "../../src/session/create.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
@@ -18,7 +18,7 @@ import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
 import { PUBLIC_DOORS } from "../support/clients.ts";
-import { throughEvery } from "../support/every-door.ts";
+import { throughEvery } from "../support/every-protocol.ts";
 import { scratch } from "../support/service.ts";
 import { bearer, cookie, message } from "../support/sessions.ts";
 
@@ -28,7 +28,7 @@ const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = Se
 const calls: string[] = [];
 let broken: Error | undefined;
 const logged: string[] = [];
-let door: Door;
+let listener: Listener;
 let store: SessionStore;
 let user: { readonly refreshToken: string; readonly accessToken: string };
 
@@ -51,10 +51,10 @@ beforeAll(async () => {
   });
   const ring = await loadOrCreateKeyRing(join(scratch(), "keys.json"), "ES256", Date.now());
   const entropy = systemEntropy();
-  door = await openDoor("public", "127.0.0.1", 0);
-  const needs = {
+  listener = await openListener("public", "127.0.0.1", 0);
+  const deps = {
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({ keys: ring, issuer: door.url, ttl: 300_000, entropy, clock: Date.now }),
+    accessTokens: createAccessTokens({ keys: ring, issuer: listener.url, ttl: 300_000, entropy, clock: Date.now }),
     random: createRandom(entropy),
     audit: () => {},
     cookie: refreshCookie(config.cookie),
@@ -64,22 +64,22 @@ beforeAll(async () => {
     onUnavailable: () => {},
     log: pino({ level: "trace" }, { write: (line: string) => void logged.push(line) }),
   };
-  door.serve(publicHandler(config, { ...needs, store: watched }));
+  listener.serve(publicHandler(config, { ...deps, store: watched }));
   const client = { userAgent: "", ipAddress: "", displayName: "" };
   const wanted = { subject: "alice", clientId: "web", audience: "api", claims: "{}", client };
   const lifetimes = { idleTimeout: 60_000, absoluteLifetime: 60_000 };
-  const created = await create({ ...needs, store, maxSessionsPerSubject: 10 }, { ...wanted, ...lifetimes });
+  const created = await create({ ...deps, store, maxSessionsPerSubject: 10 }, { ...wanted, ...lifetimes });
   user = { refreshToken: created.refreshToken, accessToken: created.accessToken.token };
 });
 afterAll(async () => {
-  await door.close(0);
+  await listener.close(0);
   await store.close();
 });
 
 describe("over a store that is watched", () => {
   throughEvery(
     PUBLIC_DOORS,
-    () => door.url,
+    () => listener.url,
     (caller) => {
       test("what is refused without the store is refused without the store", async () => {
         calls.length = 0;
@@ -122,7 +122,7 @@ describe("over a store that breaks in a way that nobody foresaw", () => {
 
   throughEvery(
     PUBLIC_DOORS,
-    () => door.url,
+    () => listener.url,
     (caller) => {
       test("the caller hears of a bug and no more, and the log all of it", async () => {
         logged.length = 0;

@@ -1,4 +1,4 @@
-/** Both doors over TLS: every protocol, chosen by ALPN. */
+/** Both listeners over TLS: every protocol, chosen by ALPN. */
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -38,14 +38,14 @@ async function created(caller: Caller) {
 
 describe.each(PUBLIC_DOORS.map((kind, at) => ({ ...kind, admin: RPC_DOORS[at] ?? RPC_DOORS[0] })))("$name", (kind) => {
   test("a session is created, refreshed and ended", async () => {
-    const adminDoor = kind.admin?.open(service.adminUrl, ca) as Caller;
-    const publicDoor = kind.open(service.publicUrl, ca);
-    const { accessToken, refreshToken } = await created(adminDoor);
+    const adminListener = kind.admin?.open(service.adminUrl, ca) as Caller;
+    const publicListener = kind.open(service.publicUrl, ca);
+    const { accessToken, refreshToken } = await created(adminListener);
     const origin = { "sec-fetch-site": "same-origin" };
-    message(await publicDoor.call(refresh, {}, { ...cookie(refreshToken), ...origin }));
-    message(await publicDoor.call(logout, {}, { ...bearer(accessToken), ...origin }));
-    adminDoor.close();
-    publicDoor.close();
+    message(await publicListener.call(refresh, {}, { ...cookie(refreshToken), ...origin }));
+    message(await publicListener.call(logout, {}, { ...bearer(accessToken), ...origin }));
+    adminListener.close();
+    publicListener.close();
   });
 });
 

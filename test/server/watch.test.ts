@@ -1,11 +1,11 @@
-/** WatchRevocations, through every door that speaks RPC. */
+/** WatchRevocations, through every protocol that speaks RPC. */
 import type { MessageShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { type Caller, RPC_DOORS } from "../support/clients.ts";
-import { aService, STORES, throughEvery } from "../support/every-door.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import {
   admin,
   bearer,
@@ -109,7 +109,7 @@ describe.each(STORES)("on the %s store", (store) => {
     },
   );
 
-  test("a heartbeat comes at least every second, through every door", async () => {
+  test("a heartbeat comes at least every second, through every protocol", async () => {
     const beat = async (kind: (typeof RPC_DOORS)[number]) => {
       const caller = kind.open(service.adminUrl);
       const gaps = await watching(caller, "", async (next) => {

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type FeedBatch, followRevocations, type RevocationFeed } from "../../src/session/feed.ts";
+import type { Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
-import type { Revocation, SessionId } from "../../src/session/words.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 

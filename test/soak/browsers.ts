@@ -3,10 +3,11 @@
  * Requests and answers are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. Nobody may
  * ever be refused.
  */
+
+import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
-import type { SessionId } from "../../src/session/words.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";

@@ -2,8 +2,9 @@
  * Two holders of one token, each keeping what it is answered, any two presentations more than R apart: at most two changes
  * of hands are served, and at the third the session is dead.
  */
+
+import type { SessionId } from "../../src/session/model.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
-import type { SessionId } from "../../src/session/words.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";

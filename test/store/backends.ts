@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
+import { parseRedisUrl, type RedisTarget } from "../../src/config/redis-url.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { TAGS } from "../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/store/redis/store.ts";
-import { parseRedisUrl, type RedisTarget } from "../../src/store/redis/url.ts";
 import { startRedis, startRedisCluster } from "../support/redis.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
 

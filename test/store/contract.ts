@@ -1,8 +1,8 @@
 /** What every store owes the domain, as a function of the backend. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NewSession, Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { firstState, type PresentedToken } from "../../src/session/rotation.ts";
-import type { NewSession, Revocation, SessionId } from "../../src/session/words.ts";
 import type { Backend } from "./backends.ts";
 import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
 

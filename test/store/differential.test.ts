@@ -5,9 +5,9 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
-import type { EndReason, SessionId } from "../../src/session/words.ts";
 import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
 import { ModelStore } from "./model.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";

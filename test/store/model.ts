@@ -1,7 +1,8 @@
 /** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
+
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
 import type { CreateOutcome, EndOutcome, Found, RotateOutcome } from "../../src/session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/words.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
 
 export class ModelStore {

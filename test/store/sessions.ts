@@ -1,6 +1,6 @@
 /** What store tests put into stores: distinct and repeatable ids, nonces and subjects. */
 import { hash } from "node:crypto";
-import type { NewSession, SessionId } from "../../src/session/words.ts";
+import type { NewSession, SessionId } from "../../src/session/model.ts";
 
 export const SECOND = 1000;
 export const REUSE_INTERVAL = 10 * SECOND;

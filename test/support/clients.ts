@@ -1,4 +1,4 @@
-/** One small caller per door: the same method, message and headers through every protocol that the service speaks. */
+/** One small caller per listener: the same method, message and headers through every protocol that the service speaks. */
 import {
   create,
   type DescMessage,
@@ -220,7 +220,7 @@ function readJson<O extends DescMessage>(method: { readonly output: O }, answer:
   return { ok: false, code, rpc: undefined, text: message, headers: answer.headers };
 }
 
-/** Every door that speaks RPC. */
+/** Every listener that speaks RPC. */
 export const RPC_DOORS: readonly DoorKind[] = [
   {
     name: "Connect JSON",
@@ -251,5 +251,5 @@ export const RPC_DOORS: readonly DoorKind[] = [
   { name: "gRPC by grpc-js", open: overGrpcJs },
 ];
 
-/** Every door of the public service. */
+/** Every listener of the public service. */
 export const PUBLIC_DOORS: readonly DoorKind[] = [...RPC_DOORS, { name: "JSON HTTP", open: overJson }];

@@ -1,4 +1,4 @@
-/** What the tests of the doors do again and again: log somebody in, read a cookie, present a token. */
+/** What the tests of the listeners do again and again: log somebody in, read a cookie, present a token. */
 import { randomUUID } from "node:crypto";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { type CreateSessionRequestSchema, SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
@@ -24,7 +24,7 @@ const anyDoor = RPC_DOORS[0] as DoorKind;
 
 /** A caller for those who want an admin call made, not tested. */
 export const openAdmin = (service: { readonly adminUrl: string }): Caller => anyDoor.open(service.adminUrl);
-/** The same on the public door. */
+/** The same on the public API. */
 export const openPublic = (service: { readonly publicUrl: string }): Caller => anyDoor.open(service.publicUrl);
 
 export async function logIn(

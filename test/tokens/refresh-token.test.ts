@@ -1,8 +1,8 @@
 import { createHmac, hash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { parseSessionId, type SessionId } from "../../src/session/model.ts";
 import type { RefreshToken } from "../../src/session/ports.ts";
-import { parseSessionId, type SessionId } from "../../src/session/words.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { createMac } from "../../src/tokens/hmac.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";

@@ -1,4 +1,4 @@
-import type { Session, SessionId } from "../../src/session/words.ts";
+import type { Session, SessionId } from "../../src/session/model.ts";
 import { generateMacKey, generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import type { Entropy } from "../../src/tokens/random.ts";

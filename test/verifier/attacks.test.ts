@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseSessionId } from "../../src/session/words.ts";
+import { parseSessionId } from "../../src/session/model.ts";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { createVerifier, type Refusal, type Verifier } from "../../src/verifier/index.ts";

@@ -7,7 +7,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { Session, SessionId } from "../../src/session/words.ts";
+import type { Session, SessionId } from "../../src/session/model.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
@@ -37,7 +37,7 @@ export async function startIssuer() {
     beating: true,
     /** How many batches a watch is told before the rest is held back. */
     batches: Number.POSITIVE_INFINITY,
-    /** `false`: the admin door refuses every call. */
+    /** `false`: the admin API refuses every call. */
     answering: true,
     jwksStatus: 200,
     jwksBody: undefined as string | undefined,

@@ -427,7 +427,7 @@ export const SessionService: GenService<{
    * Replaces an expired access token with a new one.
    *
    * The refresh token is read from the `refresh_token` cookie alone (the
-   * `Cookie` request header, on every door). The answer sets its successor.
+   * `Cookie` request header, over every protocol). The answer sets its successor.
    *
    * @generated from rpc auth.v1.SessionService.Refresh
    */

@@ -1,6 +1,7 @@
 /** Rows of the embedded store and the domain's words. What stands in the file was written by this room, so it is trusted. */
+
+import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/words.ts";
 
 type Fixed = Omit<NewSession, "sid" | "subject">;
 

@@ -6,6 +6,7 @@
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
 import type { DatabaseSync } from "node:sqlite";
+import type { EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type Clock,
   type CreateOutcome,
@@ -19,7 +20,6 @@ import {
   StoreUnavailable,
 } from "../../session/ports.ts";
 import { decide, firstState, type PresentedToken } from "../../session/rotation.ts";
-import type { EndReason, NewSession, Revocation, SessionId } from "../../session/words.ts";
 import { pageOf, parsePosition } from "../page.ts";
 import { Wakers } from "../wakers.ts";
 import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, served, sessionOf, toRow } from "./rows.ts";

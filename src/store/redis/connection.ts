@@ -9,7 +9,7 @@
  *   ioredis has given up (it does when a failover is announced while it connects).
  */
 import { Cluster, Redis, type RedisOptions } from "ioredis";
-import type { RedisTarget } from "./url.ts";
+import type { RedisTarget } from "../../config/redis-url.ts";
 
 export type Client = Redis | Cluster;
 

@@ -4,6 +4,8 @@
  * Whether it may be used is asked when a connection stands, before anything else is sent, and every RECHECK: a
  * policy or a permission that changes while it is in use is known so much later, and again when it has been mended.
  */
+
+import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
 import { isUnknownScript, translate } from "./failure.ts";
@@ -11,7 +13,6 @@ import { checkFitness, refusedCredentials } from "./fitness.ts";
 import { neededCommands } from "./permissions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
-import type { RedisTarget } from "./url.ts";
 
 export type LinkOptions = {
   readonly target: RedisTarget;

@@ -1,5 +1,5 @@
-import type { EndReason, Revocation } from "../../session/words.ts";
-import { parseSessionId } from "../../session/words.ts";
+import type { EndReason, Revocation } from "../../session/model.ts";
+import { parseSessionId } from "../../session/model.ts";
 
 /** An entry of the log, as the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
 export function parseEntry(text: string): Revocation | undefined {

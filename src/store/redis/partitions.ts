@@ -3,7 +3,7 @@
  * one carry its hash tag, so that they lie in one slot of a cluster and change in one script.
  */
 import { hash } from "node:crypto";
-import type { SessionId } from "../../session/words.ts";
+import type { SessionId } from "../../session/model.ts";
 
 /** The hash tags, by partition. */
 export const TAGS: readonly string[] = Array.from(

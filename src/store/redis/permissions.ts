@@ -1,6 +1,7 @@
 /** What the Redis user must be allowed to do. */
+
+import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Scripts } from "./scripts.ts";
-import type { RedisTarget } from "./url.ts";
 
 /** Where endings are published; as in lua/partition.lua. */
 export const CHANNEL = "session-revocations";

@@ -2,8 +2,9 @@
  * A session as Redis holds it: a head of fixed size, which the scripts read and write (lua/partition.lua), the subject, and
  * what only the service reads. Small, since it is most of what a session costs; nonces are two words of 32 bits.
  */
+
+import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
-import type { NewSession, Session, SessionId } from "../../session/words.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const VALUE = new Uint8Array(128);

@@ -8,12 +8,12 @@
  * the next one. So many endings cost few WAITs, and while replicas are missing none pile up.
  */
 import { once } from "node:events";
+import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { connect, disconnect } from "./connection.ts";
 import { translate } from "./failure.ts";
-import type { RedisTarget } from "./url.ts";
 
-type Needs = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeout: number };
+type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeout: number };
 
 export type Acknowledge = ((tag: string) => Promise<void>) & {
   /** Resolves when its connection stands. */
@@ -21,7 +21,7 @@ export type Acknowledge = ((tag: string) => Promise<void>) & {
   close(): void;
 };
 
-export function createAcknowledger({ target, waitReplicas, commandTimeout }: Needs): Acknowledge {
+export function createAcknowledger({ target, waitReplicas, commandTimeout }: Deps): Acknowledge {
   if (waitReplicas === 0) return Object.assign(async () => {}, { ready: Promise.resolve(), close() {} });
   const client = connect(target, commandTimeout, { commandTimeout });
   client.on("error", () => {}); // told of by the main connection

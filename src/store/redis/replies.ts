@@ -1,6 +1,7 @@
 /** What the scripts return, read. They are ours: a reply of another shape is a bug. */
+
+import type { Session, SessionId } from "../../session/model.ts";
 import type { Found, RotateOutcome } from "../../session/ports.ts";
-import type { Session, SessionId } from "../../session/words.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
 /** Where the record begins in a reply that starts with a letter and the time. */

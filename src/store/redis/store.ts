@@ -2,6 +2,8 @@
  * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
+
+import type { EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type CreateOutcome,
   type EndOutcome,
@@ -13,7 +15,6 @@ import {
   type SessionStore,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
-import type { EndReason, NewSession, Revocation, SessionId } from "../../session/words.ts";
 import { paginate } from "../page.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { parseEntries } from "./log-entry.ts";

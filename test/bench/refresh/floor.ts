@@ -11,7 +11,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
-import type { SessionId } from "../../../src/session/words.ts";
+import type { SessionId } from "../../../src/session/model.ts";
 import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { decodeRotation, decodeSession, nonceWords } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";

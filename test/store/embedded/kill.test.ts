@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { SessionId } from "../../../src/session/model.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
-import type { SessionId } from "../../../src/session/words.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
 

@@ -1,0 +1,155 @@
+/** auth.admin.v1.SessionAdminService: message ↔ domain, and nothing decided here. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import * as admin from "../../session/admin.ts";
+import type { Audit } from "../../session/audit.ts";
+import { create } from "../../session/create.ts";
+import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import type { RevocationFeed } from "../../session/feed.ts";
+import { introspect } from "../../session/introspect.ts";
+import type { Revocation, Session } from "../../session/model.ts";
+import {
+  type AccessTokens,
+  InvalidCursor,
+  type Random,
+  type RefreshTokens,
+  type SessionStore,
+  StoreUnavailable,
+} from "../../session/ports.ts";
+import { callerKey, withCaller } from "../caller.ts";
+import { claimsOf, durationOf, pageSizeOf, sessionIdOf, subjectOf, textOf, timesOf } from "../messages.ts";
+import type { RefreshCookie } from "../public/cookie.ts";
+import { badPageToken } from "../public/session-service.ts";
+
+/** How long a watcher may take nothing of what he is told, ms. A slow one is told so before (feed.ts). */
+const HANG_UP = 30_000;
+
+export type SessionAdminServiceDeps = {
+  readonly store: SessionStore;
+  readonly refreshTokens: RefreshTokens;
+  readonly accessTokens: AccessTokens;
+  readonly random: Random;
+  readonly audit: Audit;
+  readonly cookie: RefreshCookie;
+  readonly feed: Pick<RevocationFeed, "watch">;
+  /** Signing keys that were revoked in an emergency. */
+  readonly revokedKeyIds: () => readonly string[];
+  readonly issuer: string;
+  readonly audience: string;
+  /** ms; also the most that a caller may ask for. */
+  readonly sessionIdleTtl: number;
+  /** ms; also the most that a caller may ask for. */
+  readonly sessionAbsoluteTtl: number;
+  readonly reuseInterval: number;
+  readonly maxSessionsPerSubject: number;
+};
+
+function shown(session: Session) {
+  return {
+    sessionId: session.sid,
+    subject: session.subject,
+    clientId: session.clientId,
+    audience: session.audience,
+    claims: JSON.parse(session.claims) as JsonObject,
+    client: session.client,
+    ...timesOf(session),
+  };
+}
+
+function told(revocation: Revocation) {
+  return {
+    sessionId: revocation.sid,
+    revokeTime: timestampFromMs(revocation.revokedAt),
+    expireTime: timestampFromMs(revocation.expiresAt),
+    reason: revocation.reason,
+  };
+}
+
+export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof SessionAdminService> {
+  return {
+    async createSession(request, context) {
+      const audience = textOf("audience", request.audience, 255) || deps.audience;
+      const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
+      const created = await create(withCaller(deps, context), {
+        subject: subjectOf(request.subject),
+        clientId: textOf("client_id", request.clientId, 255) || audience,
+        audience,
+        claims: claimsOf(request.claims),
+        client: {
+          userAgent: textOf("client.user_agent", request.client?.userAgent ?? "", 512),
+          ipAddress: textOf("client.ip_address", request.client?.ipAddress ?? "", 64),
+          displayName: textOf("client.display_name", request.client?.displayName ?? "", 128),
+        },
+        idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
+        absoluteLifetime,
+      });
+      return {
+        session: shown(created.session),
+        accessToken: created.accessToken.token,
+        accessTokenExpireTime: timestampFromMs(created.accessToken.expiresAt),
+        refreshToken: created.refreshToken,
+        setCookie: deps.cookie.set(created.refreshToken, created.secondsLeft),
+      };
+    },
+
+    async getSession(request) {
+      const found = await deps.store.find(sessionIdOf("session_id", request.sessionId));
+      if (found.status !== "live") throw new ServiceError("E404_NOT_FOUND");
+      return { session: shown(found.session) };
+    },
+
+    async listSessions(request) {
+      const subject = subjectOf(request.subject);
+      const limit = pageSizeOf(request.pageSize);
+      const page = await deps.store.list(subject, limit, request.pageToken || undefined).catch(badPageToken);
+      return { sessions: page.sessions.map(shown), nextPageToken: page.next ?? "" };
+    },
+
+    async revokeSession(request, context) {
+      return {
+        revokedCount: await admin.revoke(withCaller(deps, context), sessionIdOf("session_id", request.sessionId)),
+      };
+    },
+
+    async revokeSubjectSessions(request, context) {
+      const subject = subjectOf(request.subject);
+      const except = request.exceptSessionId ? sessionIdOf("except_session_id", request.exceptSessionId) : undefined;
+      return { revokedCount: await admin.revokeSubject(withCaller(deps, context), subject, except) };
+    },
+
+    async introspectToken(request) {
+      if (request.token === "") throw invalidRequest("token", "is required");
+      const result = await introspect(deps, request.token);
+      if (!result.active) return { active: false };
+      return { active: true, tokenType: result.tokenType, claims: result.claims as JsonObject };
+    },
+
+    async *watchRevocations(request, context) {
+      try {
+        for await (const batch of deps.feed.watch(request.cursor, context.signal)) {
+          const asleep = setTimeout(context.values.get(callerKey).hangUp, HANG_UP);
+          try {
+            yield {
+              revocations: batch.revocations.map(told),
+              cursor: batch.cursor,
+              caughtUp: batch.caughtUp,
+              asOfTime: timestampFromMs(batch.asOf),
+              revokedKeyIds: [...deps.revokedKeyIds()],
+            };
+          } finally {
+            clearTimeout(asleep);
+          }
+        }
+      } catch (error) {
+        if (error instanceof InvalidCursor) throw invalidRequest("cursor", "is not a cursor");
+        // Which keys were revoked is known without the store, and whoever asks in an outage must hear it.
+        const revokedKeyIds = [...deps.revokedKeyIds()];
+        if (error instanceof StoreUnavailable && revokedKeyIds.length > 0)
+          yield { cursor: request.cursor, revokedKeyIds };
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,106 @@
+/** The one place where a failure of the domain becomes what RPC callers see (and, through it, HTTP callers). */
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
+import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
+import { StoreUnavailable } from "../../session/ports.ts";
+
+const RPC_CODES = {
+  unauthenticated: Code.Unauthenticated,
+  invalid_argument: Code.InvalidArgument,
+  permission_denied: Code.PermissionDenied,
+  not_found: Code.NotFound,
+  unimplemented: Code.Unimplemented,
+  resource_exhausted: Code.ResourceExhausted,
+  canceled: Code.Canceled,
+  deadline_exceeded: Code.DeadlineExceeded,
+  internal: Code.Internal,
+  unavailable: Code.Unavailable,
+} as const;
+
+/** What Connect itself raises: bad encodings, deadlines, sizes. */
+const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
+  [Code.InvalidArgument, "E400_INVALID_REQUEST"],
+  [Code.NotFound, "E404_NOT_FOUND"],
+  [Code.Unimplemented, "E404_NOT_FOUND"],
+  [Code.ResourceExhausted, "E413_TOO_LARGE"],
+  [Code.Canceled, "E499_CANCELED"],
+  [Code.DeadlineExceeded, "E504_DEADLINE_EXCEEDED"],
+  [Code.Unavailable, "E503_UNAVAILABLE"],
+]);
+
+/** Headers that a code carries whatever raised it (RFC 9110 sections 10.2.3 and 11.6.1). */
+const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
+  E001_AUTH_FAILURE: { "www-authenticate": "Bearer" },
+  E429_RATE_LIMITED: { "retry-after": "1" },
+  E503_UNAVAILABLE: { "retry-after": "1" },
+};
+
+function build(code: ErrorCode, message: string, headers: Record<string, string> | undefined, cause: unknown) {
+  const { rpc } = ERRORS[code];
+  const detail = { desc: ErrorDetailSchema, value: { code } };
+  return new ConnectError(message, RPC_CODES[rpc], headers, [detail], cause);
+}
+
+/** A bearer credential was presented and is proven bad (RFC 6750 section 3.1). */
+export class InvalidToken extends ServiceError {
+  constructor() {
+    super("E001_AUTH_FAILURE");
+  }
+}
+
+/** The error code that an error of ours carries, on its way out. */
+export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
+  const code = error.findDetails(ErrorDetailSchema)[0]?.code;
+  return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
+}
+
+/** @param onBug told of what no rule foresaw; the caller learns nothing of it */
+export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
+  if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
+  if (error instanceof InvalidToken) {
+    return build(error.code, error.message, { "www-authenticate": 'Bearer error="invalid_token"' }, error);
+  }
+  if (error instanceof ServiceError) return build(error.code, error.message, HEADERS[error.code], error);
+  if (error instanceof StoreUnavailable) {
+    return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);
+  }
+  const known = error instanceof ConnectError ? FRAMEWORK_CODES.get(error.code) : undefined;
+  if (known !== undefined && error instanceof ConnectError) {
+    // Connect's own words on a bad message name the field; on all else the table speaks.
+    const message = known === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[known].message;
+    return build(known, message, HEADERS[known], error);
+  }
+  onBug(error);
+  return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
+}
+
+/** Who is told of the failures that somebody has to mend. */
+export type FailureReports = {
+  readonly onBug: (error: unknown, method: string) => void;
+  readonly onUnavailable: (error: StoreUnavailable) => void;
+};
+
+/** Outermost interceptor: nothing passes it but errors of the closed table. */
+export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
+  return (next) => async (request) => {
+    const translate = (error: unknown) => {
+      if (error instanceof StoreUnavailable) onUnavailable(error);
+      return toConnectError(error, (bug) => onBug(bug, request.method.name));
+    };
+    try {
+      const response = await next(request);
+      if (!response.stream) return response;
+      return { ...response, message: translated(response.message, translate) };
+    } catch (error) {
+      throw translate(error);
+    }
+  };
+}
+
+async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unknown) => ConnectError) {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw translate(error);
+  }
+}

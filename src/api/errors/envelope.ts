@@ -1,0 +1,36 @@
+/** The HTTP face of the closed error table: `{"error":{"code":"…","message":"…"}}`. */
+import type { Failure, FailureEncoder } from "../../http/index.ts";
+import { ERRORS, type ErrorCode } from "../../session/errors.ts";
+import { errorCodeOf, toConnectError } from "./connect-errors.ts";
+
+const CODES: Record<Exclude<Failure["kind"], "rpc">, ErrorCode> = {
+  no_route: "E404_NOT_FOUND",
+  method_not_allowed: "E405_METHOD_NOT_ALLOWED",
+  unsupported_media_type: "E415_UNSUPPORTED_MEDIA_TYPE",
+  too_large: "E413_TOO_LARGE",
+  bad_request: "E400_INVALID_REQUEST",
+};
+
+export function envelope(code: ErrorCode, message: string = ERRORS[code].message) {
+  return { error: { code, message } };
+}
+
+/** @param onBug told of what no rule foresaw */
+export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
+  return (failure) => {
+    if (failure.kind !== "rpc") {
+      const code = CODES[failure.kind];
+      // A bad request names what is bad; of all else there is no more to say than the table does.
+      const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
+      return { status: ERRORS[code].http, body: envelope(code, message) };
+    }
+    // The interceptors have translated what passed them; a deadline may strike outside.
+    const error = toConnectError(failure.error, onBug);
+    const code = errorCodeOf(error) ?? "E500_INTERNAL";
+    return {
+      status: ERRORS[code].http,
+      headers: Object.fromEntries(error.metadata),
+      body: envelope(code, error.rawMessage),
+    };
+  };
+}

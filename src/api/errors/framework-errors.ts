@@ -1,0 +1,110 @@
+/**
+ * What Connect refuses before any interceptor sees the call (a message that is none, or too large, or in an
+ * unknown encoding), brought into our table. Each protocol tells of its errors in another place of the answer.
+ */
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import {
+  encodeEnvelope,
+  readAllBytes,
+  type UniversalHandler,
+  type UniversalServerResponse,
+} from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamFromJson,
+  endStreamToJson,
+  errorFromJsonBytes,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { errorCodeOf, toConnectError } from "./connect-errors.ts";
+
+type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
+type Body = AsyncIterable<Uint8Array>;
+
+/** Flags and length before the data of an envelope, bytes. */
+const ENVELOPE_HEAD = 5;
+
+/** Lets no error out of the routes of `router` that is not of the closed table. @param onBug as for `toConnectError` */
+export function withOurErrors(router: ConnectRouter, onBug: (error: unknown, method: string) => void): ConnectRouter {
+  for (const [at, handler] of router.handlers.entries()) {
+    const translate: Translate = (error) => {
+      if (error === undefined || errorCodeOf(error) !== undefined) return undefined;
+      return toConnectError(faultOfTheCaller(error), (bug) => onBug(bug, handler.method.name));
+    };
+    const respond: UniversalHandler = Object.assign(
+      async (...[request]: Parameters<UniversalHandler>) => retold(await handler(request), translate),
+      handler,
+    );
+    router.handlers[at] = respond;
+  }
+  return router;
+}
+
+/** Connect calls a binary message that it cannot parse an internal error, and one in JSON an invalid argument. */
+function faultOfTheCaller(error: ConnectError): ConnectError {
+  const unparsed = error.code === Code.Internal && error.rawMessage.startsWith("parse binary: ");
+  return unparsed ? new ConnectError(error.rawMessage, Code.InvalidArgument) : error;
+}
+
+function retold(
+  response: UniversalServerResponse,
+  translate: Translate,
+): UniversalServerResponse | Promise<UniversalServerResponse> {
+  const { body, header, trailer } = response;
+  const type = header?.get("content-type") ?? "";
+  if (body === undefined || header === undefined) return response;
+  if (type.startsWith("application/grpc-web")) {
+    return { ...response, body: mapLast(body, trailerFlag, (data) => retoldTrailer(data, translate)) };
+  }
+  if (type.startsWith("application/grpc")) return { ...response, body: before(body, trailer, translate) };
+  if (type.startsWith("application/connect+")) {
+    return { ...response, body: mapLast(body, endStreamFlag, (data) => retoldEndOfStream(data, translate)) };
+  }
+  return response.status === 200 || header.has("content-encoding")
+    ? response
+    : retoldUnary(response, body, header, translate);
+}
+
+async function retoldUnary(response: UniversalServerResponse, body: Body, header: Headers, translate: Translate) {
+  const bytes = await readAllBytes(body, Number.MAX_SAFE_INTEGER);
+  const ours = translate(errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown)));
+  if (ours === undefined) return { ...response, body: only(bytes) };
+  const text = errorToJsonBytes(ours, undefined);
+  for (const [name, value] of ours.metadata) header.set(name, value);
+  header.set("content-length", String(text.byteLength));
+  return { ...response, status: codeToHttpStatus(ours.code), body: only(text) };
+}
+
+async function* only(bytes: Uint8Array): Body {
+  yield bytes;
+}
+
+/** The trailers are there once the body has been read. */
+async function* before(body: Body, trailer: Headers | undefined, translate: Translate): Body {
+  yield* body;
+  const ours = trailer && translate(findTrailerError(trailer));
+  if (trailer && ours) setTrailerStatus(trailer, ours);
+}
+
+/** Maps the data of the envelope with the flag. (One that is compressed has another flag beside it; errors are short.) */
+async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uint8Array | undefined): Body {
+  for await (const envelope of body) {
+    const data = envelope[0] === flag ? map(envelope.subarray(ENVELOPE_HEAD)) : undefined;
+    yield data === undefined ? envelope : encodeEnvelope(flag, data);
+  }
+}
+
+function retoldTrailer(data: Uint8Array, translate: Translate): Uint8Array | undefined {
+  const trailer = trailerParse(data);
+  const ours = translate(findTrailerError(trailer));
+  return ours && trailerSerialize(setTrailerStatus(trailer, ours));
+}
+
+function retoldEndOfStream(data: Uint8Array, translate: Translate): Uint8Array | undefined {
+  const { metadata, error } = endStreamFromJson(data);
+  const ours = translate(error);
+  return ours && Buffer.from(JSON.stringify(endStreamToJson(metadata, ours, undefined)));
+}

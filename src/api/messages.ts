@@ -1,0 +1,70 @@
+/** Message ↔ domain: what both services say of a session, and the rules that requests keep. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { invalidRequest } from "../session/errors.ts";
+import { parseSessionId, RESERVED_CLAIMS, type Session, type SessionId } from "../session/model.ts";
+
+const DEFAULT_PAGE_SIZE = 20;
+const MAX_PAGE_SIZE = 100;
+
+/** Bytes of the claims' JSON. */
+export const MAX_CLAIMS = 4096;
+
+/** What every picture of a session shows. */
+export function timesOf(session: Session): {
+  createTime: Timestamp;
+  lastRefreshTime: Timestamp;
+  idleExpireTime: Timestamp;
+  absoluteExpireTime: Timestamp;
+} {
+  return {
+    createTime: timestampFromMs(session.createdAt),
+    lastRefreshTime: timestampFromMs(session.lastRefreshedAt),
+    idleExpireTime: timestampFromMs(session.idleExpiresAt),
+    absoluteExpireTime: timestampFromMs(session.absoluteExpiresAt),
+  };
+}
+
+export function sessionIdOf(field: string, text: string): SessionId {
+  if (text === "") throw invalidRequest(field, "is required");
+  const sid = parseSessionId(text);
+  if (sid === undefined) throw invalidRequest(field, "is not a session id");
+  return sid;
+}
+
+export function subjectOf(text: string): string {
+  if (text === "") throw invalidRequest("subject", "is required");
+  return textOf("subject", text, 255);
+}
+
+/** A text of at most `max` UTF-8 bytes, without control characters. */
+export function textOf(field: string, text: string, max: number): string {
+  if (Buffer.byteLength(text) > max) throw invalidRequest(field, `is longer than ${max} bytes`);
+  if (/\p{Cc}/u.test(text)) throw invalidRequest(field, "has control characters");
+  return text;
+}
+
+export function pageSizeOf(size: number): number {
+  if (size < 0 || size > MAX_PAGE_SIZE) throw invalidRequest("page_size", `must be between 0 and ${MAX_PAGE_SIZE}`);
+  return size === 0 ? DEFAULT_PAGE_SIZE : size;
+}
+
+/** Milliseconds of an optional duration: from a second to `max`. */
+export function durationOf(field: string, duration: Duration | undefined, max: number): number {
+  if (duration === undefined) return max;
+  const ms = Number(duration.seconds) * 1000 + Math.trunc(duration.nanos / 1e6);
+  if (!(ms >= 1000 && ms <= max)) throw invalidRequest(field, `must be between 1s and ${max / 1000}s`);
+  return ms;
+}
+
+/** The claims of a request as JSON text. */
+export function claimsOf(claims: JsonObject | undefined): string {
+  if (claims === undefined) return "{}";
+  for (const name of RESERVED_CLAIMS) {
+    if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, "is a reserved claim");
+  }
+  const text = JSON.stringify(claims);
+  if (Buffer.byteLength(text) > MAX_CLAIMS)
+    throw invalidRequest("claims", `is longer than ${MAX_CLAIMS} bytes as JSON`);
+  return text;
+}

@@ -1,0 +1,100 @@
+/** auth.v1.SessionService: message ↔ domain, and nothing decided here. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import type { Audit } from "../../session/audit.ts";
+import { invalidRequest, type Refused, ServiceError } from "../../session/errors.ts";
+import { parseSessionId } from "../../session/model.ts";
+import * as owner from "../../session/owner.ts";
+import {
+  type AccessClaims,
+  type AccessTokens,
+  InvalidCursor,
+  type Random,
+  type RefreshTokens,
+  type SessionStore,
+} from "../../session/ports.ts";
+import { refresh } from "../../session/refresh.ts";
+import { bearerOf } from "../bearer.ts";
+import { callerKey, withCaller } from "../caller.ts";
+import { InvalidToken } from "../errors/connect-errors.ts";
+import { pageSizeOf, timesOf } from "../messages.ts";
+import type { RefreshCookie } from "./cookie.ts";
+
+export type SessionServiceDeps = {
+  readonly store: SessionStore;
+  readonly refreshTokens: RefreshTokens;
+  readonly accessTokens: AccessTokens;
+  readonly random: Random;
+  readonly audit: Audit;
+  readonly cookie: RefreshCookie;
+};
+
+/** Made once: guessing must cost us little, and most of an error is its stack, which would say nothing here. */
+const NO_SESSION = new ServiceError("E001_AUTH_FAILURE");
+const BAD_TOKEN = new InvalidToken();
+
+export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
+  const { cookie } = deps;
+
+  /** The reason goes to the audit; the caller sees one answer for all of them. */
+  function granted<T>(result: T | Refused, context: HandlerContext): T {
+    if (typeof result !== "object" || result === null || !("refused" in result)) return result as T;
+    const { refused: reason, sid } = result as Refused;
+    const operation = context.method.name;
+    deps.audit({ event: "authn_failed", operation, reason, sid }, context.values.get(callerKey).address);
+    throw reason === "absent" || operation === "Refresh" ? NO_SESSION : BAD_TOKEN;
+  }
+
+  const caller = (context: HandlerContext): AccessClaims =>
+    granted(owner.authenticate(deps.accessTokens, bearerOf(context.requestHeader)), context);
+
+  return {
+    async refresh(_request, context) {
+      const presented = cookie.read(context.requestHeader.get("cookie"));
+      const refreshed = granted(await refresh(withCaller(deps, context), presented), context);
+      context.responseHeader.append("set-cookie", cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
+      return { data: { accessToken: refreshed.accessToken.token } };
+    },
+
+    async logout(_request, context) {
+      granted(await owner.logout(withCaller(deps, context), caller(context)), context);
+      for (const value of cookie.clear) context.responseHeader.append("set-cookie", value);
+      return { data: {} };
+    },
+
+    async listSessions(request, context) {
+      const claims = caller(context);
+      const limit = pageSizeOf(request.pageSize);
+      const page = granted(
+        await owner.listOwn(deps, claims, limit, request.pageToken || undefined).catch(badPageToken),
+        context,
+      );
+      const sessions = page.sessions.map((session) => ({
+        sessionId: session.sid,
+        ...session.client,
+        ...timesOf(session),
+        current: session.sid === claims.sid,
+      }));
+      return { data: { sessions, nextPageToken: page.next ?? "" } };
+    },
+
+    async revokeSession(request, context) {
+      const claims = caller(context);
+      const target = parseSessionId(request.sessionId);
+      const outcome = granted(await owner.revokeOwn(withCaller(deps, context), claims, target), context);
+      if (outcome === "not_found") throw new ServiceError("E404_NOT_FOUND");
+      return { data: {} };
+    },
+
+    async revokeOtherSessions(_request, context) {
+      const { count } = granted(await owner.revokeOthers(withCaller(deps, context), caller(context)), context);
+      return { data: { revokedCount: count } };
+    },
+  };
+}
+
+/** A page token is only as good as the store that made it. */
+export function badPageToken(error: unknown): never {
+  if (error instanceof InvalidCursor) throw invalidRequest("page_token", "is not a page token");
+  throw error;
+}

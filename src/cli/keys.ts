@@ -1,0 +1,162 @@
+#!/usr/bin/env node
+/** `npm run keys -- …`: the operator's hand on the key ring. Never shows a secret. */
+import { parseArgs } from "node:util";
+import { ConfigError, readConfig } from "../config/config.ts";
+import { generateMacKey, generateRing, generateSigningKey } from "../tokens/generate-key.ts";
+import { isSigningAlg, type SigningAlg } from "../tokens/jws.ts";
+import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../tokens/ring.ts";
+import { changeRingFile, createRingFile, readRing } from "../tokens/ring-file.ts";
+import {
+  type GenerateKey,
+  nextStep,
+  type RingTimes,
+  retire,
+  revoke,
+  rotate,
+  StepRefused,
+  withoutSpent,
+} from "../tokens/ring-steps.ts";
+
+const USAGE = `usage: npm run keys -- <command> [options]
+
+  create               make a key ring; refused when there is one
+  list                 show every key: state, age, what it may do next
+  rotate [signing|mac] the published key signs, the one that signed retires, a new one is published (both kinds
+                       unless one is named); retired keys that nobody needs any more leave
+  retire [kid]         take a published, retired or revoked key out; without a kid, all that nobody needs any more
+  revoke <kid>         emergency: the key is not accepted from now on, and a successor signs at once if it did.
+                       A signing key: access tokens under it are refused. A MAC key: sessions under it must log in again
+
+  --file <path>        the ring (otherwise KEYS_FILE, or keys.json in DATA_DIR)
+  --alg ES256|EdDSA    of new signing keys (otherwise as before; at create, SIGNING_ALGORITHM)
+  --force              rotate or retire although a key is too young or still needed: honest tokens may be refused
+  --pick-up <seconds>  how long until every instance has a changed ring in force (60)
+
+Ages come from JWKS_MAX_AGE, ACCESS_TOKEN_TTL and SESSION_IDLE_TTL: set them as for the service.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage.`;
+
+class UsageError extends Error {}
+
+async function run(args: string[]): Promise<string> {
+  const { positionals, values } = readArguments(args);
+  if (values.help || positionals.length === 0) return USAGE;
+  const config = readConfig(process.env);
+  const path = values.file ?? config.keysFile;
+  const alg = values.alg === undefined ? undefined : signingAlg(values.alg);
+  const times: RingTimes = { ...config, pickUp: seconds(values["pick-up"] ?? "60") };
+  const force = values.force ?? false;
+  const now = Date.now();
+  const change = async (step: (ring: Ring, generate: GenerateKey) => Ring) => {
+    const stepWithKeys = (ring: Ring) => {
+      // A ring goes on with the algorithm that it has.
+      const own = alg ?? signingAlg(ring.signing.find((key) => key.state === "signing")?.alg ?? "");
+      return step(ring, (kind) => (kind === "mac" ? generateMacKey(now) : generateSigningKey(own, now)));
+    };
+    return show(await changeRingFile(path, stepWithKeys), now, times);
+  };
+
+  const [command, operand, ...rest] = positionals;
+  if (rest.length > 0) throw new UsageError("too many operands");
+  switch (command) {
+    case "create":
+      noOperand(operand);
+      if (await createRingFile(path, generateRing(alg ?? config.signingAlgorithm, now))) return `created ${path}`;
+      throw new KeyRingFault(`${path} is there already; nothing was changed`);
+    case "list":
+      noOperand(operand);
+      return show(await readRing(path), now, times);
+    case "rotate": {
+      const which = kinds(operand);
+      return change((ring, generate) => rotate(ring, which, generate, now, times, force));
+    }
+    case "retire":
+      return change((ring, generate) =>
+        operand === undefined ? withoutSpent(ring, now, times) : retire(ring, operand, generate, now, times, force),
+      );
+    case "revoke":
+      if (operand === undefined) throw new UsageError("revoke needs a kid");
+      return change((ring, generate) => revoke(ring, operand, generate, now));
+    default:
+      throw new UsageError(`there is no command ${command}`);
+  }
+}
+
+function readArguments(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        file: { type: "string" },
+        alg: { type: "string" },
+        force: { type: "boolean" },
+        "pick-up": { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function signingAlg(text: string): SigningAlg {
+  if (isSigningAlg(text)) return text;
+  throw new UsageError("--alg must be ES256 or EdDSA");
+}
+
+function seconds(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text) * 1000;
+  throw new UsageError("--pick-up must be a number of seconds");
+}
+
+function kinds(operand: string | undefined): readonly KeyKind[] {
+  if (operand === undefined) return KEY_KINDS;
+  if (operand === "signing" || operand === "mac") return [operand];
+  throw new UsageError("rotate takes signing or mac");
+}
+
+function noOperand(operand: string | undefined): void {
+  if (operand !== undefined) throw new UsageError(`what is ${operand}?`);
+}
+
+function show(ring: Ring, now: number, times: RingTimes): string {
+  const rows = KEY_KINDS.flatMap((kind) =>
+    ring[kind].map((key) => {
+      const next = nextStep(kind, key, times);
+      const what = next === undefined ? "rotate replaces it" : `may ${next.step}`;
+      const when = next === undefined ? "" : now >= next.from ? " now" : ` from ${new Date(next.from).toISOString()}`;
+      return [kind, key.kid, key.alg, key.state, age(now - key.since), what + when];
+    }),
+  );
+  const table = [["kind", "kid", "alg", "state", "for", "next"], ...rows];
+  const width = (column: number) => Math.max(...table.map((row) => row[column]?.length ?? 0));
+  return table
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(width(i)))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function age(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 120) return `${s}s`;
+  if (s < 7200) return `${Math.floor(s / 60)}m`;
+  return s < 172_800 ? `${Math.floor(s / 3600)}h` : `${Math.floor(s / 86_400)}d`;
+}
+
+try {
+  console.log(await run(process.argv.slice(2)));
+} catch (error) {
+  if (error instanceof UsageError) {
+    console.error(`${error.message}\n\n${USAGE}`);
+    process.exitCode = 2;
+  } else if (error instanceof KeyRingFault || error instanceof StepRefused || error instanceof ConfigError) {
+    console.error(error.message);
+    process.exitCode = 1;
+  } else {
+    throw error;
+  }
+}

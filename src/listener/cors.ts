@@ -1,0 +1,31 @@
+/**
+ * CORS with credentials, for the configured origins exactly (Fetch standard, section 3.3). Everything
+ * that differs by origin says so with `Vary`, for caches in between.
+ */
+import { answer, type Handler, type Request, type Response } from "./listener.ts";
+
+const PREFLIGHT = {
+  "access-control-allow-methods": "GET, POST, DELETE",
+  "access-control-allow-headers":
+    "Authorization, Content-Type, Connect-Protocol-Version, Connect-Timeout-Ms, Grpc-Timeout, X-Grpc-Web, X-User-Agent",
+  "access-control-max-age": "7200",
+};
+/** What a page may read of an answer beyond the safelisted: the gRPC-Web status, and when to try again. */
+const EXPOSED = "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Retry-After, WWW-Authenticate";
+
+export function withCors(allowedOrigins: readonly string[], next: Handler): Handler {
+  if (allowedOrigins.length === 0) return next;
+  return (request: Request, response: Response) => {
+    const { origin } = request.headers;
+    response.setHeader("vary", "Origin");
+    if (typeof origin !== "string" || !allowedOrigins.includes(origin)) return next(request, response);
+    response.setHeader("access-control-allow-origin", origin);
+    response.setHeader("access-control-allow-credentials", "true");
+    if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) {
+      response.setHeader("access-control-expose-headers", EXPOSED);
+      return next(request, response);
+    }
+    response.setHeader("vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+    answer(response, 204, PREFLIGHT);
+  };
+}

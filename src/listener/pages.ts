@@ -1,0 +1,63 @@
+/** The few plain pages of a listener: exact paths, GET and HEAD, no framework. */
+import { answer, type Handler, type Request, type Response } from "./listener.ts";
+
+export type Page = {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string | Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Render = (request: Request) => Page | Promise<Page>;
+export type Pages = ReadonlyMap<string, Render>;
+
+export function withPages(pages: Pages, next: Handler): Handler {
+  return (request: Request, response: Response) => {
+    const page = pages.get(pathOf(request.url ?? ""));
+    if (page === undefined) return next(request, response);
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return answer(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
+    }
+    send(page, request, response).catch(() => response.destroy());
+  };
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf("?");
+  return query < 0 ? target : target.slice(0, query);
+}
+
+async function send(render: Render, request: Request, response: Response) {
+  const page = await render(request);
+  const headers = {
+    "content-type": page.type,
+    "content-length": Buffer.byteLength(page.body),
+    "x-content-type-options": "nosniff",
+    ...page.headers,
+  };
+  answer(response, page.status, headers, request.method === "HEAD" ? undefined : page.body);
+}
+
+/** Liveness: the process answers. Never asks the store, or an outage there would have every instance restarted. */
+export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
+
+/** Readiness: the store answers and the process is not on its way out. */
+export async function readyz(ping: () => Promise<void>, stopping: () => boolean): Promise<Page> {
+  if (stopping()) return { status: 503, type: "text/plain", body: "stopping\n", headers: { "retry-after": "1" } };
+  try {
+    await ping();
+    return { status: 200, type: "text/plain", body: "ok\n" };
+  } catch {
+    return { status: 503, type: "text/plain", body: "the store does not answer\n", headers: { "retry-after": "1" } };
+  }
+}
+
+/** @param maxAge seconds that verifiers may keep it */
+export function jwks(current: () => string, maxAge: number): Page {
+  return {
+    status: 200,
+    type: "application/json",
+    body: current(),
+    headers: { "cache-control": `public, max-age=${maxAge}`, "access-control-allow-origin": "*" },
+  };
+}

@@ -1,7 +1,0 @@
-import type { JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
-
-/** JSON on every door: what a message has is shown even when it is empty, what it does not know is ignored. */
-export const jsonOptions: Partial<JsonReadOptions & JsonWriteOptions> = {
-  alwaysEmitImplicit: true,
-  ignoreUnknownFields: true,
-};

@@ -1,0 +1,64 @@
+/** The admin API: for internal services, behind an admin token. */
+import { createContextValues } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { adminAuthentication } from "../api/admin/authentication.ts";
+import { type SessionAdminServiceDeps, sessionAdminService } from "../api/admin/session-admin-service.ts";
+import { callerKey } from "../api/caller.ts";
+import { compressMinBytes } from "../api/compression.ts";
+import { errorTranslation } from "../api/errors/connect-errors.ts";
+import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { jsonOptions } from "../api/json.ts";
+import type { Config } from "../config/config.ts";
+import { withAuthority } from "../listener/authority.ts";
+import { callerOf } from "../listener/caller.ts";
+import { type Answerable, answer, type Handler } from "../listener/listener.ts";
+import { withNoStore } from "../listener/no-store.ts";
+import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import type { Logger } from "../observability/logger.ts";
+import { measure } from "../observability/measure.ts";
+import type { Metrics } from "../observability/metrics.ts";
+
+type Deps = SessionAdminServiceDeps & {
+  readonly adminTokens: readonly string[];
+  readonly jwks: () => string;
+  readonly metrics: Metrics;
+  readonly stopping: AbortSignal;
+  readonly onUnavailable: (error: Error) => void;
+  readonly log: Logger;
+};
+
+const always = (status: number, text: string) => (_request: unknown, response: Answerable) =>
+  answer(response, status, { "content-type": "text/plain" }, text);
+
+export function adminHandler(config: Config, deps: Deps): Handler {
+  const { log, audit, stopping, metrics } = deps;
+  const onBug = (err: unknown, method: string) => log.error({ err, method }, "bug");
+  const rpc = connectNodeAdapter({
+    routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(deps)), onBug),
+    requestGate: adminAuthentication(deps.adminTokens, audit),
+    contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
+    interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
+    jsonOptions,
+    compressMinBytes,
+    readMaxBytes: config.maxBodyBytes,
+    shutdownSignal: stopping,
+    fallback: always(404, "not found\n"),
+  });
+  return withPages(
+    new Map<string, Render>([
+      ["/healthz", healthz],
+      [
+        "/readyz",
+        () =>
+          readyz(
+            () => deps.store.ping(),
+            () => stopping.aborted,
+          ),
+      ],
+      ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
+      ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
+    ]),
+    withNoStore(withAuthority(rpc, always(400, "bad request\n"))),
+  );
+}

@@ -1,0 +1,92 @@
+/** The public API: for browsers and apps. */
+import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { callerKey } from "../api/caller.ts";
+import { compressMinBytes } from "../api/compression.ts";
+import { errorTranslation } from "../api/errors/connect-errors.ts";
+import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
+import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { crossSiteDefence } from "../api/interceptors/cross-site.ts";
+import { jsonOptions } from "../api/json.ts";
+import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
+import type { Config } from "../config/config.ts";
+import { createHttpHandler } from "../http/index.ts";
+import { withAuthority } from "../listener/authority.ts";
+import { callerOf } from "../listener/caller.ts";
+import { withCors } from "../listener/cors.ts";
+import { type Answerable, answer, type Handler, type Request } from "../listener/listener.ts";
+import { withNoStore } from "../listener/no-store.ts";
+import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import type { Logger } from "../observability/logger.ts";
+import { measure } from "../observability/measure.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import { docs } from "./docs.ts";
+
+type Deps = SessionServiceDeps & {
+  readonly jwks: () => string;
+  readonly metrics: Metrics;
+  readonly stopping: AbortSignal;
+  readonly onUnavailable: (error: Error) => void;
+  readonly log: Logger;
+};
+
+/** Answers with an error of the table, whatever was asked. */
+function always(code: ErrorCode) {
+  const body = JSON.stringify(envelope(code));
+  const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+  return (_request: unknown, response: Answerable) => answer(response, ERRORS[code].http, headers, body);
+}
+
+export function publicHandler(config: Config, deps: Deps): Handler {
+  const { log, stopping } = deps;
+  const rules = {
+    allowedOrigins: config.allowedOrigins,
+    allowSameSite: config.allowSameSite,
+    // Whoever sets SameSite=None wants the listed origins to call from other sites.
+    allowCrossSite: config.cookie.sameSite === "None",
+  };
+  const onBug = (err: unknown, method?: string) => log.error({ err, method }, "bug");
+  const options = {
+    routes: (router: ConnectRouter) => router.service(SessionService, sessionService(deps)),
+    requestGate: crossSiteDefence(rules, (refusal) =>
+      log.info({ event: "cross_site_refused", ...refusal }, "cross_site_refused"),
+    ),
+    interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
+    contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
+    jsonOptions,
+    compressMinBytes,
+    readMaxBytes: config.maxBodyBytes,
+  };
+  const rpc = connectNodeAdapter({
+    ...options,
+    routes: (router) => withOurErrors(options.routes(router), onBug),
+    shutdownSignal: stopping,
+    fallback: always("E404_NOT_FOUND"),
+  });
+  const json = createHttpHandler({
+    ...options,
+    tables: [SessionServiceRoutes],
+    shutdownSignal: stopping,
+    failureEncoder: envelopeEncoder(onBug),
+    // As withNoStore; said among the other headers it costs next to nothing, before them a thirtieth of a refresh.
+    onAnswer: (headers) => headers.set("cache-control", "no-store"),
+    fallback: withNoStore(withAuthority(rpc, always("E400_INVALID_REQUEST"))),
+  });
+  const pages = new Map<string, Render>([
+    ["/healthz", healthz],
+    [
+      "/readyz",
+      () =>
+        readyz(
+          () => deps.store.ping(),
+          () => stopping.aborted,
+        ),
+    ],
+    ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
+    ...docs(config.docs),
+  ]);
+  return withPages(pages, withCors(config.allowedOrigins, json));
+}

@@ -1,0 +1,65 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { errorCodeOf, InvalidToken, toConnectError } from "../../../src/api/errors/connect-errors.ts";
+import { ERRORS, type ErrorCode, invalidRequest, ServiceError } from "../../../src/session/errors.ts";
+import { StoreUnavailable } from "../../../src/session/ports.ts";
+
+const noBug = (error: unknown) => {
+  throw error;
+};
+
+test.each(Object.keys(ERRORS) as ErrorCode[])("%s becomes its Connect code with its detail and its text", (code) => {
+  const error = toConnectError(new ServiceError(code), noBug);
+  expect(errorCodeOf(error)).toBe(code);
+  expect(Code[error.code]?.toLowerCase()).toBe(ERRORS[code].rpc.replaceAll("_", ""));
+  expect(error.rawMessage).toBe(ERRORS[code].message);
+});
+
+test.each<[ErrorCode, string, string]>([
+  ["E001_AUTH_FAILURE", "www-authenticate", "Bearer"],
+  ["E429_RATE_LIMITED", "retry-after", "1"],
+  ["E503_UNAVAILABLE", "retry-after", "1"],
+])("%s says %s: %s", (code, header, value) => {
+  expect(toConnectError(new ServiceError(code), noBug).metadata.get(header)).toBe(value);
+});
+
+test("a bad access token is named as the cause, an absent one is not", () => {
+  const header = (error: Error) => toConnectError(error, noBug).metadata.get("www-authenticate");
+  expect(header(new InvalidToken())).toBe('Bearer error="invalid_token"');
+  expect(header(new ServiceError("E001_AUTH_FAILURE"))).toBe("Bearer");
+});
+
+test("a bad request names its field", () => {
+  expect(toConnectError(invalidRequest("subject", "is required"), noBug).rawMessage).toBe("subject: is required");
+});
+
+test("a store that cannot answer is unavailable, and its own words stay inside", () => {
+  const error = toConnectError(new StoreUnavailable("connect ECONNREFUSED 10.0.0.1:6379"), noBug);
+  expect([errorCodeOf(error), error.rawMessage]).toEqual(["E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message]);
+});
+
+test("what has been translated stays as it is", () => {
+  const error = toConnectError(new ServiceError("E404_NOT_FOUND"), noBug);
+  expect(toConnectError(error, noBug)).toBe(error);
+});
+
+describe("what nobody foresaw is told as a bug, once, and the caller hears nothing of it", () => {
+  test.each([
+    ["an error", new Error("the password is hunter2")],
+    ["a text", "hunter2"],
+    ["nothing", undefined],
+    ["an error of Connect's that has no place in the table", new ConnectError("hunter2", Code.DataLoss)],
+    ["an internal error of Connect's", new ConnectError("hunter2", Code.Internal)],
+  ])("%s", (_, thrown) => {
+    const bugs: unknown[] = [];
+    const error = toConnectError(thrown, (bug) => bugs.push(bug));
+    expect(bugs).toEqual([thrown]);
+    expect([errorCodeOf(error), error.code, error.rawMessage]).toEqual([
+      "E500_INTERNAL",
+      Code.Internal,
+      "internal error",
+    ]);
+    expect(JSON.stringify([...error.metadata])).not.toContain("hunter2");
+    expect(error.cause).toBeUndefined();
+  });
+});

@@ -1,0 +1,135 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect, constants, createServer as createHttp2Server } from "node:http2";
+import type { AddressInfo } from "node:net";
+import type { NodeHandler } from "../../../src/http/index.ts";
+
+/** An answer, as far as tests look. */
+export interface Answer {
+  readonly status: number;
+  /** By lower-case name; several lines of one name are several elements. */
+  readonly headers: ReadonlyMap<string, readonly string[]>;
+  readonly body: Buffer;
+  readonly text: string;
+  json(): unknown;
+}
+
+export interface Question {
+  readonly method?: string;
+  /** The raw target: path and query. */
+  readonly target: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array | undefined;
+}
+
+/** A running server, and a client that sends targets as they are. */
+export interface Listener extends AsyncDisposable {
+  readonly origin: string;
+  readonly port: number;
+  ask(question: Question): Promise<Answer>;
+}
+
+export async function openHttp1(handler: NodeHandler): Promise<Listener> {
+  const server = createServer({ keepAliveTimeout: 1 }, handler);
+  const port = await listen(server);
+  const { request } = await import("node:http");
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    port,
+    ask: ({ method = "GET", target, headers = {}, body }) =>
+      new Promise((resolve, reject) => {
+        const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+        const call = request({
+          host: "127.0.0.1",
+          port,
+          method,
+          path: target,
+          headers: { ...length, ...headers },
+          agent: false,
+        });
+        call.on("error", reject);
+        call.on("response", (response) => {
+          const chunks: Buffer[] = [];
+          response.on("data", (chunk: Buffer) => chunks.push(chunk));
+          response.on("error", reject);
+          response.on("end", () => {
+            const lines = new Map<string, string[]>();
+            for (const [name, values] of Object.entries(response.headersDistinct)) if (values) lines.set(name, values);
+            resolve(answer(response.statusCode ?? 0, lines, Buffer.concat(chunks)));
+          });
+        });
+        call.end(body);
+      }),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+export async function openHttp2(handler: NodeHandler): Promise<Listener> {
+  const server = createHttp2Server(handler);
+  const port = await listen(server);
+  const session = connect(`http://127.0.0.1:${port}`);
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    port,
+    ask: ({ method = "GET", target, headers = {}, body }) =>
+      new Promise((resolve, reject) => {
+        const stream = session.request(
+          { [constants.HTTP2_HEADER_METHOD]: method, [constants.HTTP2_HEADER_PATH]: target, ...headers },
+          { endStream: body === undefined },
+        );
+        const chunks: Buffer[] = [];
+        let status = 0;
+        const lines = new Map<string, string[]>();
+        stream.on("error", reject);
+        stream.on("close", () => reject(new Error(`the stream closed: ${stream.rstCode}`)));
+        stream.on("response", (head) => {
+          status = head[":status"] ?? 0;
+          for (const [name, value] of Object.entries(head)) {
+            if (!name.startsWith(":") && value !== undefined) lines.set(name, [value].flat().map(String));
+          }
+        });
+        stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+        stream.on("end", () => resolve(answer(status, lines, Buffer.concat(chunks))));
+        if (body !== undefined) stream.end(body);
+      }),
+    async [Symbol.asyncDispose]() {
+      session.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** A fetch-style handler as a listener, without any socket. */
+export function openFetch(handler: (request: Request) => Promise<Response>): Listener {
+  const origin = "http://127.0.0.1";
+  return {
+    origin,
+    port: 0,
+    async ask({ method = "GET", target, headers = {}, body }) {
+      const content = typeof body === "string" ? body : body && Buffer.from(body);
+      // A Request gives a text a type of its own; a Blob without a type has none.
+      const init = content === undefined ? {} : { body: new Blob([content]) };
+      const response = await handler(new Request(origin + target, { method, headers, ...init }));
+      const lines = new Map<string, string[]>();
+      for (const [name, value] of response.headers) lines.set(name, [...(lines.get(name) ?? []), value]);
+      return answer(response.status, lines, Buffer.from(await response.arrayBuffer()));
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+function answer(status: number, headers: ReadonlyMap<string, readonly string[]>, body: Buffer): Answer {
+  const text = body.toString();
+  return { status, headers, body, text, json: () => JSON.parse(text) as unknown };
+}
+
+async function listen(server: ReturnType<typeof createServer> | ReturnType<typeof createHttp2Server>): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,78 @@
+import { once } from "node:events";
+import { createServer, request as httpRequest } from "node:http";
+import { connect, constants, createServer as createHttp2 } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { callerOf } from "../../src/listener/caller.ts";
+import type { Request } from "../../src/listener/listener.ts";
+
+let hops = 0;
+const server = createServer((request, response) => {
+  const caller = callerOf(request, hops);
+  response.end(JSON.stringify([caller.origin(), caller.address()]));
+});
+beforeAll(() => once(server.listen(0, "127.0.0.1"), "listening"));
+afterAll(() => server.close());
+
+/** What the service believes of a request with these headers, behind so many proxies. */
+async function believed(
+  proxies: number,
+  headers: Record<string, string>,
+): Promise<[origin: string | null, address?: string]> {
+  hops = proxies;
+  const { port } = server.address() as AddressInfo;
+  const outgoing = httpRequest({
+    port,
+    host: "127.0.0.1",
+    agent: false,
+    headers: { host: "Auth.Example:8443", ...headers },
+  });
+  outgoing.end();
+  const [incoming] = await once(outgoing, "response");
+  let text = "";
+  for await (const chunk of incoming.setEncoding("utf8")) text += chunk;
+  return JSON.parse(text);
+}
+
+const forwarded = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.66, 192.0.2.1" };
+
+test.each<[string, number, Record<string, string>, string, string]>([
+  ["the connection itself", 0, {}, "http", "127.0.0.1"],
+  ["nothing that nobody vouches for", 0, forwarded, "http", "127.0.0.1"],
+  ["the only proxy, not what came to it", 1, forwarded, "https", "192.0.2.1"],
+  ["two proxies", 2, { ...forwarded, "x-forwarded-proto": "https, http" }, "https", "192.0.2.66"],
+  [
+    "the outermost of two proxies, whatever a client put before it",
+    2,
+    { "x-forwarded-proto": "https, http, http" },
+    "http",
+    "127.0.0.1",
+  ],
+  ["as many proxies as there were", 3, forwarded, "https", "192.0.2.66"],
+  ["a proxy that says nothing", 1, {}, "http", "127.0.0.1"],
+])("believes %s", async (_, proxies, headers, scheme, address) => {
+  expect(await believed(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);
+});
+
+test("a caller who does not read can be given up, over HTTP/2 without the other calls of its connection", async () => {
+  const handle = (request: Request, response: { end(): unknown }) =>
+    request.url === "/other" ? response.end() : callerOf(request, 0).hangUp();
+  const http1 = createServer(handle).listen(0, "127.0.0.1");
+  await once(http1, "listening");
+  const outgoing = httpRequest({ port: (http1.address() as AddressInfo).port, host: "127.0.0.1", agent: false });
+  outgoing.end();
+  expect(await new Promise((resolve) => outgoing.once("error", resolve))).toMatchObject({ code: "ECONNRESET" });
+  http1.close();
+
+  const http2 = createHttp2(handle).listen(0, "127.0.0.1");
+  await once(http2, "listening");
+  const session = connect(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`);
+  const given = session.request({ ":path": "/" });
+  given.on("error", () => {});
+  await new Promise((resolve) => given.once("close", resolve));
+  expect(given.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  const [headers] = await once(session.request({ ":path": "/other" }), "response");
+  expect(headers[":status"]).toBe(200);
+  session.destroy();
+  http2.close();
+});

@@ -1,0 +1,289 @@
+/** One port for HTTP/1.1 and HTTP/2, and what it does with peers that behave badly. */
+import { once } from "node:events";
+import { request as http1Request, type ServerResponse } from "node:http";
+import { connect as connectHttp2, constants, Http2ServerResponse } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { afterEach, describe, expect, test } from "vitest";
+import { answer, type Handler, type Listener, openListener, type Response } from "../../src/listener/listener.ts";
+import { selfSigned } from "../support/certificate.ts";
+
+const { cert, key } = selfSigned();
+const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+const listeners: Listener[] = [];
+afterEach(async () => {
+  await Promise.all(listeners.splice(0).map((listener) => listener.close(0)));
+});
+
+/** Answers with the version of HTTP that it was asked in. */
+const versionHandler: Handler = (request, response) => answer(response, 200, {}, request.httpVersion);
+
+async function opened(
+  handler: Handler = versionHandler,
+  options: Parameters<typeof openListener>[3] = {},
+): Promise<Listener> {
+  const listener = await openListener("test", "127.0.0.1", 0, options);
+  listeners.push(listener);
+  listener.serve(handler);
+  return listener;
+}
+
+function dial(listener: Listener): { socket: Socket; closed: Promise<string> } {
+  const socket = connect(listener.port, "127.0.0.1");
+  let heard = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => {
+    heard += chunk;
+  });
+  socket.on("error", () => {});
+  return { socket, closed: once(socket, "close").then(() => heard) };
+}
+
+async function overHttp2(listener: Listener, authority = listener.url, options = {}): Promise<string> {
+  const session = connectHttp2(authority, options);
+  const stream = session.request({ ":path": "/" });
+  stream.setEncoding("utf8");
+  let body = "";
+  for await (const chunk of stream) body += chunk;
+  session.close();
+  return body;
+}
+
+function overHttp1(listener: Listener): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = http1Request({ host: "127.0.0.1", port: listener.port, agent: false }, async (response) => {
+      let body = "";
+      for await (const chunk of response.setEncoding("utf8")) body += chunk;
+      resolve(body);
+    });
+    request.once("error", reject);
+    request.end();
+  });
+}
+
+const GET = "GET / HTTP/1.1\r\nHost: x\r\n";
+
+describe("one port", () => {
+  test("speaks HTTP/1.1 and HTTP/2 by prior knowledge", async () => {
+    const listener = await opened();
+    expect([await overHttp1(listener), await overHttp2(listener)]).toEqual(["1.1", "2.0"]);
+  });
+
+  test("knows HTTP/2 however its first bytes are cut", async () => {
+    const listener = await opened();
+    const { socket, closed } = dial(listener);
+    socket.setNoDelay(true);
+    for (const piece of ["P", "R", "I * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
+      await new Promise((resolve) => socket.write(piece, resolve));
+      await overHttp1(listener); // it has arrived when another has been answered
+    }
+    socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // an empty SETTINGS frame
+    const [settings] = await once(socket, "data");
+    expect(Buffer.from(settings, "latin1")[3]).toBe(4);
+    socket.destroy();
+    await closed;
+  });
+
+  test("takes a request that comes byte by byte, and several on one connection", async () => {
+    const listener = await opened();
+    const { socket, closed } = dial(listener);
+    for (const byte of `${GET}\r\n${GET}Connection: close\r\n\r\n`) socket.write(byte);
+    expect((await closed).match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+  });
+
+  test("lets connections wait that come before anything answers", async () => {
+    const listener = await openListener("test", "127.0.0.1", 0);
+    listeners.push(listener);
+    const early = overHttp1(listener);
+    await once(connect(listener.port, "127.0.0.1"), "connect");
+    listener.serve(versionHandler);
+    expect(await early).toBe("1.1");
+  });
+});
+
+describe("peers that behave badly", () => {
+  const headTimeout = 60;
+
+  test.each([
+    ["sends nothing", ""],
+    ["stops within the preface of HTTP/2", "PR"],
+    ["stops within a request head", GET],
+  ])("a connection that %s is cut", async (_, text) => {
+    const listener = await opened(versionHandler, { headTimeout });
+    const { socket, closed } = dial(listener);
+    socket.write(text);
+    expect(await closed).not.toContain("200");
+  });
+
+  test("a head that drips is cut all the same", async () => {
+    const listener = await opened(versionHandler, { headTimeout });
+    const { socket, closed } = dial(listener);
+    socket.write(GET);
+    const drip = setInterval(() => socket.write("X: y\r\n"), 10);
+    expect(await closed).not.toContain("200");
+    clearInterval(drip);
+  });
+
+  test("a TLS handshake that does not come is cut", async () => {
+    const listener = await opened(versionHandler, { tls, headTimeout });
+    await dial(listener).closed;
+    const { socket, closed } = dial(listener);
+    socket.write("nonsense");
+    await closed;
+    expect(await overHttp2(listener, listener.url, { ca: tls.cert })).toBe("2.0");
+  });
+
+  test("a secure connection that sends nothing is cut", async () => {
+    const listener = await opened(versionHandler, { tls, headTimeout });
+    const socket = connectTls({ port: listener.port, host: "127.0.0.1", ca: tls.cert, ALPNProtocols: ["http/1.1"] });
+    socket.on("error", () => {});
+    await once(socket, "secureConnect");
+    socket.resume();
+    await once(socket, "close");
+  });
+
+  test.each<[string, Buffer]>([
+    ["zeroes", Buffer.alloc(1000)],
+    ["a TLS hello on a plain port", Buffer.from("160301020001000200", "hex")],
+    ["no HTTP", Buffer.from("EHLO example.com\r\n\r\n")],
+    ["a broken HTTP/2 preface", Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\u00ff\u00ff\u00ff\u00ff\u00ff")],
+    ["HTTP/2 of another kind", Buffer.from("PRI * HTTP/3.0\r\n\r\nSM\r\n\r\n")],
+    [
+      "two lengths",
+      Buffer.from(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`),
+    ],
+  ])("%s end that connection alone", async (_, bytes) => {
+    const listener = await opened();
+    const { socket, closed } = dial(listener);
+    socket.end(bytes);
+    expect(await closed).not.toContain("200 OK");
+    expect(await overHttp1(listener)).toBe("1.1");
+  });
+
+  test("a peer that leaves at any moment is let go", async () => {
+    const listener = await opened();
+    for (const text of ["", "P", "PRI", GET, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
+      const [half, reset] = [dial(listener), dial(listener)];
+      half.socket.end(text);
+      await once(reset.socket, "connect");
+      reset.socket.write(text);
+      reset.socket.resetAndDestroy();
+      await Promise.all([half.closed, reset.closed]);
+    }
+    expect(await overHttp1(listener)).toBe("1.1");
+  });
+
+  test("streams that are opened and reset at once (rapid reset) harm nobody else", async () => {
+    const listener = await opened();
+    const session = connectHttp2(listener.url);
+    session.on("error", () => {});
+    for (let i = 0; i < 2000 && !session.closed && !session.destroyed; i++) {
+      const stream = session.request({ ":path": "/" });
+      stream.on("error", () => {});
+      stream.close(constants.NGHTTP2_CANCEL);
+    }
+    expect(await overHttp2(listener)).toBe("2.0");
+    session.destroy();
+  });
+});
+
+describe("closing", () => {
+  test("does not wait for connections that are idle", async () => {
+    const listener = await opened();
+    const kept = dial(listener);
+    kept.socket.write(`${GET}\r\n`);
+    await once(kept.socket, "data");
+    const session = connectHttp2(listener.url);
+    const stream = session.request({ ":path": "/" });
+    stream.resume();
+    await once(stream, "close");
+    const start = performance.now();
+    await listener.close(60_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
+    await kept.closed;
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["the beginning of something", "P"],
+  ])("does not wait for connections that have said %s", async (_, text) => {
+    const listener = await opened();
+    const { socket, closed } = dial(listener);
+    await new Promise<void>((resolve) => socket.write(`${text}`, () => resolve()));
+    await overHttp1(listener);
+    const start = performance.now();
+    await listener.close(60_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(await closed).toBe("");
+  });
+
+  test("does not wait for the rest of a request that has been answered", async () => {
+    const listener = await opened(async (request, response) => {
+      for await (const _ of request) break; // the first piece is enough to see that it is too large
+      if (!(response instanceof Http2ServerResponse)) throw new Error("asked over HTTP/1.1");
+      response.writeHead(200);
+      response.addTrailers({ "grpc-status": "8" });
+      response.end("too large");
+    });
+    const session = connectHttp2(listener.url);
+    const stream = session.request({ ":method": "POST", ":path": "/" });
+    const trailers = once(stream, "trailers");
+    stream.resume().end(Buffer.alloc(500_000));
+    expect((await trailers)[0]["grpc-status"]).toBe("8");
+    const start = performance.now();
+    await listener.close(60_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
+  });
+
+  test("lets an answer under way finish, and takes no new connection", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<ServerResponse>();
+    const listener = await opened((_request, response) => hasBeenAsked(response as ServerResponse));
+    const { socket, closed } = dial(listener);
+    socket.write(`${GET}\r\n`);
+    const response = await asked;
+    const closing = listener.close(60_000);
+    const [error] = await once(connect(listener.port, "127.0.0.1"), "error");
+    expect(error.code).toBe("ECONNREFUSED");
+    response.end("late");
+    expect(await closed).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*late/);
+    await closing;
+  });
+
+  test("lets an answer under way finish over HTTP/2, too, and says farewell", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<Response>();
+    const listener = await opened((_request, response) => hasBeenAsked(response));
+    const session = connectHttp2(listener.url);
+    const farewell = once(session, "goaway");
+    const stream = session.request({ ":path": "/" });
+    let body = "";
+    stream.setEncoding("utf8").on("data", (chunk: string) => {
+      body += chunk;
+    });
+    const response = await asked;
+    const closing = listener.close(60_000);
+    expect((await farewell)[0]).toBe(constants.NGHTTP2_NO_ERROR);
+    answer(response, 200, {}, "late");
+    await once(stream, "close");
+    expect(body).toBe("late");
+    await closing;
+  });
+
+  test("cuts what does not finish in time", async () => {
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<void>();
+    const listener = await opened(() => hasBeenAsked());
+    const { socket, closed } = dial(listener);
+    socket.write(`${GET}\r\n`);
+    await asked;
+    await listener.close(10);
+    expect(await closed).toBe("");
+  });
+});
+
+test("a port that cannot be had is named with its listener", async () => {
+  const listener = await opened();
+  await expect(openListener("second", "127.0.0.1", listener.port)).rejects.toThrow(
+    `cannot open the second listener on 127.0.0.1:${listener.port}: the port is taken`,
+  );
+  await expect(openListener("second", "host.invalid", 0)).rejects.toThrow(
+    /^cannot open the second listener on host\.invalid:0: /,
+  );
+});

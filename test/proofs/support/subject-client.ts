@@ -1,0 +1,106 @@
+/** Does to a subject's sessions, over real sockets, what subject-model.ts describes, and records what came of it. */
+import { randomUUID } from "node:crypto";
+import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import { admin, bearer, cookie, successor } from "../../support/sessions.ts";
+import { type Deployment, type Doors, doorsOf, pick, read } from "./deployment.ts";
+import type { Input, Output, SubjectOperation } from "./subject-model.ts";
+
+const { refresh, logout, revokeOtherSessions } = SessionService.method;
+
+/** Where a session is, for its browser and its bearer. */
+export type Held = { readonly name: string; readonly sid: string; readonly accessToken: string; refreshToken: string };
+
+export class SubjectClient {
+  readonly history: SubjectOperation[] = [];
+  readonly subject = `subject-${randomUUID()}`;
+  readonly #deployment: Deployment;
+  readonly #admin: Record<string, string>;
+  #sessions = 0;
+
+  constructor(deployment: Deployment) {
+    this.#deployment = deployment;
+    this.#admin = bearer(deployment.adminToken);
+  }
+
+  async create(): Promise<Held | undefined> {
+    const name = `s${++this.#sessions}`;
+    let held: Held | undefined;
+    await this.#record({ verb: "create", name }, async ({ admin: listener }) => {
+      const { subject } = this;
+      const answer = await listener.call(admin.createSession, { subject, client: { displayName: name } }, this.#admin);
+      return read(answer, ({ session, accessToken, refreshToken }) => {
+        held = { name, sid: session?.sessionId ?? "", accessToken, refreshToken };
+        return "live";
+      });
+    });
+    return held;
+  }
+
+  refresh(held: Held): Promise<Output | undefined> {
+    return this.#record({ verb: "refresh", name: held.name }, async ({ public: listener }) => {
+      const answer = await listener.call(refresh, {}, cookie(held.refreshToken));
+      held.refreshToken = successor(answer) ?? held.refreshToken;
+      return read(answer, () => "live");
+    });
+  }
+
+  introspect(held: Held): Promise<Output | undefined> {
+    return this.#record({ verb: "introspect", name: held.name }, async ({ admin: listener }) => {
+      const token = pick([held.accessToken, held.refreshToken]);
+      return read(await listener.call(admin.introspectToken, { token }, this.#admin), ({ active }) =>
+        active ? "live" : "dead",
+      );
+    });
+  }
+
+  logout(held: Held): Promise<Output | undefined> {
+    return this.#record({ verb: "logout", name: held.name }, async ({ public: listener }) =>
+      read(await listener.call(logout, {}, bearer(held.accessToken)), () => "live"),
+    );
+  }
+
+  revoke(held: Held): Promise<Output | undefined> {
+    return this.#record({ verb: "revoke", name: held.name }, async ({ admin: listener }) =>
+      read(
+        await listener.call(admin.revokeSession, { sessionId: held.sid }, this.#admin),
+        ({ revokedCount }) => revokedCount,
+      ),
+    );
+  }
+
+  revokeOthers(held: Held): Promise<Output | undefined> {
+    return this.#record({ verb: "revokeOthers", name: held.name }, async ({ public: listener }) =>
+      read(await listener.call(revokeOtherSessions, {}, bearer(held.accessToken)), ({ data }) => data?.revokedCount),
+    );
+  }
+
+  revokeSubject(except?: Held): Promise<Output | undefined> {
+    const input: Input = { verb: "revokeSubject", ...(except && { except: except.name }) };
+    return this.#record(input, async ({ admin: listener }) => {
+      const exceptSessionId = except?.sid ?? "";
+      const answer = await listener.call(
+        admin.revokeSubjectSessions,
+        { subject: this.subject, exceptSessionId },
+        this.#admin,
+      );
+      return read(answer, ({ revokedCount }) => revokedCount);
+    });
+  }
+
+  list(): Promise<Output | undefined> {
+    return this.#record({ verb: "list" }, async ({ admin: listener }) => {
+      const answer = await listener.call(admin.listSessions, { subject: this.subject, pageSize: 100 }, this.#admin);
+      return read(answer, ({ sessions }) => sessions.map(({ client }) => client?.displayName ?? "").toSorted());
+    });
+  }
+
+  /** On a random instance; what is not known to have happened stays open for ever. */
+  async #record(input: Input, call: (listeners: Doors) => Promise<Output | undefined>): Promise<Output | undefined> {
+    const listeners = doorsOf(pick(this.#deployment.services));
+    const invokedAt = performance.now();
+    const output = await call(listeners);
+    const returnedAt = output === undefined ? Number.POSITIVE_INFINITY : performance.now();
+    this.history.push({ input, output, invokedAt, returnedAt });
+    return output;
+  }
+}
