@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** Keeps the compiled code of the first start, so that every later one is quicker; then runs the service. */
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";

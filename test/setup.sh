@@ -2,6 +2,9 @@
 # Everything that the tests need and npm cannot install. Idempotent; quiet when there is nothing to do.
 set -eu
 
+# The oldest Node that the published packages promise to run on.
+[ -d test/oldest-node/node_modules ] || npm ci --prefix test/oldest-node --no-audit --no-fund >&2
+
 missing=""
 command -v redis-server >/dev/null || missing="$missing redis-server"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"

@@ -16,7 +16,7 @@ export const protocGenHttp = createEcmaScriptPlugin<Options>({
   name: "protoc-gen-connect-http",
   version: "v0.1.0",
   parseOptions(raw) {
-    let runtime = "session-service/http";
+    let runtime = "@session-service/http";
     for (const { key, value } of raw) {
       if (key !== "runtime" || value === "") throw new Error(`unknown option "${key}=${value}"`);
       runtime = value;

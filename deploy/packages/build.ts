@@ -1,0 +1,126 @@
+/**
+ * Builds the published packages from the one source tree into `dist/packages/<name>`.
+ *
+ * Each package holds exactly the modules that its entry points reach, and depends on exactly the packages that those
+ * modules import, at the versions of the root manifest. So nothing is listed twice, and nothing can be forgotten.
+ */
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "../..");
+const PACKAGES = import.meta.dirname;
+const OUT = join(ROOT, "dist/packages");
+
+type Manifest = {
+  readonly name: string;
+  readonly description: string;
+  /** Source files by the name under which users import or run them. */
+  readonly entries: { readonly exports?: Record<string, string>; readonly bin?: Record<string, string> };
+  readonly engines: { readonly node: string };
+  /** Files and directories that are not modules, from the root. */
+  readonly assets: readonly string[];
+  /** Upper bound of the unpacked size, kB; held by a test. */
+  readonly maxUnpackedKb: number;
+};
+
+type RootManifest = {
+  readonly version: string;
+  readonly license: string;
+  readonly dependencies: Record<string, string>;
+  readonly optionalDependencies?: Record<string, string>;
+};
+
+const readJson = <T>(path: string) => JSON.parse(readFileSync(path, "utf8")) as T;
+
+/** The folders below `deploy/packages`: one package each. */
+export const packageNames = () =>
+  readdirSync(PACKAGES, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name);
+
+export const readManifest = (name: string) => readJson<Manifest>(join(PACKAGES, name, "package.json"));
+
+/** The compiled form of a source file, from the package's root. */
+const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
+
+function compile(name: string, sources: readonly string[]): void {
+  const config = join(OUT, `tsconfig.${name}.json`);
+  const compilerOptions = { noEmit: false, declaration: true, rootDir: ROOT, outDir: join(OUT, name) };
+  const files = sources.map((source) => join(ROOT, source));
+  writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, files, include: [] }));
+  execFileSync("tsc", ["-p", config], { stdio: "inherit" });
+  rmSync(config);
+}
+
+/** The packages that compiled modules import, types included. */
+function importedPackages(directory: string): Set<string> {
+  const found = new Set<string>();
+  for (const file of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
+    if (!/\.(js|d\.ts)$/.test(file)) continue;
+    const text = readFileSync(join(directory, file), "utf8");
+    for (const [, specifier] of text.matchAll(
+      /(?:\bfrom|\bimport|\bimport\(|\.resolve\()\s*["'`]([^."'`][^"'`]*)["'`$]/g,
+    )) {
+      const [, name] = /^((?:@[^/]+\/)?[^/:]+)(?:\/|$)/.exec(specifier as string) ?? [];
+      if (name !== undefined) found.add(name);
+    }
+  }
+  return found;
+}
+
+function dependencies(directory: string, root: RootManifest): Record<string, string> {
+  const known = { ...root.dependencies, ...root.optionalDependencies };
+  const imported = [...importedPackages(directory)].filter((name) => name in known).sort();
+  return Object.fromEntries(imported.map((name) => [name, `^${known[name]}`]));
+}
+
+function build(name: string, root: RootManifest): void {
+  const { entries, assets, maxUnpackedKb: _, ...manifest } = readManifest(name);
+  const directory = join(OUT, name);
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  const bin = Object.entries(entries.bin ?? {});
+  const exported = Object.entries(entries.exports ?? {});
+  compile(
+    name,
+    [...exported, ...bin].map(([, source]) => source),
+  );
+  for (const [, source] of bin) chmodSync(join(directory, compiled(source, ".js")), 0o755);
+  for (const asset of assets) {
+    mkdirSync(join(directory, dirname(asset)), { recursive: true });
+    cpSync(join(ROOT, asset), join(directory, asset), { recursive: true });
+  }
+  for (const file of ["LICENSE", `deploy/packages/${name}/README.md`]) {
+    cpSync(join(ROOT, file), join(directory, file.split("/").at(-1) as string));
+  }
+  const published = {
+    ...manifest,
+    version: root.version,
+    license: root.license,
+    type: "module",
+    sideEffects: false,
+    ...(exported.length > 0 && {
+      exports: Object.fromEntries(
+        exported.map(([path, source]) => [
+          path,
+          { types: compiled(source, ".d.ts"), default: compiled(source, ".js") },
+        ]),
+      ),
+    }),
+    ...(bin.length > 0 && {
+      bin: Object.fromEntries(bin.map(([command, source]) => [command, compiled(source, ".js")])),
+    }),
+    dependencies: dependencies(directory, root),
+  };
+  writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
+}
+
+/** Builds all packages, or those named. */
+export function buildPackages(names: readonly string[] = packageNames()): void {
+  const root = readJson<RootManifest>(join(ROOT, "package.json"));
+  mkdirSync(OUT, { recursive: true });
+  for (const name of names) build(name, root);
+}
+
+if (import.meta.main) buildPackages();

