@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError } from "./config.ts";
+import { ConfigError } from "./reader.ts";
 import { adminToken, Fault } from "./values.ts";
 
 export const ADMIN_TOKEN_FILE = "admin-token";

@@ -10,7 +10,10 @@ export class Fault {
 
 export type Parse<T> = (text: string) => T | Fault;
 
-const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+export const SECOND_MS = 1000;
+export const DAY_MS = 86_400_000;
+
+const UNITS = { ms: 1, s: SECOND_MS, m: 60_000, h: 3_600_000, d: DAY_MS } as const;
 
 /** `10s`, `5m`, `14d`, `250ms` or seconds; milliseconds out. */
 export function duration(min: number, max: number): Parse<number> {

@@ -1,0 +1,37 @@
+/** Where the service listens, and what it accepts there. */
+import { accessSync, constants } from "node:fs";
+import type { AddFault, Read } from "./reader.ts";
+import { boolean, DAY_MS, duration, Fault, host, integer, SECOND_MS } from "./values.ts";
+
+function readableFile(path: string): string | Fault {
+  try {
+    accessSync(path, constants.R_OK);
+    return path;
+  } catch {
+    return new Fault("names a file that cannot be read");
+  }
+}
+
+/** @param docsByDefault whether the reference page is served unless DOCS says otherwise */
+export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
+  const listeners = {
+    host: read("HOST", host, "127.0.0.1"),
+    port: read("PORT", integer(0, 65535), 8080),
+    adminHost: read("ADMIN_HOST", host, "127.0.0.1"),
+    adminPort: read("ADMIN_PORT", integer(0, 65535), 8081),
+    trustProxy: read("TRUST_PROXY", integer(0, 16), 0),
+    tlsCertFile: read("TLS_CERT_FILE", readableFile, undefined),
+    tlsKeyFile: read("TLS_KEY_FILE", readableFile, undefined),
+    docs: read("DOCS", boolean, docsByDefault),
+    maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
+    shutdownTimeout: read("SHUTDOWN_TIMEOUT", duration(0, 600 * SECOND_MS), 10 * SECOND_MS),
+    jwksMaxAge: read("JWKS_MAX_AGE", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
+  };
+  if ((listeners.tlsCertFile === undefined) !== (listeners.tlsKeyFile === undefined)) {
+    addFault("TLS_CERT_FILE and TLS_KEY_FILE must be set together");
+  }
+  if (listeners.port !== 0 && listeners.port === listeners.adminPort && listeners.host === listeners.adminHost) {
+    addFault("ADMIN_PORT must differ from PORT on the same host");
+  }
+  return listeners;
+}

@@ -1,0 +1,32 @@
+/** How a group of variables is read: each variable once, every fault collected. */
+import { Fault, type Parse } from "./values.ts";
+
+/** The environment, as a process has it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads one variable. Unset or empty: `byDefault`. A fault is collected, and `byDefault` returned. */
+export type Read = <T, D>(name: string, parse: Parse<T>, byDefault: D) => T | D;
+
+/** Adds a fault that concerns several variables: one line that starts with the name of one of them. */
+export type AddFault = (line: string) => void;
+
+/** All faults of a configuration, one line each: the variable's name and what is wrong; never its value. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly faults: readonly string[];
+  constructor(faults: readonly string[]) {
+    super(faults.join("\n"));
+    this.faults = faults;
+  }
+}
+
+export function createRead(env: Environment, addFault: AddFault): Read {
+  return (name, parse, byDefault) => {
+    const value = env[name];
+    if (value === undefined || value === "") return byDefault;
+    const parsed = parse(value);
+    if (!(parsed instanceof Fault)) return parsed;
+    addFault(`${name} ${parsed.text}`);
+    return byDefault;
+  };
+}
