@@ -22,6 +22,16 @@ const WALLS: Record<string, readonly string[]> = {
   cli: ["tokens", "config"],
 };
 
+/** Which folders inside the HTTP layer a folder may import, besides itself. Files on top may import all of them. */
+const HTTP_WALLS: Record<string, readonly string[]> = {
+  routes: [],
+  codec: ["routes"],
+  call: ["routes", "codec"],
+  response: ["routes", "codec", "call"],
+  node: ["call", "response", "handler.ts", "options.ts"],
+  fetch: ["call", "response", "handler.ts", "options.ts"],
+};
+
 /** Packages that one room alone may use. */
 const KEEPERS: Record<string, readonly string[]> = {
   ioredis: ["store"],
@@ -64,6 +74,34 @@ test("every room is behind its walls", () => {
     }
   }
   expect(breaches).toEqual([]);
+});
+
+test("every folder of the HTTP layer is behind its walls", () => {
+  const breaches: string[] = [];
+  for (const file of files.filter((name) => /^http\/.+\//.test(name))) {
+    const folder = file.split("/")[1] as string;
+    const allowed = HTTP_WALLS[folder];
+    expect(allowed, `the folder http/${folder} has no walls: name it here`).toBeDefined();
+    for (const specifier of importsOf(file).filter((name) => name.startsWith("."))) {
+      const inside = target(file, specifier);
+      if (inside.startsWith("gen/google/")) continue;
+      const ok = [folder, ...(allowed ?? [])].includes(inside.split("/")[1] ?? "");
+      if (!ok || roomOf(inside) !== "http") breaches.push(`${file} → ${inside}`);
+    }
+  }
+  expect(breaches).toEqual([]);
+});
+
+test("generated code imports nothing from src but the types of the HTTP layer's routes", () => {
+  const gen = join(ROOT, "gen");
+  const imports = readdirSync(gen, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .flatMap((name) =>
+      [...readFileSync(join(gen, name), "utf8").matchAll(/^import (.*?)\{[^}]*\} from "([^"]+)"/gms)]
+        .map(([, kind, specifier]) => `${kind}${relative(ROOT, join(dirname(join(gen, name)), specifier as string))}`)
+        .filter((line) => line.includes("src/")),
+    );
+  expect([...new Set(imports)]).toEqual(["type src/http/routes/model.ts"]);
 });
 
 test("what talks to the world has one room", () => {

@@ -1,36 +1,38 @@
 /**
- * Serves the google.api.http routes of a Connect service, over node:http, node:http2 and fetch's types.
+ * Serves the google.api.http routes of Connect services over node:http, node:http2 and fetch. See docs/http-layer.md.
  *
- * The plugin `protoc-gen-connect-http` writes a table of routes beside protoc-gen-es's output, or `createRoutes` makes
- * one at run time. A handler joins tables with the function that registers the services at a Connect adapter, and calls
- * the implementation itself, under the same interceptors, context values, deadlines and headers:
+ * The plugin `protoc-gen-connect-http` generates a route table beside the output of protoc-gen-es; `createRoutes` derives
+ * one at run time. A handler combines tables with the function that registers the services at a Connect adapter. It calls
+ * the implementation directly, with the same interceptors, context values, deadlines and headers:
  *
  *     const handler = createHttpHandler({ routes, tables: [ShelfRoutes], interceptors, fallback: connectNodeAdapter({ routes }) });
  *     createServer(handler).listen(8080);
  *
- * What google/api/http.proto leaves open, these decide: literals before `*` before `**`, with backtracking; the path wins
- * over body and query; a query names fields by JSON or proto name, once if they are singular; a stream is lines of JSON,
- * server-sent events or one array, as Accept likes it, and a failure in it is its last message: `{"error": …}`.
+ * Where google/api/http.proto leaves room: literals win over `*`, which wins over `**`, with backtracking; the path wins
+ * over body and query; a query names fields by JSON or proto name, singular fields once; a stream is NDJSON, server-sent
+ * events or a JSON array, chosen by Accept, and a failure in it is its last message: `{"error": …}`.
  */
-export { BadInput, type InputPlace } from "./bad-input.ts";
-export {
-  type Failure,
-  type FailureAnswer,
-  type FailureContext,
-  type FailureEncoder,
-  statusEncoder,
-} from "./failure.ts";
-export { createFetchHandler, type FetchHandler, type FetchHandlerOptions } from "./fetch-handler.ts";
-export { type Binding, createMatcher, type Match, type Matcher, type MultiSegmentDecoding } from "./matcher.ts";
-export { type Route, type RouteTable, routeName } from "./model.ts";
+
+export { successStatus } from "./call/success-status.ts";
+export { BadInput, type InputPlace } from "./codec/bad-input.ts";
+export { createFetchHandler, type FetchHandler, type FetchHandlerOptions } from "./fetch/fetch-handler.ts";
 export {
   createHttpHandler,
   type HttpHandlerOptions,
   type NodeHandler,
   type NodeRequest,
-} from "./node-handler.ts";
-export type { NodeResponse } from "./node-response.ts";
-export type { AnswerInfo, TranscoderOptions } from "./options.ts";
-export { createRoutes, describeRoutes, type Problem, RouteError } from "./rules.ts";
-export { successStatus } from "./success-status.ts";
-export { parseTemplate, type Template, TemplateError, type Variable } from "./template.ts";
+} from "./node/node-handler.ts";
+export type { NodeResponse } from "./node/node-response.ts";
+export type { HandlerOptions } from "./options.ts";
+export {
+  type Failure,
+  type FailureContext,
+  type FailureEncoder,
+  type FailureResponse,
+  statusEncoder,
+} from "./response/failure.ts";
+export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
+export { type Binding, createMatcher, type Match, type Matcher, type MultiSegmentDecoding } from "./routes/matcher.ts";
+export { type Route, type RouteTable, routeName } from "./routes/model.ts";
+export { createRoutes, describeRoutes, type Problem, RouteError } from "./routes/rules.ts";
+export { parseTemplate, type Template, TemplateError, type Variable } from "./routes/template.ts";

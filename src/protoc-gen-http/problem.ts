@@ -2,10 +2,10 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Problem } from "../http/index.ts";
 
 /** Field numbers on the way from a file to the annotation of a method (descriptor.proto, google/api/annotations.proto). */
-const serviceOfFile = 6;
-const methodOfService = 2;
-const optionsOfMethod = 4;
-const httpOption = 72295728;
+const SERVICE_OF_FILE = 6;
+const METHOD_OF_SERVICE = 2;
+const OPTIONS_OF_METHOD = 4;
+const HTTP_OPTION = 72295728;
 const additionalBindings = 11;
 /** The fields of HttpRule that a part may be: of the pattern, one is there. */
 const parts = {
@@ -26,8 +26,8 @@ export function describeProblem(problem: Problem): string {
 
 /** The closest place that the compiler noted: the part of the rule, the rule, the annotation, or the RPC. */
 function locate({ method, binding, part }: Problem): { line: number; column: number } | undefined {
-  const rpc = [serviceOfFile, method.parent.file.services.indexOf(method.parent), methodOfService, indexOf(method)];
-  const option = [...rpc, optionsOfMethod, httpOption];
+  const rpc = [SERVICE_OF_FILE, method.parent.file.services.indexOf(method.parent), METHOD_OF_SERVICE, indexOf(method)];
+  const option = [...rpc, OPTIONS_OF_METHOD, HTTP_OPTION];
   const rule = binding === 0 ? option : [...option, additionalBindings, binding - 1];
   const exact = part === undefined ? [] : parts[part].map((field) => [...rule, ...field]);
   const candidates = [...exact, rule, option, rpc];

@@ -1,6 +1,6 @@
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
-import { fieldByName, textMessages } from "../http/field-path.ts";
 import type { Route } from "../http/index.ts";
+import { fieldByName, TEXT_MESSAGES } from "../http/routes/field-path.ts";
 import { commentOf, summaryOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import { pathParameter, queryParameters } from "./parameters.ts";
@@ -75,7 +75,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas): JsonObjec
 /** A field that is a response: one that is not set and has no JSON of its own to say so is `null`. */
 function fieldSchema(field: DescField, schemas: Schemas): Schema {
   const schema = schemas.field(field);
-  const nullable = field.fieldKind === "message" && textMessages.has(field.message.typeName);
+  const nullable = field.fieldKind === "message" && TEXT_MESSAGES.has(field.message.typeName);
   return nullable ? { anyOf: [schema, { type: "null" }] } : schema;
 }
 

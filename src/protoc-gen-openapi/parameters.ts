@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { hasOwnJson, jsonMessages, resolveFieldPath } from "../http/field-path.ts";
+import { isTextField } from "../http/codec/text-value.ts";
 import type { Route } from "../http/index.ts";
-import { isTextField } from "../http/text-value.ts";
+import { hasOwnJson, JSON_MESSAGES, resolveFieldPath } from "../http/routes/field-path.ts";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";
@@ -74,6 +74,6 @@ function queryParameter(path: readonly DescField[], field: DescField, schemas: S
 /** Arbitrary JSON travels in a query as JSON text; all else as in JSON, without quotes. */
 function textSchema(field: DescField, schemas: Schemas): Schema {
   const value = schemas.element(field);
-  if (field.message === undefined || !jsonMessages.has(field.message.typeName)) return value;
+  if (field.message === undefined || !JSON_MESSAGES.has(field.message.typeName)) return value;
   return { type: "string", contentMediaType: "application/json", contentSchema: value };
 }

@@ -72,7 +72,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     shutdownSignal: stopping,
     failureEncoder: envelopeEncoder(onBug),
     // As withNoStore; said among the other headers it costs next to nothing, before them a thirtieth of a refresh.
-    onAnswer: (headers) => headers.set("cache-control", "no-store"),
+    onResponse: (headers) => headers.set("cache-control", "no-store"),
     fallback: withNoStore(withAuthority(rpc, always("E400_INVALID_REQUEST"))),
   });
   const pages = new Map<string, Render>([

@@ -11,7 +11,7 @@ import { type Listener, openHttp1, openHttp2 } from "./support/servers.ts";
 /** What the whole run saw: a fuzzer that only ever hits the parser proves nothing. */
 const reached = new Set<string | number>();
 const answered: { path: string; rpc: string | undefined; status: number }[] = [];
-const onAnswer = (
+const onResponse = (
   _: Headers,
   answer: { request: NodeRequest; rpc: { localName: string } | undefined; status: number },
 ) => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
     routes: richRoutes,
     tables: [RichServiceRoutes],
     readMaxBytes: 10_000,
-    onAnswer,
+    onResponse,
   });
   http1 = await openHttp1(handler);
   http2 = await openHttp2(handler);

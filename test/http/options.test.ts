@@ -141,12 +141,12 @@ describe("it can be chosen", () => {
 
   it("what is added to every answer, and that each is seen once", async () => {
     const seen: unknown[] = [];
-    const onAnswer: HttpHandlerOptions["onAnswer"] = (headers, { method, status, rpc, failure }) => {
+    const onResponse: HttpHandlerOptions["onResponse"] = (headers, { method, status, rpc, failure }) => {
       headers.set("cache-control", "no-store");
       seen.push([method, status, rpc?.name, failure?.kind]);
     };
     const answers = await ask(
-      { onAnswer },
+      { onResponse },
       { target: "/v1/echo" },
       { target: "/nowhere" },
       { method: "OPTIONS", target: "/v1/echo" },

@@ -314,7 +314,7 @@ describe("a handler", () => {
     const broken = () => {
       throw new Error("broken");
     };
-    for (const fault of [{ onAnswer: broken }, { failureEncoder: broken }]) {
+    for (const fault of [{ onResponse: broken }, { failureEncoder: broken }]) {
       const layer = createHttpHandler({ routes, tables: [createRoutes(RichService)], ...fault });
       const own = createServer(layer).listen(0, "127.0.0.1");
       await once(own, "listening");
@@ -331,7 +331,7 @@ describe("a handler", () => {
     const layer = createHttpHandler({
       routes: routesOfOne,
       tables: [createRoutes(RichService)],
-      onAnswer: (_, { rpc: method, failure }) => found.push(method?.name ?? failure?.kind),
+      onResponse: (_, { rpc: method, failure }) => found.push(method?.name ?? failure?.kind),
     });
     const own = createServer(layer).listen(0, "127.0.0.1");
     await once(own, "listening");

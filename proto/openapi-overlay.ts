@@ -1,0 +1,125 @@
+/** What the .proto files do not say in gen/openapi.json: read by the plugin when it is generated, never at run time. */
+import { ERRORS, type ErrorCode } from "../src/session/errors.ts";
+
+const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
+
+/** The body of a failure, with these codes. */
+const envelope = (code: object) => ({
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["code", "message"],
+      properties: {
+        code: { type: "string", ...code, description: "For programs: it will not change." },
+        message: { type: "string", description: "For people: it may." },
+      },
+    },
+  },
+});
+
+/** An answer that has one code alone. */
+function failure(code: ErrorCode) {
+  const { http, message } = ERRORS[code];
+  const headers = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[http as number];
+  return {
+    description: `\`${code}\`: ${message}.`,
+    ...(headers && { headers: { [headers]: { required: true, schema: { type: "string" } } } }),
+    content: {
+      "application/json": {
+        schema: envelope({ const: code }),
+        example: { error: { code, message } },
+      },
+    },
+  };
+}
+
+/** Failures by their status: operations name those that they can end in. */
+const failures = (...codes: ErrorCode[]) =>
+  Object.fromEntries(codes.map((code) => [ERRORS[code].http, ref("responses", code)]));
+
+const setsCookie = (description: string) => ({
+  200: { headers: { "Set-Cookie": { description, required: true, schema: { type: "string" } } } },
+});
+
+/** A message of which these fields are there whatever they hold: `jsonOptions` has proto JSON write the empty ones. */
+const always = (...fields: string[]) => ({ required: fields });
+
+const bearer = [{ bearer: [] }];
+
+export default {
+  document: {
+    info: {
+      title: "Session service",
+      version: "1.0.0",
+      description:
+        "Refreshes and ends the authentication sessions of users. The same RPCs are served over Connect, gRPC and " +
+        "gRPC-Web on the same port.",
+      license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+    },
+    components: {
+      securitySchemes: {
+        refreshCookie: {
+          type: "apiKey",
+          in: "cookie",
+          name: "refresh_token",
+          description:
+            "The refresh token, as the answer to the login or to the last refresh set it. The name is configurable.",
+        },
+        bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token (RFC 9068)." },
+      },
+      responses: {
+        ...Object.fromEntries((Object.keys(ERRORS) as ErrorCode[]).map((code) => [code, failure(code)])),
+        default: {
+          description: "Any other failure.",
+          content: { "application/json": { schema: ref("schemas", "Error") } },
+        },
+      },
+      schemas: {
+        "google.rpc.Status": null,
+        Error: { description: "The body of every failure.", ...envelope({ enum: Object.keys(ERRORS) }) },
+        "auth.v1.RefreshResponse": always("data"),
+        "auth.v1.RefreshResponse.Data": always("accessToken"),
+        "auth.v1.LogoutResponse": always("data"),
+        "auth.v1.ListSessionsResponse": always("data"),
+        "auth.v1.ListSessionsResponse.Data": always("sessions", "nextPageToken"),
+        "auth.v1.RevokeSessionResponse": always("data"),
+        "auth.v1.RevokeOtherSessionsResponse": always("data"),
+        "auth.v1.RevokeOtherSessionsResponse.Data": always("revokedCount"),
+        "auth.v1.Session": always(
+          ...["sessionId", "userAgent", "ipAddress", "displayName", "createTime", "lastRefreshTime"],
+          ...["idleExpireTime", "absoluteExpireTime", "current"],
+        ),
+      },
+    },
+  },
+  operations: {
+    "*": {
+      security: bearer,
+      responses: failures(
+        ...(["E400_INVALID_REQUEST", "E001_AUTH_FAILURE", "E403_FORBIDDEN"] as const),
+        ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
+      ),
+    },
+    "auth.v1.SessionService.Refresh": {
+      security: [{ refreshCookie: [] }],
+      responses: {
+        ...setsCookie("The successor of the refresh token."),
+        ...failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
+      },
+    },
+    "auth.v1.SessionService.Logout": {
+      responses: {
+        ...setsCookie("Clears the refresh token."),
+        ...failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
+      },
+    },
+    "auth.v1.SessionService.RevokeSession": {
+      responses: failures("E404_NOT_FOUND", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
+    },
+    "auth.v1.SessionService.RevokeOtherSessions": {
+      responses: failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
+    },
+  },
+};

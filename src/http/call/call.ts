@@ -1,0 +1,130 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createContextValues,
+  type HandlerContext,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
+import type { Exchange } from "./exchange.ts";
+import { HeaderMap } from "./header-map.ts";
+
+export const ofCall: unique symbol = Symbol("call");
+
+/**
+ * An own property, so that it survives `{...request}`; a getter, so that the signal is created only when it is used; a
+ * shared descriptor, because a getter per object costs more than a small request.
+ */
+export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
+  enumerable: true,
+  configurable: true,
+  get() {
+    return this[ofCall].abortSignal();
+  },
+};
+
+/** The reason with which the signal of a finished call is aborted, as in connect-es. Shared: creating one is expensive. */
+const END_OF_CALL = new DOMException("This operation was aborted", "AbortError");
+
+export interface CallOptions {
+  /** Timeout of the call in milliseconds; undefined: none. */
+  readonly timeoutMs: number | undefined;
+  readonly shutdownSignal: AbortSignal | undefined;
+  readonly contextValues: ContextValues | undefined;
+}
+
+/** One call of one RPC. The implementation receives it as its context. */
+export class Call implements HandlerContext {
+  readonly service: DescService;
+  readonly method: DescMethod;
+  readonly protocolName = "http";
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly requestHeader: Headers;
+  readonly responseHeader = new HeaderMap();
+  readonly responseTrailer = new HeaderMap();
+  readonly values: ContextValues;
+  readonly timeoutMs: () => number | undefined;
+  declare readonly signal: AbortSignal;
+  readonly [ofCall]: Call = this;
+  /** The values that the implementation received: an interceptor may have replaced them. */
+  #lastValues: ContextValues;
+  readonly #exchange: Exchange<unknown>;
+  readonly #shutdown: AbortSignal | undefined;
+  readonly #deadline: number | undefined;
+  #controller: AbortController | undefined;
+  #cleanup: (() => void)[] | undefined;
+  #ended = false;
+  #reason: unknown;
+
+  constructor(method: DescMethod, exchange: Exchange<unknown>, options: CallOptions) {
+    const { timeoutMs } = options;
+    const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+    this.service = method.parent;
+    this.method = method;
+    this.requestMethod = exchange.method;
+    this.url = exchange.url;
+    this.requestHeader = exchange.headers;
+    this.values = options.contextValues ?? createContextValues();
+    this.timeoutMs = deadline === undefined ? noTimeout : () => deadline - Date.now();
+    Object.defineProperty(this, "signal", lazySignal);
+    this.#lastValues = this.values;
+    this.#exchange = exchange;
+    this.#shutdown = options.shutdownSignal;
+    this.#deadline = deadline;
+  }
+
+  /** Ends the call and aborts its signal. */
+  end(reason?: unknown): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#reason = reason ?? END_OF_CALL;
+    for (const clean of this.#cleanup ?? []) clean();
+    this.#controller?.abort(this.#reason);
+  }
+
+  /** The context values that the implementation received. */
+  get lastValues(): ContextValues {
+    return this.#lastValues;
+  }
+
+  /** The context of an implementation whose request was changed by interceptors. */
+  changedBy(request: UnaryRequest | StreamRequest): HandlerContext {
+    this.#lastValues = request.contextValues;
+    const { service, header: requestHeader, contextValues: values, signal } = request;
+    return { ...this, service, requestHeader, values, signal };
+  }
+
+  abortSignal(): AbortSignal {
+    if (this.#controller !== undefined) return this.#controller.signal;
+    this.#controller = new AbortController();
+    const abort = (reason: unknown) => this.#controller?.abort(reason);
+    if (this.#ended) abort(this.#reason);
+    else
+      this.#cleanup = [this.#exchange.onAbort(abort), followSignal(this.#shutdown, abort), this.#followDeadline(abort)];
+    return this.#controller.signal;
+  }
+
+  #followDeadline(abort: (reason: unknown) => void): () => void {
+    if (this.#deadline === undefined) return nothing;
+    const left = this.#deadline - Date.now();
+    const onDeadline = () => abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+    if (left <= 0) onDeadline();
+    // Timers take 31 bits.
+    const timer = setTimeout(onDeadline, Math.min(left, 2 ** 31 - 1));
+    return () => clearTimeout(timer);
+  }
+}
+
+function followSignal(signal: AbortSignal | undefined, abort: (reason: unknown) => void): () => void {
+  if (signal === undefined) return nothing;
+  const onAbort = () => abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort);
+  return () => signal.removeEventListener("abort", onAbort);
+}
+
+const nothing = () => {};
+const noTimeout = () => undefined;

@@ -1,0 +1,63 @@
+import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import { createRequestCodec, isHttpBody, type RequestCodec } from "../codec/request-codec.ts";
+import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
+import { type Route, type RouteTable, routeName } from "../routes/model.ts";
+import type { RecordedRpc } from "./recorder.ts";
+
+/** A route and everything needed to serve it. */
+export interface Endpoint {
+  readonly route: Route;
+  readonly rpc: RecordedRpc;
+  readonly method: DescMethod;
+  readonly request: RequestCodec;
+  readonly response: ResponseCodec;
+  /** Whether the response content is the bytes of a google.api.HttpBody. */
+  readonly raw: boolean;
+}
+
+export interface EndpointOptions {
+  readonly tables: Iterable<RouteTable>;
+  readonly refuseUnknownQuery: boolean;
+  readonly inferUpdateMask: boolean;
+}
+
+/** The same JSON options as on the Connect endpoint: unknown fields are ignored by default. */
+function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & JsonWriteOptions> {
+  return { ignoreUnknownFields: true, ...options.jsonOptions };
+}
+
+/**
+ * Joins routes and implementations. Routes of unregistered RPCs are left out, as on the RPC endpoint.
+ * @throws Error if a table's service is not registered at all
+ */
+export function createEndpoints(
+  recorded: ReadonlyMap<DescMethod, RecordedRpc>,
+  options: EndpointOptions,
+): ReadonlyMap<Route, Endpoint> {
+  const endpoints = new Map<Route, Endpoint>();
+  for (const { service, routes } of options.tables) {
+    if (!service.methods.some((method) => recorded.has(method))) {
+      throw new Error(`there are routes of ${service.typeName}, but the service is not registered`);
+    }
+    for (const route of routes) {
+      const method = service.method[route.rpc];
+      if (method === undefined) throw new Error(`${routeName(route)}: ${service.typeName} has no RPC ${route.rpc}`);
+      const rpc = recorded.get(method);
+      if (rpc === undefined) continue;
+      const json = jsonOptionsOf(rpc);
+      endpoints.set(route, {
+        route,
+        rpc,
+        method,
+        request: createRequestCodec(method, route, {
+          json,
+          refuseUnknownQuery: options.refuseUnknownQuery,
+          inferUpdateMask: options.inferUpdateMask,
+        }),
+        response: createResponseCodec(method, route, json),
+        raw: isHttpBody(responseType(method, route)),
+      });
+    }
+  }
+  return endpoints;
+}

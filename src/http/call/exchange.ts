@@ -1,0 +1,41 @@
+import type { HeaderMap } from "./header-map.ts";
+
+/**
+ * One request and its response: the interface between the request handler and a server. `Source` is the server's own
+ * request type.
+ */
+export interface Exchange<Source> {
+  readonly source: Source;
+  readonly method: string;
+  /** The raw request target in origin form: path and query, not normalised, not decoded. */
+  readonly target: string;
+  /** The absolute URL for handlers and interceptors. */
+  readonly url: string;
+  readonly headers: HeaderMap;
+  /** Whether the request may have a body. */
+  readonly hasBody: boolean;
+  /**
+   * Reads the whole body.
+   * @throws FailureError `too_large` as soon as it is longer than `limit` bytes
+   */
+  read(limit: number): Promise<Uint8Array>;
+  /** Calls back once if the client disconnects before the response is complete. Returns a function that unsubscribes. */
+  onAbort(callback: (reason: unknown) => void): () => void;
+  /**
+   * Sends the whole response.
+   * @param lines header names and values, alternating, one pair per header line
+   */
+  send(status: number, lines: string[], content: string | Uint8Array | undefined): void;
+  /** Ends the exchange with 500 and no content, for failures that cannot be encoded. Never throws. */
+  sendServerError(): void;
+  /** Starts a streamed response. */
+  stream(status: number, lines: string[]): ResponseStream;
+}
+
+export interface ResponseStream {
+  /** Resolves when the next chunk may be written. Rejects if the client has disconnected. */
+  write(piece: string | Uint8Array): Promise<void>;
+  end(): void;
+  /** Aborts the response, so that the client sees that it is incomplete. */
+  abort(): void;
+}

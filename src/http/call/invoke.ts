@@ -1,0 +1,104 @@
+import { create, type DescMessage, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import type { Call } from "./call.ts";
+import { CallStreamRequest, CallUnaryRequest } from "./call-request.ts";
+import type { HeaderMap } from "./header-map.ts";
+import type { RecordedRpc } from "./recorder.ts";
+
+type AnyFn = Parameters<Interceptor>[0];
+type AnyRequest = Parameters<AnyFn>[0];
+type AnyResponse = Awaited<ReturnType<AnyFn>>;
+
+/** Calls a unary RPC through its interceptors. */
+export async function callUnary({ spec, options }: RecordedRpc, call: Call, input: Message): Promise<Message> {
+  if (spec.kind !== "unary") throw new Error(`${spec.method.name} is not unary`);
+  const { impl, method } = spec;
+  if (options.interceptors.length === 0) return create(method.output, await impl(input, call));
+  const request = new CallUnaryRequest(call, method, input);
+  const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
+    if (req.stream) throw new Error("an interceptor turned a unary request into a stream");
+    const output = await impl(req.message, req === request ? call : call.changedBy(req));
+    const message = create(method.output, output);
+    return {
+      stream: false,
+      message,
+      method,
+      service: method.parent,
+      header: call.responseHeader,
+      trailer: call.responseTrailer,
+    };
+  };
+  const response = await intercept(innermost, options.interceptors)(request);
+  takeHeaders(response, call);
+  if (response.stream) throw new Error("an interceptor turned a unary response into a stream");
+  return response.message;
+}
+
+/** Calls a server-streaming RPC through its interceptors. */
+export async function callServerStreaming(
+  { spec, options }: RecordedRpc,
+  call: Call,
+  input: Message,
+): Promise<AsyncIterable<Message>> {
+  if (spec.kind !== "server_streaming") throw new Error(`${spec.method.name} is not server-streaming`);
+  const { impl, method } = spec;
+  const request = new CallStreamRequest(call, method, once(input));
+  const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
+    if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
+    const output = impl(await single(req.message), req === request ? call : call.changedBy(req));
+    const message = normalized(method, output);
+    return {
+      stream: true,
+      message,
+      method,
+      service: method.parent,
+      header: call.responseHeader,
+      trailer: call.responseTrailer,
+    };
+  };
+  const response = await intercept(innermost, options.interceptors)(request);
+  takeHeaders(response, call);
+  if (!response.stream) throw new Error("an interceptor turned a stream into a unary response");
+  return response.message;
+}
+
+/** Applies interceptors anew for each call, the last one innermost, as connect-es does. */
+function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyFn {
+  let next = innermost;
+  for (let i = interceptors.length - 1; i >= 0; i--) next = interceptors[i]?.(next) ?? next;
+  return next;
+}
+
+/** Takes over the headers if an interceptor replaced them. `append`, because `set` would drop all but one Set-Cookie. */
+function takeHeaders(response: AnyResponse, call: Call): void {
+  replace(call.responseHeader, response.header);
+  replace(call.responseTrailer, response.trailer);
+}
+
+function replace(into: HeaderMap, from: Headers): void {
+  if (into === from) return;
+  const entries = [...from];
+  for (const name of [...into.keys()]) into.delete(name);
+  for (const [name, value] of entries) into.append(name, value);
+}
+
+async function* once(message: Message): AsyncIterable<Message> {
+  yield message;
+}
+
+async function single(messages: AsyncIterable<Message>): Promise<Message> {
+  let only: Message | undefined;
+  for await (const message of messages) {
+    if (only !== undefined) throw new ConnectError("more than one request message", Code.Unimplemented);
+    only = message;
+  }
+  if (only === undefined) throw new ConnectError("no request message", Code.Unimplemented);
+  return only;
+}
+
+async function* normalized(
+  method: DescMethod,
+  messages: AsyncIterable<MessageInitShape<DescMessage>>,
+): AsyncIterable<Message> {
+  for await (const message of messages) yield create(method.output, message);
+}

@@ -1,0 +1,16 @@
+/** The part of a request that holds a value. */
+export type InputPlace = "path" | "query" | "body" | "header";
+
+/** A value that cannot be decoded: a client error, 400. */
+export class BadInput extends Error {
+  override readonly name = "BadInput";
+  readonly place: InputPlace;
+  /** The field, parameter or header as the client named it; undefined if the whole part is invalid. */
+  readonly field: string | undefined;
+
+  constructor(place: InputPlace, field: string | undefined, reason: string) {
+    super(field === undefined ? `${place}: ${reason}` : `${place}: ${field}: ${reason}`);
+    this.place = place;
+    this.field = field;
+  }
+}

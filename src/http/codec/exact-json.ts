@@ -1,0 +1,112 @@
+import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+
+/** A number whose source text matters because a JavaScript number may lose digits. */
+class Written {
+  readonly text: string;
+  readonly value: number;
+  constructor(text: string, value: number) {
+    this.text = text;
+    this.value = value;
+  }
+}
+
+/** JSON with the source text of long numbers. */
+type ExactJson = JsonValue | Written | ExactJson[] | { [key: string]: ExactJson };
+
+// The third parameter is not in lib.es2024 (ECMA-262 2026, JSON.parse source text access).
+const parse = JSON.parse as (
+  text: string,
+  reviver: (key: string, value: ExactJson, context: { readonly source?: string } | undefined) => ExactJson,
+) => ExactJson;
+
+/** Matches texts that may contain numbers of 16 digits or with an exponent; JSON.parse is exact for all others. */
+const INEXACT = /[0-9][0-9.]{15}|[0-9][eE]/;
+
+const FLOAT_TYPES: ReadonlySet<ScalarType> = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
+
+/**
+ * JSON.parse, but a number out of range (`1e400`) is an error, not Infinity, which JSON cannot represent.
+ * @throws SyntaxError, RangeError
+ */
+export function parseJson(text: string): JsonValue {
+  return INEXACT.test(text) ? toNumbers(parse(text, written)) : (JSON.parse(text) as JsonValue);
+}
+
+/**
+ * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, also with a zero fraction or an exponent,
+ * but a JavaScript number holds 53 bits: longer ones become strings where the field is an integer, so that it is read
+ * exactly or refused, and stay numbers everywhere else.
+ * @throws SyntaxError, RangeError if a number is too large or the nesting too deep
+ */
+export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+  if (!INEXACT.test(text)) return fieldOf(JSON.parse(text) as JsonValue);
+  return settleMessage(type, fieldOf(parse(text, written) as JsonValue));
+}
+
+/** A JSON number outside the range of JavaScript numbers. */
+export class NumberOutOfRange extends RangeError {
+  override readonly name = "NumberOutOfRange";
+}
+
+function written(_: string, value: ExactJson, context: { readonly source?: string } | undefined): ExactJson {
+  if (typeof value !== "number") return value;
+  if (!Number.isFinite(value)) throw new NumberOutOfRange("a number is out of range");
+  const source = context?.source ?? "0";
+  return /^-?[0-9]{1,15}$/.test(source) ? value : new Written(source, value);
+}
+
+function settleMessage(type: DescMessage, json: ExactJson): JsonValue {
+  if (type.typeName.startsWith("google.protobuf.")) {
+    const value = type.fields[0];
+    return value !== undefined && type.fields.length === 1 ? settleSingular(value, json) : toNumbers(json);
+  }
+  if (!isObject(json)) return toNumbers(json);
+  return mapValues(json, (value, name) => {
+    const field = type.fields.find((f) => f.jsonName === name || f.name === name);
+    return field === undefined ? toNumbers(value) : settleField(field, value);
+  });
+}
+
+function settleField(field: DescField, json: ExactJson): JsonValue {
+  if (field.fieldKind === "list" && Array.isArray(json)) return json.map((item) => settleSingular(field, item));
+  if (field.fieldKind === "map" && isObject(json)) return mapValues(json, (item) => settleSingular(field, item));
+  return settleSingular(field, json);
+}
+
+function settleSingular(field: DescField, json: ExactJson): JsonValue {
+  if (field.message !== undefined) return settleMessage(field.message, json);
+  return json instanceof Written && field.scalar !== undefined && !FLOAT_TYPES.has(field.scalar)
+    ? integerText(json.text)
+    : toNumbers(json);
+}
+
+/** An integral number in plain digits. Other numbers and those longer than 64 bits are returned as written. */
+function integerText(text: string): string {
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] =
+    /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, "");
+  if (digits === "") return "0";
+  const scale = Number(exponent) - fraction.length;
+  if (digits.length + scale > 20) return text;
+  if (scale >= 0) return sign + digits + "0".repeat(scale);
+  const cut = digits.length + scale;
+  return cut > 0 && /^0+$/.test(digits.slice(cut)) ? sign + digits.slice(0, cut) : text;
+}
+
+function toNumbers(json: ExactJson): JsonValue {
+  if (json instanceof Written) return json.value;
+  if (Array.isArray(json)) return json.map(toNumbers);
+  return isObject(json) ? mapValues(json, toNumbers) : json;
+}
+
+function isObject(json: ExactJson): json is { [key: string]: ExactJson } {
+  return typeof json === "object" && json !== null && !Array.isArray(json) && !(json instanceof Written);
+}
+
+/** Maps the values of an object; the keys, even `__proto__`, stay the same. */
+function mapValues(
+  object: { [key: string]: ExactJson },
+  change: (value: ExactJson, key: string) => JsonValue,
+): { [key: string]: JsonValue } {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));
+}

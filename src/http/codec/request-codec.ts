@@ -1,0 +1,130 @@
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  fromJson,
+  type JsonReadOptions,
+  type JsonValue,
+  type Message,
+} from "@bufbuild/protobuf";
+import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
+import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
+import { bodyField, resolveFieldPath } from "../routes/field-path.ts";
+import type { Binding } from "../routes/matcher.ts";
+import type { Route } from "../routes/model.ts";
+import { BadInput } from "./bad-input.ts";
+import { NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+import { createQueryReader } from "./query.ts";
+import { setFromText, TextValueError } from "./text-value.ts";
+import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
+
+/** Decodes the request message of one route. */
+export interface RequestCodec {
+  /** How the route decodes the body: not at all, as JSON, or as raw bytes (google.api.HttpBody). */
+  readonly body: "none" | "json" | "raw";
+  /**
+   * @param query the raw query, without the question mark
+   * @throws BadInput
+   */
+  decode(bindings: readonly Binding[], query: string, body: Uint8Array, contentType: string | null): Message;
+}
+
+export interface RequestCodecOptions {
+  readonly json: Partial<JsonReadOptions>;
+  /** Whether a query parameter that names no field is refused (400). */
+  readonly refuseUnknownQuery: boolean;
+  /** Whether the empty update mask of a PATCH is inferred from the fields of the body. */
+  readonly inferUpdateMask: boolean;
+}
+
+export function createRequestCodec(method: DescMethod, route: Route, options: RequestCodecOptions): RequestCodec {
+  const { input } = method;
+  const whole = route.body === "*";
+  const field = bodyField(input, route.body);
+  const raw = isHttpBody(whole ? input : field?.fieldKind === "message" ? field.message : undefined);
+  const bound = [...route.variables.map((variable) => variable.field), ...(field ? [field.name] : [])];
+  const readQuery = createQueryReader(input, bound, {
+    refuseUnknown: options.refuseUnknownQuery,
+    registry: options.json.registry,
+  });
+  const paths = new Map<string, readonly DescField[]>();
+  for (const variable of route.variables) {
+    const fields = resolveFieldPath(input, variable.field);
+    if (typeof fields === "string") throw new Error(`${fields}: generate the routes again`);
+    paths.set(variable.field, fields);
+  }
+  const mask =
+    options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
+
+  // Many requests without parameters have the body `{}`: skip the parser.
+  const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
+
+  /** Wraps a body that is a field of the message. */
+  const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
+
+  function fromBody(body: Uint8Array, contentType: string | null): { message: Message; json?: JsonValue } {
+    if (raw) {
+      const data: HttpBody = create(HttpBodySchema, { contentType: contentType ?? "", data: body });
+      if (field === undefined) return { message: data };
+      return { message: create(input, { [field.localName]: data }) };
+    }
+    if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
+    if (isPlainMessage && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d)
+      return { message: create(input) };
+    const json = parseBody(body, asMessage, input);
+    return { message: messageFromJson(input, json, options.json), json };
+  }
+
+  return {
+    body: raw ? "raw" : whole || field !== undefined ? "json" : "none",
+    decode(bindings, query, body, contentType) {
+      const { message, json } = fromBody(body, contentType);
+      // http.proto: with body "*" there are no query parameters.
+      if (query !== "" && !whole) readQuery(query, reflect(input, message));
+      if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
+      for (const { field: path, value } of bindings) {
+        try {
+          setFromText(reflect(input, message), paths.get(path) ?? [], value);
+        } catch (error) {
+          if (error instanceof TextValueError) throw new BadInput("path", path, error.message);
+          throw error;
+        }
+      }
+      return message;
+    },
+  };
+}
+
+export function isHttpBody(type: DescMessage | undefined): boolean {
+  return type?.typeName === HttpBodySchema.typeName;
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+  let text: string;
+  try {
+    text = utf8.decode(body);
+  } catch {
+    throw new BadInput("body", undefined, "not UTF-8");
+  }
+  try {
+    return parseMessageJson(text, asMessage, type);
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
+    if (error instanceof NumberOutOfRange) throw new BadInput("body", undefined, error.message);
+    // Stack overflow.
+    if (error instanceof RangeError) throw new BadInput("body", undefined, "nested too deeply");
+    throw error;
+  }
+}
+
+function messageFromJson(type: DescMessage, json: JsonValue, options: Partial<JsonReadOptions>): Message {
+  try {
+    return fromJson(type, json, options);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new BadInput("body", isFieldError(error.cause) ? error.cause.field().name : undefined, error.message);
+  }
+}

@@ -1,0 +1,55 @@
+import { create, type DescField, type DescMessage, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { fieldByName } from "../routes/field-path.ts";
+
+/** The fields of an update request that hold the mask and the resource. */
+export interface UpdateMask {
+  readonly mask: DescField & { fieldKind: "message" };
+  readonly body: DescField & { fieldKind: "message" };
+}
+
+/** The `update_mask` of a request whose body is the given field, if it has one. */
+export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | undefined {
+  const mask = fieldByName(input, "update_mask");
+  if (mask?.fieldKind !== "message" || mask.message.typeName !== FieldMaskSchema.typeName) return undefined;
+  return body.fieldKind === "message" ? { mask, body } : undefined;
+}
+
+/**
+ * Fills an empty mask with the fields present in the body (AIP-134).
+ * @param json the JSON of the request message; the body is a field of it
+ */
+export function inferUpdateMask(message: ReflectMessage, { mask, body }: UpdateMask, json: JsonValue): void {
+  const given = message.isSet(mask) ? message.get(mask).message : undefined;
+  if (given !== undefined && "paths" in given && Array.isArray(given.paths) && given.paths.length > 0) return;
+  const sent = isObject(json) ? json[body.jsonName] : undefined;
+  const paths = sent !== undefined && isObject(sent) ? [...pathsOf(body.message, sent)] : [];
+  if (paths.length > 0) message.set(mask, reflect(FieldMaskSchema, create(FieldMaskSchema, { paths })));
+}
+
+function* pathsOf(type: DescMessage, json: JsonObject): Generator<string> {
+  for (const [name, value] of Object.entries(json)) {
+    const field = type.fields.find((f) => f.jsonName === name || f.name === name);
+    if (field === undefined) continue;
+    // A mask path ends at repeated fields, maps and well-known types.
+    if (
+      field.fieldKind === "message" &&
+      !isWellKnown(field.message) &&
+      isObject(value) &&
+      Object.keys(value).length > 0
+    ) {
+      for (const inner of pathsOf(field.message, value)) yield `${field.name}.${inner}`;
+    } else {
+      yield field.name;
+    }
+  }
+}
+
+function isWellKnown(type: DescMessage): boolean {
+  return type.typeName.startsWith("google.protobuf.");
+}
+
+function isObject(json: JsonValue): json is JsonObject {
+  return typeof json === "object" && json !== null && !Array.isArray(json);
+}

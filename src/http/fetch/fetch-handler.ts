@@ -1,0 +1,119 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Exchange, ResponseStream } from "../call/exchange.ts";
+import { HeaderMap } from "../call/header-map.ts";
+import { createRequestHandler } from "../handler.ts";
+import type { HandlerOptions } from "../options.ts";
+import { FailureError, failures } from "../response/failure.ts";
+
+/** A handler for frameworks that use the types of fetch. */
+export type FetchHandler = (request: Request) => Promise<Response>;
+
+export interface FetchHandlerOptions extends HandlerOptions<Request> {
+  /** Handles requests that match no route. Default: a 404 from the failure encoder. */
+  readonly fallback?: (request: Request) => Response | Promise<Response>;
+}
+
+/**
+ * Serves route tables with the types of fetch. A `Request` has already normalised its URL (dot segments, backslashes).
+ */
+export function createFetchHandler(options: FetchHandlerOptions): FetchHandler {
+  const transcoder = createRequestHandler(options);
+  return async (request) => {
+    const target = request.url.replace(/^[^/]*\/\/[^/?#]*/, "").replace(/#.*$/s, "");
+    const mark = target.indexOf("?");
+    const found = transcoder.match(request.method, mark === -1 ? target : target.slice(0, mark));
+    if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request);
+    const query = mark === -1 ? "" : target.slice(mark + 1);
+    return new Promise((resolve) => {
+      void transcoder.serve(new FetchExchange(request, target, resolve), found, query);
+    });
+  };
+}
+
+class FetchExchange implements Exchange<Request> {
+  readonly source: Request;
+  readonly target: string;
+  readonly headers: HeaderMap;
+  readonly #respond: (response: Response) => void;
+  /** Called when the response body is cancelled, which the request's signal does not report. */
+  readonly #listeners = new Set<() => void>();
+  #cancelled = false;
+
+  constructor(request: Request, target: string, respond: (response: Response) => void) {
+    this.source = request;
+    this.target = target;
+    this.headers = new HeaderMap(Object.fromEntries(request.headers));
+    this.#respond = respond;
+  }
+
+  get method(): string {
+    return this.source.method;
+  }
+
+  get url(): string {
+    return this.source.url;
+  }
+
+  get hasBody(): boolean {
+    return this.source.body !== null;
+  }
+
+  async read(limit: number): Promise<Uint8Array> {
+    if (Number(this.headers.get("content-length") ?? 0) > limit) throw new FailureError(failures.tooLarge(limit));
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of this.source.body ?? []) {
+      length += chunk.byteLength;
+      if (length > limit) throw new FailureError(failures.tooLarge(limit));
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  }
+
+  onAbort(callback: (reason: unknown) => void): () => void {
+    const { signal } = this.source;
+    const onAbort = () => callback(new ConnectError("the client closed the request", Code.Canceled));
+    if (signal.aborted || this.#cancelled) onAbort();
+    else {
+      signal.addEventListener("abort", onAbort);
+      this.#listeners.add(onAbort);
+    }
+    return () => {
+      signal.removeEventListener("abort", onAbort);
+      this.#listeners.delete(onAbort);
+    };
+  }
+
+  #onCancel(): void {
+    this.#cancelled = true;
+    for (const listener of this.#listeners) listener();
+  }
+
+  send(status: number, lines: string[], content: string | Uint8Array<ArrayBuffer> | undefined): void {
+    this.#respond(new Response(content ?? null, { status, headers: toHeaders(lines) }));
+  }
+
+  sendServerError(): void {
+    this.#respond(new Response(null, { status: 500 }));
+  }
+
+  stream(status: number, lines: string[]): ResponseStream {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    // Rejects when the response body is cancelled, whether or not a write is pending.
+    writer.closed.catch(() => this.#onCancel());
+    const encoder = new TextEncoder();
+    this.#respond(new Response(readable, { status, headers: toHeaders(lines) }));
+    return {
+      write: (chunk) => writer.write(typeof chunk === "string" ? encoder.encode(chunk) : chunk),
+      end: () => void writer.close().catch(() => undefined),
+      abort: () => void writer.abort().catch(() => undefined),
+    };
+  }
+}
+
+function toHeaders(lines: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let i = 0; i < lines.length; i += 2) headers.append(lines[i] ?? "", lines[i + 1] ?? "");
+  return headers;
+}

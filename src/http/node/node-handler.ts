@@ -1,0 +1,156 @@
+import type { IncomingMessage } from "node:http";
+import { Http2ServerRequest } from "node:http2";
+import type { Exchange, ResponseStream } from "../call/exchange.ts";
+import { HeaderMap } from "../call/header-map.ts";
+import { createRequestHandler } from "../handler.ts";
+import type { HandlerOptions } from "../options.ts";
+import { FailureError, failures } from "../response/failure.ts";
+import { respondWithinBody } from "./lingering-close.ts";
+import { abort, clientDisconnected, isClosed, type NodeResponse, write, writeHead } from "./node-response.ts";
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+/** A request listener for `http.createServer` and `http2.createServer`. */
+export type NodeHandler = (request: NodeRequest, response: NodeResponse) => void;
+
+export interface HttpHandlerOptions extends HandlerOptions<NodeRequest> {
+  /** Handles requests that match no route. Default: a 404 from the failure encoder. */
+  readonly fallback?: NodeHandler;
+}
+
+/** Serves route tables on node:http, node:https and node:http2 (compatibility API). */
+export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
+  const transcoder = createRequestHandler(options);
+  return (request, response) => {
+    const target = originForm(request.url ?? "/");
+    const mark = target.indexOf("?");
+    const found = transcoder.match(request.method ?? "GET", mark === -1 ? target : target.slice(0, mark));
+    if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request, response);
+    const query = mark === -1 ? "" : target.slice(mark + 1);
+    void transcoder.serve(new NodeExchange(request, response, target), found, query);
+  };
+}
+
+/**
+ * The raw path and query of a request target. Servers must accept the absolute form too (RFC 9112 section 3.2.2).
+ * Non-ASCII bytes, which are invalid in a target, are percent-encoded.
+ */
+function originForm(url: string): string {
+  const target = url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
+  return /^[\0-\x7f]*$/.test(target) ? target : target.replace(/[^\0-\x7f]/gu, escapeByte);
+}
+
+function escapeByte(character: string): string {
+  // node decodes HTTP/1 targets as Latin-1: each character is one byte.
+  const code = character.charCodeAt(0);
+  return code <= 0xff ? `%${code.toString(16)}` : encodeURIComponent(character.toWellFormed());
+}
+
+class NodeExchange implements Exchange<NodeRequest> {
+  readonly source: NodeRequest;
+  readonly target: string;
+  readonly headers: HeaderMap;
+  readonly method: string;
+  readonly #response: NodeResponse;
+  /** Whether the response is sent while the request body is still arriving. */
+  #bodyUnfinished = false;
+
+  constructor(request: NodeRequest, response: NodeResponse, target: string) {
+    this.source = request;
+    this.target = target;
+    this.method = request.method ?? "GET";
+    this.headers = new HeaderMap(request.headers);
+    this.#response = response;
+  }
+
+  get url(): string {
+    const { source } = this;
+    const secure = "encrypted" in source.socket && source.socket.encrypted === true;
+    const authority = (source instanceof Http2ServerRequest ? source.authority : source.headers.host) || "localhost";
+    return `${secure ? "https" : "http"}://${authority}${this.target}`;
+  }
+
+  get hasBody(): boolean {
+    const { source } = this;
+    // Already read by middleware: it emits no further events.
+    if (source.readableEnded) return false;
+    const length = source.headers["content-length"];
+    if (length !== undefined) return length !== "0";
+    if (source instanceof Http2ServerRequest) return !source.stream.endAfterHeaders;
+    return source.headers["transfer-encoding"] !== undefined;
+  }
+
+  read(limit: number): Promise<Uint8Array> {
+    const request = this.source;
+    // The parser has checked that it is digits.
+    if (Number(request.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let length = 0;
+      // The listeners stay: removing them costs more than calls that find the promise settled.
+      request.on("data", (chunk: Buffer) => {
+        length += chunk.byteLength;
+        if (length <= limit) chunks.push(chunk);
+        else reject(this.#tooLarge(limit));
+      });
+      request.on("end", () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+      const onDisconnect = () => {
+        if (!request.readableEnded) reject(clientDisconnected());
+      };
+      request.on("error", onDisconnect);
+      request.on("close", onDisconnect);
+    });
+  }
+
+  /** RFC 9110 section 15.5.14: the connection is closed after the response. */
+  #tooLarge(limit: number): FailureError {
+    this.#bodyUnfinished = true;
+    return new FailureError(failures.tooLarge(limit));
+  }
+
+  onAbort(callback: (reason: unknown) => void): () => void {
+    const response = this.#response;
+    // The request closes as soon as its body is read; the response stays open.
+    const onClose = () => {
+      if (!response.writableEnded) callback(clientDisconnected());
+    };
+    if (isClosed(response)) onClose();
+    else response.once("close", onClose);
+    return () => response.off("close", onClose);
+  }
+
+  send(status: number, lines: string[], content: string | Uint8Array | undefined): void {
+    const response = this.#response;
+    if (isClosed(response)) return;
+    // A failure after the head: the response is incomplete.
+    if (response.headersSent) {
+      abort(response);
+      return;
+    }
+    if (this.#bodyUnfinished) {
+      respondWithinBody(this.source, response, status, lines, content);
+      return;
+    }
+    writeHead(response, status, lines);
+    if (content === undefined) response.end();
+    else response.end(content);
+  }
+
+  sendServerError(): void {
+    const response = this.#response;
+    if (response.headersSent) abort(response);
+    else {
+      response.statusCode = 500;
+      response.end();
+    }
+  }
+
+  stream(status: number, lines: string[]): ResponseStream {
+    const response = this.#response;
+    writeHead(response, status, lines);
+    return {
+      write: (chunk) => write(response, chunk),
+      end: () => void response.end(),
+      abort: () => abort(response),
+    };
+  }
+}

@@ -1,0 +1,62 @@
+import type { ServerResponse } from "node:http";
+import { constants, type Http2ServerResponse } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** The responses of node:http and of node:http2's compatibility API. */
+export type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/** Whether the client has disconnected. */
+export function isClosed(response: NodeResponse): boolean {
+  return "stream" in response ? response.stream.closed || response.stream.destroyed : response.destroyed;
+}
+
+/** Aborts a response: HTTP/1 closes the connection, HTTP/2 resets only the stream. */
+export function abort(response: NodeResponse): void {
+  if ("stream" in response) response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  else response.destroy();
+}
+
+/** Resolves when the response accepts more data; rejects if the client disconnects. */
+export function write(response: NodeResponse, piece: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (isClosed(response) || response.writableEnded) return reject(clientDisconnected());
+    // The overloads of the two types do not unify.
+    const flowing = "stream" in response ? response.write(piece) : response.write(piece);
+    if (flowing) return resolve();
+    const settle = (act: () => void) => () => {
+      response.off("drain", onDrain);
+      response.off("close", onClose);
+      act();
+    };
+    const onDrain = settle(resolve);
+    const onClose = settle(() => reject(clientDisconnected()));
+    response.once("drain", onDrain);
+    response.once("close", onClose);
+  });
+}
+
+export function clientDisconnected(): ConnectError {
+  return new ConnectError("the client closed the request", Code.Canceled);
+}
+
+export function writeHead(response: NodeResponse, status: number, own: string[]): void {
+  // Keep the `vary` of outer middleware.
+  const outer = response.getHeader("vary");
+  const lines = outer === undefined ? own : [...own, "vary", String(outer)];
+  if (!("stream" in response)) {
+    response.writeHead(status, lines);
+    return;
+  }
+  // The compatibility API of HTTP/2 takes one value or array per name.
+  const grouped = new Map<string, string | string[]>();
+  for (let i = 0; i < lines.length; i += 2) {
+    const [name = "", value = ""] = [lines[i], lines[i + 1]];
+    const other = grouped.get(name);
+    grouped.set(name, other === undefined ? value : [...(Array.isArray(other) ? other : [other]), value]);
+  }
+  for (const [name, value] of grouped) if (!CONNECTION_HEADERS.has(name)) response.setHeader(name, value);
+  response.writeHead(status);
+}
+
+/** Forbidden in HTTP/2 (RFC 9113 section 8.2.2). */
+const CONNECTION_HEADERS = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);

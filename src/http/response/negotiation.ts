@@ -1,0 +1,43 @@
+/** Whether a Content-Type is JSON: `application/json`, or any type with the suffix `+json` (RFC 6839). */
+export function isJson(contentType: string): boolean {
+  if (contentType === "application/json") return true;
+  const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  return type === "application/json" || /^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+\+json$/.test(type);
+}
+
+/**
+ * Whether an Accept-Encoding accepts gzip (RFC 9110 section 12.5.3), by name or `*`, with a weight above 0 and at least
+ * that of `identity`.
+ */
+export function acceptsGzip(acceptEncoding: string | null): boolean {
+  if (acceptEncoding === null) return false;
+  let gzip: number | undefined;
+  let any = 0;
+  let identity = 0;
+  for (const { name, weight } of weighted(acceptEncoding)) {
+    if (name === "gzip" || name === "x-gzip") gzip ??= weight;
+    else if (name === "*") any = weight;
+    else if (name === "identity") identity = weight;
+  }
+  gzip ??= any;
+  return gzip > 0 && gzip >= identity;
+}
+
+export interface Weighted {
+  readonly name: string;
+  /** From 0, not acceptable, to 1. */
+  readonly weight: number;
+}
+
+/** The members of an Accept or Accept-Encoding header; malformed ones are skipped. */
+export function weighted(header: string): Weighted[] {
+  const members: Weighted[] = [];
+  for (const member of header.split(",")) {
+    const [name = "", ...parameters] = member.split(";").map((part) => part.trim().toLowerCase());
+    if (name === "") continue;
+    const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    if (q === undefined) members.push({ name, weight: 1 });
+    else if (/^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q)) members.push({ name, weight: Number(q) });
+  }
+  return members;
+}

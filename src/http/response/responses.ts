@@ -1,0 +1,151 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
+import type { Call } from "../call/call.ts";
+import type { Endpoint } from "../call/endpoints.ts";
+import type { Exchange } from "../call/exchange.ts";
+import { HeaderMap } from "../call/header-map.ts";
+import { successStatus } from "../call/success-status.ts";
+import type { Payload } from "../codec/response-codec.ts";
+import { gzip } from "./compression.ts";
+import { type Failure, type FailureEncoder, failureFrom, statusEncoder } from "./failure.ts";
+import { acceptsGzip } from "./negotiation.ts";
+
+/** Describes a response to the `onResponse` hook. */
+export interface ResponseInfo<Source> {
+  readonly request: Source;
+  readonly method: string;
+  readonly status: number;
+  /** The RPC of the matched route; undefined if none matched. */
+  readonly rpc: DescMethod | undefined;
+  /** Why the request failed; undefined if it succeeded. */
+  readonly failure: Failure | undefined;
+}
+
+/** How responses are encoded. */
+export interface ResponseOptions<Source> {
+  /** Default: google.rpc.Status as JSON. */
+  readonly failureEncoder?: FailureEncoder;
+  /** Called immediately before the headers of any response are sent; may change them. */
+  readonly onResponse?: (headers: Headers, answer: ResponseInfo<Source>) => void;
+  /** Whether responses of at least `compressMinBytes` are compressed for clients that accept gzip. Default: true. */
+  readonly compress?: boolean;
+  /** Whether response trailers are sent as headers with the prefix `trailer-`. Default: false. */
+  readonly trailersAsHeaders?: boolean;
+}
+
+/** Encodes results and failures and sends them. */
+export class Responses<Source> {
+  readonly #options: ResponseOptions<Source>;
+
+  constructor(options: ResponseOptions<Source>) {
+    this.#options = options;
+  }
+
+  async succeed(exchange: Exchange<Source>, endpoint: Endpoint, call: Call, payload: Payload): Promise<void> {
+    const { responseHeader: header, responseTrailer: trailer } = call;
+    const { compressMinBytes, writeMaxBytes } = endpoint.rpc.options;
+    if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(`trailer-${name}`, value);
+    let { content } = payload;
+    checkLength(content, writeMaxBytes);
+    if (this.#options.compress !== false && byteLength(content) >= compressMinBytes) {
+      header.append("vary", "Accept-Encoding");
+      if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) {
+        content = await gzip(content);
+        header.set("content-encoding", "gzip");
+      }
+    }
+    if (!header.has("content-type")) header.set("content-type", payload.contentType);
+    this.#send(exchange, endpoint, statusOf(call), header, content, undefined);
+  }
+
+  /** Sends a failure with the headers of the handler and the metadata of the error: cookies, `WWW-Authenticate`, … */
+  fail(exchange: Exchange<Source>, endpoint: Endpoint | undefined, call: Call | undefined, reason: unknown): void {
+    const failure = failureFrom(reason);
+    const header = call?.responseHeader ?? new HeaderMap();
+    if (!failure.error.isWireError) mergeNonProtocolHeaders(header, failure.error.metadata);
+    const response = this.#encode(failure, endpoint, false);
+    if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
+    for (const [name, value] of Object.entries(response.headers ?? {})) header.set(name, value);
+    header.delete("content-encoding");
+    header.set("content-type", "application/json");
+    this.#send(exchange, endpoint, response.status ?? failure.status, header, JSON.stringify(response.body), failure);
+  }
+
+  /** The body of a failure that occurs after the response has started. */
+  failureInBand(endpoint: Endpoint, reason: unknown) {
+    return this.#encode(failureFrom(reason), endpoint, true).body;
+  }
+
+  /** Responds to OPTIONS (RFC 9110 section 9.3.7). */
+  allow(exchange: Exchange<Source>, methods: readonly string[]): void {
+    const header = new HeaderMap();
+    header.set("allow", methods.join(", "));
+    this.#send(exchange, undefined, 204, header, undefined, undefined);
+  }
+
+  /** The status and the headers of a streamed response. */
+  head(exchange: Exchange<Source>, endpoint: Endpoint, call: Call): [status: number, lines: string[]] {
+    const { responseHeader: header } = call;
+    const status = statusOf(call);
+    header.delete("content-length");
+    this.#callHook(exchange, endpoint, status, header, undefined);
+    return [status, header.lines()];
+  }
+
+  #encode(failure: Failure, endpoint: Endpoint | undefined, inBand: boolean) {
+    return (this.#options.failureEncoder ?? statusEncoder)(failure, { rpc: endpoint?.method, inBand });
+  }
+
+  #callHook(
+    { source: request, method }: Exchange<Source>,
+    endpoint: Endpoint | undefined,
+    status: number,
+    header: HeaderMap,
+    failure: Failure | undefined,
+  ): void {
+    this.#options.onResponse?.(header, { request, method, status, rpc: endpoint?.method, failure });
+  }
+
+  #send(
+    exchange: Exchange<Source>,
+    endpoint: Endpoint | undefined,
+    status: number,
+    header: HeaderMap,
+    content: string | Uint8Array | undefined,
+    failure: Failure | undefined,
+  ): void {
+    this.#callHook(exchange, endpoint, status, header, failure);
+    if (content === undefined || STATUSES_WITHOUT_CONTENT.has(status)) {
+      header.delete("content-type");
+      header.delete("content-length");
+      exchange.send(status, header.lines(), undefined);
+    } else {
+      header.set("content-length", String(byteLength(content)));
+      exchange.send(status, header.lines(), exchange.method === "HEAD" ? undefined : content);
+    }
+  }
+}
+
+/** RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5: these have no content. */
+const STATUSES_WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 205, 304]);
+
+function statusOf(call: Call): number {
+  const status = call.lastValues.get(successStatus);
+  if (status >= 200 && status < 400) return status;
+  throw new Error(`${status} is not the HTTP status of a success`);
+}
+
+/** @throws ConnectError the same as in connect-es */
+export function checkLength(content: string | Uint8Array, limit: number): void {
+  const length = byteLength(content);
+  if (length <= limit) return;
+  throw new ConnectError(
+    `message size ${length} is larger than configured writeMaxBytes ${limit}`,
+    Code.ResourceExhausted,
+  );
+}
+
+function byteLength(content: string | Uint8Array): number {
+  return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
+}

@@ -1,0 +1,71 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { Payload } from "../codec/response-codec.ts";
+import { weighted } from "./negotiation.ts";
+
+/** The framing of a stream of messages. */
+export interface StreamFormat {
+  /** The Content-Type of the response; undefined: that of the first message. */
+  readonly contentType: string | undefined;
+  readonly open: string;
+  chunk(payload: Payload, first: boolean): string | Uint8Array;
+  /** A failure in mid-stream, as the last chunk. undefined: the format has no place for one, the response is aborted. */
+  failure(body: JsonValue, first: boolean): string | undefined;
+  readonly close: string;
+}
+
+/** One message per line (ndjson.org). A failure is the last line. */
+const NDJSON: StreamFormat = {
+  contentType: "application/x-ndjson",
+  open: "",
+  chunk: ({ content }) => `${content}\n`,
+  failure: (body) => `${JSON.stringify(body)}\n`,
+  close: "",
+};
+
+/** Server-sent events (WHATWG HTML section 9.2). A failure is an event of type `error`. */
+const SERVER_SENT_EVENTS: StreamFormat = {
+  contentType: "text/event-stream",
+  open: "",
+  chunk: ({ content }) => `data: ${content}\n\n`,
+  failure: (body) => `event: error\ndata: ${JSON.stringify(body)}\n\n`,
+  close: "",
+};
+
+/** One JSON array. A failure is its last element. */
+const JSON_ARRAY: StreamFormat = {
+  contentType: "application/json",
+  open: "[",
+  chunk: ({ content }, first) => `${first ? "" : ","}${content}`,
+  failure: (body, first) => `${first ? "" : ","}${JSON.stringify(body)}`,
+  close: "]",
+};
+
+/** The concatenated bytes of HttpBody messages. */
+export const RAW_BYTES: StreamFormat = {
+  contentType: undefined,
+  open: "",
+  chunk: ({ content }) => content,
+  failure: () => undefined,
+  close: "",
+};
+
+const FORMATS: ReadonlyMap<string, StreamFormat> = new Map([
+  ["application/x-ndjson", NDJSON],
+  ["application/ndjson", NDJSON],
+  ["application/jsonl", NDJSON],
+  ["text/event-stream", SERVER_SENT_EVENTS],
+  ["application/json", JSON_ARRAY],
+]);
+
+/** The format that an Accept header prefers; NDJSON if it names none of them. */
+export function streamFormatFor(accept: string | null): StreamFormat {
+  let best: StreamFormat = NDJSON;
+  let bestWeight = 0;
+  for (const { name, weight } of weighted(accept ?? "")) {
+    const format = FORMATS.get(name);
+    if (format === undefined || weight <= bestWeight) continue;
+    best = format;
+    bestWeight = weight;
+  }
+  return best;
+}

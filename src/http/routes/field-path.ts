@@ -1,0 +1,86 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+
+/**
+ * Well-known messages whose JSON is a single scalar value, so that a path segment or a query parameter can carry them.
+ */
+export const TEXT_MESSAGES: ReadonlySet<string> = new Set(
+  [
+    "Timestamp",
+    "Duration",
+    "FieldMask",
+    "DoubleValue",
+    "FloatValue",
+    "Int64Value",
+    "UInt64Value",
+    "Int32Value",
+    "UInt32Value",
+    "BoolValue",
+    "StringValue",
+    "BytesValue",
+  ].map((name) => `google.protobuf.${name}`),
+);
+
+/** Messages of arbitrary JSON. A query parameter carries them as JSON text; a path variable cannot. */
+export const JSON_MESSAGES: ReadonlySet<string> = new Set(
+  ["Struct", "Value", "ListValue"].map((name) => `google.protobuf.${name}`),
+);
+
+/**
+ * Whether proto JSON has a special form for messages of this type. Their fields cannot be set one by one: the result
+ * may have no JSON form (a Timestamp with -5 ns).
+ */
+export function hasOwnJson({ typeName }: DescMessage): boolean {
+  return TEXT_MESSAGES.has(typeName) || JSON_MESSAGES.has(typeName) || typeName === "google.protobuf.Any";
+}
+
+/** The top-level field of that proto name, or undefined. */
+export function fieldByName(message: DescMessage, name: string): DescField | undefined {
+  return message.fields.find((field) => field.name === name);
+}
+
+/**
+ * The field that a route names as its body.
+ * @throws Error if there is none: the table does not match the descriptors
+ */
+export function bodyField(message: DescMessage, name: string): DescField | undefined {
+  if (name === "" || name === "*") return undefined;
+  const field = fieldByName(message, name);
+  if (field === undefined)
+    throw new Error(`message ${message.typeName} has no field "${name}": generate the routes again`);
+  return field;
+}
+
+/**
+ * Resolves a path of proto names such as `book.author.name`.
+ * @returns the fields, outermost first, or the reason why the path does not exist
+ */
+export function resolveFieldPath(message: DescMessage, path: string): DescField[] | string {
+  const fields: DescField[] = [];
+  let within: DescMessage | undefined = message;
+  for (const name of path.split(".")) {
+    if (within === undefined) return `field "${fields.at(-1)?.name}" of ${path} is not a message, it has no fields`;
+    const field = fieldByName(within, name);
+    if (field === undefined) return `message ${within.typeName} has no field "${name}"`;
+    fields.push(field);
+    within = field.fieldKind === "message" ? field.message : undefined;
+  }
+  return fields;
+}
+
+/** Returns why a path variable cannot bind these fields, or undefined if it can. */
+export function pathFieldProblem(fields: readonly DescField[]): string | undefined {
+  for (const field of fields) {
+    if (field.fieldKind === "map") return `"${field.name}" is a map field`;
+    if (field.fieldKind === "list") return `"${field.name}" is a repeated field`;
+  }
+  for (const field of fields.slice(0, -1)) {
+    if (field.fieldKind === "message" && hasOwnJson(field.message)) {
+      return `"${field.name}" is a ${field.message.typeName}, which has no fields in JSON`;
+    }
+  }
+  const last = fields.at(-1);
+  if (last?.fieldKind === "message" && !TEXT_MESSAGES.has(last.message.typeName)) {
+    return `"${last.name}" is a message field of type ${last.message.typeName}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,48 @@
+// Percent-encoding (RFC 3986 section 2.1), decoded once and strictly. decodeURIComponent cannot keep chosen escapes
+// undecoded, which multi-segment variables need.
+
+/** A malformed percent-escape, or escapes that are not UTF-8: a client error, 400. */
+export class MalformedEscape extends Error {
+  override readonly name = "MalformedEscape";
+}
+
+const SLASH = /%2[Ff]/;
+const RESERVED = /%(?:2[1346789ABCFabcf]|3[ABDFabdf]|40|5[BDbd])/;
+
+/** Decodes every escape. */
+export function decodeAll(raw: string): string {
+  if (!raw.includes("%")) return raw;
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    throw new MalformedEscape(`malformed percent-encoding in "${raw}"`);
+  }
+}
+
+/** Decodes every escape except `%2F`: the value of a multi-segment variable (http.proto). */
+export function decodeExceptSlash(raw: string): string {
+  return decodeExcept(raw, SLASH);
+}
+
+/** Decodes every escape except those of the reserved characters of RFC 3986 section 2.2. */
+export function decodeExceptReserved(raw: string): string {
+  return decodeExcept(raw, RESERVED);
+}
+
+function decodeExcept(raw: string, kept: RegExp): string {
+  if (!raw.includes("%")) return raw;
+  let decoded = "";
+  let rest = raw;
+  for (let hit = kept.exec(rest); hit !== null; hit = kept.exec(rest)) {
+    decoded += decodeAll(rest.slice(0, hit.index)) + hit[0];
+    rest = rest.slice(hit.index + hit[0].length);
+  }
+  return decoded + decodeAll(rest);
+}
+
+/** The canonical spelling of a template literal: `*`, `:`, `/` and every other character with a meaning in a template is escaped. */
+export function encodeLiteral(decoded: string): string {
+  return encodeURIComponent(decoded)
+    .replace(/[*]/g, "%2A")
+    .replace(/%(?:21|24|26|27|28|29|2B|2C|3B|3D|40)/g, decodeAll);
+}
