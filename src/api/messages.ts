@@ -1,5 +1,5 @@
 /** Message ↔ domain: what both services say of a session, and the rules that requests keep. */
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { invalidRequest } from "../session/errors.ts";
 import { parseSessionId, RESERVED_CLAIMS, type Session, type SessionId } from "../session/model.ts";
@@ -63,8 +63,30 @@ export function claimsOf(claims: JsonObject | undefined): string {
   for (const name of RESERVED_CLAIMS) {
     if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, "is a reserved claim");
   }
+  const fault = faultOfJson(claims);
+  if (fault !== undefined) throw invalidRequest("claims", fault);
   const text = JSON.stringify(claims);
   if (Buffer.byteLength(text) > MAX_CLAIMS)
     throw invalidRequest("claims", `is longer than ${MAX_CLAIMS} bytes as JSON`);
   return text;
+}
+
+/**
+ * Why a value cannot be written as JSON and read again as the same: JavaScript makes Infinity of `1e400`, which becomes null,
+ * and keeps half of a surrogate pair, which UTF-8 cannot hold.
+ */
+function faultOfJson(value: JsonValue): string | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : "has a number that is out of range";
+  if (typeof value === "string") return value.isWellFormed() ? undefined : "has text that is not Unicode";
+  if (typeof value !== "object" || value === null) return undefined;
+  if (Array.isArray(value)) return firstFault(value);
+  return firstFault(Object.keys(value)) ?? firstFault(Object.values(value));
+}
+
+function firstFault(values: readonly JsonValue[]): string | undefined {
+  for (const value of values) {
+    const fault = faultOfJson(value);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 }

@@ -22,11 +22,12 @@ export type Key = {
 /** A key from a JWK (RFC 7517), or undefined for one that is not for us: another use, kind or curve. */
 export async function importKey(jwk: unknown): Promise<Key | undefined> {
   if (typeof jwk !== "object" || jwk === null) return undefined;
-  const { kid, alg, use = "sig", kty, crv, x, y } = jwk as JWK & { kid?: unknown };
+  const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as JWK & { kid?: unknown };
   const algorithm = (Object.keys(ALGORITHMS) as Algorithm[]).find(
     (name) => ALGORITHMS[name].kty === kty && ALGORITHMS[name].crv === crv && (alg ?? name) === name,
   );
   if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
+  if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined; // RFC 7517 §4.3
   const shared = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // public members alone, whatever is there
   const imported = await importJWK(shared as JWK, algorithm).catch(() => undefined);
   if (imported === undefined || imported instanceof Uint8Array) return undefined;

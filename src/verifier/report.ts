@@ -8,3 +8,15 @@ export type VerifierEvent =
   | { readonly event: "feed_lost"; readonly error: unknown };
 
 export type Report = (event: VerifierEvent) => void;
+
+/** A report that never throws or rejects: what goes wrong with a log must not end the process that logs. */
+export function harmless(report: Report | undefined): Report {
+  return (event) => {
+    try {
+      // An async function is a Report too.
+      Promise.resolve(report?.(event)).catch(() => {});
+    } catch {
+      // Nobody is left to be told.
+    }
+  };
+}

@@ -71,13 +71,15 @@ function keyOf(segment: string, keys: KeySet): Key | Refusal {
 
 /** RFC 9068 §4, in its order; what it makes REQUIRED in §2.2 must be there. */
 function claimsFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
-  const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id } = claims;
+  const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id, cnf } = claims;
   if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
   if (!isTime(exp) || !isTime(iat)) return "malformed";
   if (iss !== expected.issuer) return "wrong_issuer";
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
+  // Bound to a key (RFC 7800) that nobody has proven to hold: whoever presents it as a bearer token may have stolen it.
+  if (cnf !== undefined) return "not_bearer";
   const now = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && now >= nbf * 1000)) return "not_yet_valid";
   if (now >= exp * 1000) return "expired"; // on or after (RFC 7519 §4.1.4)

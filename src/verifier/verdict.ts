@@ -26,6 +26,7 @@ export const REFUSALS = [
   "forged",
   "wrong_issuer",
   "wrong_audience",
+  "not_bearer",
   "not_yet_valid",
   "expired",
   "revoked",

@@ -3,7 +3,7 @@ import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { followKeySet } from "./key-set.ts";
 import { RecentlyUsed } from "./recently-used.ts";
-import type { Report } from "./report.ts";
+import { harmless, type Report } from "./report.ts";
 import { followRevocations } from "./revocations.ts";
 import { type Checked, checkToken, type Expectations } from "./token.ts";
 import { REFUSED, type Verdict } from "./verdict.ts";
@@ -31,7 +31,7 @@ export type VerifierOptions = {
   readonly maxStaleness?: number;
   /** How many verified tokens are remembered, 10,000 by default (some 2 KiB each); at least 2. */
   readonly cacheSize?: number;
-  /** For the log. Must not throw. */
+  /** For the log. What it throws is ignored. */
   readonly report?: Report;
   /** Replaces the connection to the admin API (mutual TLS, a proxy, tests). */
   readonly transport?: Transport;
@@ -64,7 +64,8 @@ type Entry = Checked & { readonly expiresAt: number; readonly verdict: Promise<V
 
 /** Verifies access tokens locally and follows what is revoked. */
 export function createVerifier(options: VerifierOptions): Verifier {
-  const { adminUrl, policy = "introspect", maxStaleness = 5000, cacheSize = 10_000, report = () => {} } = options;
+  const { adminUrl, policy = "introspect", maxStaleness = 5000, cacheSize = 10_000 } = options;
+  const report = harmless(options.report);
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
   const jwksUrl = options.jwksUrl ?? (adminUrl && new URL("/.well-known/jwks.json", adminUrl).href);
   if (jwksUrl === undefined) throw new TypeError("createVerifier needs adminUrl or jwksUrl");
@@ -82,6 +83,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const revocations =
     client && followRevocations({ client, clock, monotonic, revokeKeys: keys.revoke, report, signal });
   const cache = new RecentlyUsed<Entry>(cacheSize);
+  /** Introspections that are under way, by token. */
+  const asked = new Map<string, { readonly askedAt: number; readonly verdict: Promise<Verdict> }>();
   const refused = promised(REFUSED);
 
   /** What can change about a token that was fine: its time, its key, its session, and what we know. */
@@ -92,7 +95,19 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const now = monotonic();
     if (!keys.trusted(now)) return refused.unavailable;
     if (revocations === undefined || revocations.staleness(now, wall) <= maxStaleness) return entry.verdict;
-    return policy === "introspect" && client !== undefined ? ask(client, token, entry) : refused.unavailable;
+    return policy === "introspect" && client !== undefined ? askOnce(client, token, entry, now) : refused.unavailable;
+  }
+
+  /** One question per token at a time, which all who present it share unless it was asked too long ago for them. */
+  function askOnce(admin: AdminClient, token: string, entry: Entry, now: number): Promise<Verdict> {
+    const underWay = asked.get(token);
+    if (underWay !== undefined && now - underWay.askedAt <= maxStaleness) return underWay.verdict;
+    const question = { askedAt: now, verdict: ask(admin, token, entry) };
+    asked.set(token, question);
+    void question.verdict.then(() => {
+      if (asked.get(token) === question) asked.delete(token);
+    });
+    return question.verdict;
   }
 
   async function ask(admin: AdminClient, token: string, entry: Entry): Promise<Verdict> {

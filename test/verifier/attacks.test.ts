@@ -246,6 +246,12 @@ describe("every attack is refused with a closed reason", () => {
     ["an empty list of audiences", token({}, { aud: [] }), "wrong_audience"],
     ["an audience that begins like ours", token({}, { aud: `${AUDIENCE}.evil.example` }), "wrong_audience"],
     ["an audience that is no text", token({}, { aud: [AUDIENCE, 1] }), "malformed"],
+    [
+      "a token bound to a key",
+      token({}, { cnf: { jkt: "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I" } }),
+      "not_bearer",
+    ],
+    ["a token bound to nothing", token({}, { cnf: null }), "not_bearer"],
     ["no exp", token({}, { exp: undefined }), "malformed"],
     ["exp as text", token({}, { exp: String(now + 600) }), "malformed"],
     ["exp null", token({}, { exp: null }), "malformed"],

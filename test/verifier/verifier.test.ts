@@ -176,6 +176,24 @@ describe("knowledge that is older than the limit", () => {
     expect(issuer.seen.introspections).toEqual([known.token, known.token, fresh.token]);
   });
 
+  it("is asked about once for all who present one token at a time", async () => {
+    const { issuer, known, says } = await outdated("introspect");
+    const fresh = issuer.token();
+    const verdicts = await Promise.all([...Array(200).fill(known.token), fresh.token].map(says));
+    expect(new Set(verdicts)).toEqual(new Set(["ok"]));
+    expect(issuer.seen.introspections.toSorted()).toEqual([known.token, fresh.token].toSorted());
+    expect(await says(known.token)).toBe("ok");
+    expect(issuer.seen.introspections).toHaveLength(3);
+  });
+
+  it("is asked about again while a question is under way that is too old", async () => {
+    const { issuer, known, says, moved } = await outdated("introspect");
+    const early = says(known.token);
+    moved.monotonic += LIMIT + 1;
+    expect(await Promise.all([early, says(known.token)])).toEqual(["ok", "ok"]);
+    expect(issuer.seen.introspections).toEqual([known.token, known.token]);
+  });
+
   it("and nobody to ask: it is not known", async () => {
     const { issuer, known, says } = await outdated("introspect");
     issuer.state.answering = false;
@@ -409,6 +427,20 @@ describe("keys", () => {
     expect(evil.seen.jwks).toBe(0);
   });
 
+  it.each([
+    ["for something else", { key_ops: ["sign"] }, "unknown_key"],
+    ["for nothing", { key_ops: [] }, "unknown_key"],
+    ["for what is no list", { key_ops: "verify" }, "unknown_key"],
+    ["for verifying", { key_ops: ["verify"] }, "ok"],
+  ])("that declare to be %s are used so", async (_, declared, verdict) => {
+    const issuer = await startIssuer();
+    const [key, ...others] = issuer.jwks().keys;
+    issuer.state.jwksBody = JSON.stringify({ keys: [{ ...key, ...declared }, ...others] });
+    const { verifier, says } = follow(issuer);
+    await verifier.ready;
+    expect(await says(issuer.token().token)).toBe(verdict);
+  });
+
   it("in one set with others that are not for us are found", async () => {
     const issuer = await startIssuer();
     const keys = [{ kty: "RSA", kid: "r", n: "AQAB", e: "AQAB" }, null, "key", ...issuer.jwks().keys];
@@ -474,5 +506,25 @@ describe("a verifier that is set up wrongly", () => {
     ["has no audience", { jwksUrl: "http://127.0.0.1:1", audience: [] }, /needs an audience/],
   ] as const)("%s", (_, options, fault) => {
     expect(() => createVerifier({ issuer: ISSUER, audience: AUDIENCE, ...options })).toThrow(fault);
+  });
+});
+
+describe("a report", () => {
+  it.each<[string, () => void]>([
+    [
+      "throws",
+      () => {
+        throw new Error("the log is full");
+      },
+    ],
+    ["rejects", async () => Promise.reject(new Error("the log is full"))],
+  ])("that %s changes nothing", async (_, report) => {
+    const issuer = await startIssuer();
+    const { verifier, says } = follow(issuer, { report });
+    await verifier.ready;
+    const { sid, token } = issuer.token();
+    issuer.cut();
+    issuer.revoke(sid);
+    await eventually(async () => (await says(token)) === "revoked");
   });
 });

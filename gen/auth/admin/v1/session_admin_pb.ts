@@ -23,21 +23,21 @@ export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
  */
 export type Client = Message<"auth.admin.v1.Client"> & {
   /**
-   * Its User-Agent header, at most 512 characters.
+   * Its User-Agent header, at most 512 bytes.
    *
    * @generated from field: string user_agent = 1;
    */
   userAgent: string;
 
   /**
-   * Its network address, at most 64 characters.
+   * Its network address, at most 64 bytes.
    *
    * @generated from field: string ip_address = 2;
    */
   ipAddress: string;
 
   /**
-   * A name for it, at most 128 characters.
+   * A name for it, at most 128 bytes.
    *
    * @generated from field: string display_name = 3;
    */
