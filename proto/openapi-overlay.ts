@@ -82,6 +82,7 @@ export default {
         "auth.v1.RefreshResponse": always("data"),
         "auth.v1.RefreshResponse.Data": always("accessToken"),
         "auth.v1.LogoutResponse": always("data"),
+        "auth.v1.LogoutByCookieResponse": always("data"),
         "auth.v1.ListSessionsResponse": always("data"),
         "auth.v1.ListSessionsResponse.Data": always("sessions", "nextPageToken"),
         "auth.v1.RevokeSessionResponse": always("data"),
@@ -114,6 +115,10 @@ export default {
         ...setsCookie("Clears the refresh token."),
         ...failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
       },
+    },
+    "auth.v1.SessionService.LogoutByCookie": {
+      security: [{ refreshCookie: [] }],
+      responses: setsCookie("Clears the refresh token."),
     },
     "auth.v1.SessionService.RevokeSession": {
       responses: failures("E404_NOT_FOUND", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),

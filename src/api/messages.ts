@@ -2,10 +2,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { invalidRequest } from "../session/errors.ts";
-import { parseSessionId, RESERVED_CLAIMS, type Session, type SessionId } from "../session/model.ts";
+import { type Audience, parseSessionId, RESERVED_CLAIMS, type Session, type SessionId } from "../session/model.ts";
 
 const DEFAULT_PAGE_SIZE = 20;
 const MAX_PAGE_SIZE = 100;
+const MAX_AUDIENCES = 8;
 
 /** Bytes of the claims' JSON. */
 export const MAX_CLAIMS = 4096;
@@ -42,6 +43,19 @@ export function textOf(field: string, text: string, max: number): string {
   if (Buffer.byteLength(text) > max) throw invalidRequest(field, `is longer than ${max} bytes`);
   if (/\p{Cc}/u.test(text)) throw invalidRequest(field, "has control characters");
   return text;
+}
+
+/** @param byDefault for a request that names none */
+export function audienceOf(one: string, several: readonly string[], byDefault: string): Audience {
+  if (one !== "" && several.length > 0) throw invalidRequest("audiences", "may not be set beside audience");
+  if (several.length > MAX_AUDIENCES) throw invalidRequest("audiences", `has more than ${MAX_AUDIENCES} items`);
+  if (new Set(several).size < several.length) throw invalidRequest("audiences", "has an item twice");
+  for (const item of several) {
+    if (textOf("audiences", item, 255) === "") throw invalidRequest("audiences", "has an empty item");
+  }
+  const [first, ...others] = several;
+  if (first === undefined) return textOf("audience", one, 255) || byDefault;
+  return others.length === 0 ? first : [first, ...others];
 }
 
 export function pageSizeOf(size: number): number {

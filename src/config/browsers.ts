@@ -1,7 +1,7 @@
 /** Which browsers' requests are accepted, and the cookie that they keep. */
 import { type CookieSettings, cookieFaults } from "./cookie.ts";
 import type { AddFault, Read } from "./reader.ts";
-import { boolean, list, oneOf, origin, text } from "./values.ts";
+import { boolean, date, list, oneOf, origin, text } from "./values.ts";
 
 export function readBrowsers(read: Read, addFault: AddFault) {
   const cookie: CookieSettings = Object.freeze({
@@ -10,6 +10,8 @@ export function readBrowsers(read: Read, addFault: AddFault) {
     path: read("COOKIE_PATH", text(1024), undefined),
     sameSite: read("COOKIE_SAMESITE", oneOf("Strict", "Lax", "None"), "Lax" as const),
     secure: read("COOKIE_SECURE", boolean, true),
+    migrateUntilMs: read("COOKIE_MIGRATE_UNTIL", date, undefined),
+    hintName: read("SESSION_HINT_COOKIE", text(64), undefined),
   });
   for (const line of cookieFaults(cookie)) addFault(line);
   return {

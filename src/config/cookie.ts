@@ -1,6 +1,7 @@
-/** Settings of the refresh token cookie, checked as browsers check the cookie (RFC 6265bis section 5). */
+/** Settings of the cookies, checked as browsers check cookies (RFC 6265bis section 5). */
 
 const PREFIX = /^__(Host|Secure)-/i;
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 export type CookieSettings = {
   readonly name: string;
@@ -8,13 +9,15 @@ export type CookieSettings = {
   readonly path: string | undefined;
   readonly sameSite: "Strict" | "Lax" | "None";
   readonly secure: boolean;
+  /** Until when the name without its prefix is read too, ms since the epoch. */
+  readonly migrateUntilMs: number | undefined;
+  /** Name of the cookie that tells scripts of a session. */
+  readonly hintName: string | undefined;
 };
 
-/** Everything for which a browser would drop the cookie, silently: one line each. */
+/** Everything for which a browser would drop a cookie, silently: one line each. */
 export function cookieFaults(cookie: CookieSettings): string[] {
-  const faults: string[] = [];
-  const host = /^__Host-/i.test(cookie.name);
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(cookie.name)) faults.push("COOKIE_NAME is not a cookie name (RFC 6265)");
+  const faults = nameFaults("COOKIE_NAME", cookie.name, cookie);
   if (cookie.domain !== undefined && !/^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(cookie.domain)) {
     faults.push("COOKIE_DOMAIN is not a domain name");
   }
@@ -24,14 +27,32 @@ export function cookieFaults(cookie: CookieSettings): string[] {
   if (cookie.sameSite === "None" && !cookie.secure) {
     faults.push("COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop the cookie otherwise");
   }
-  if (PREFIX.test(cookie.name) && !cookie.secure) {
-    faults.push("COOKIE_NAME with a __Secure- or __Host- prefix needs COOKIE_SECURE=true: browsers drop it otherwise");
-  }
-  if (host && cookie.domain !== undefined) {
-    faults.push("COOKIE_NAME with the __Host- prefix allows no COOKIE_DOMAIN: browsers drop it otherwise");
-  }
-  if (host && cookie.path !== undefined && cookie.path !== "/") {
+  if (isHost(cookie.name) && cookie.path !== undefined && cookie.path !== "/") {
     faults.push("COOKIE_NAME with the __Host- prefix allows no COOKIE_PATH but /: browsers drop it otherwise");
+  }
+  if (cookie.migrateUntilMs !== undefined && !PREFIX.test(cookie.name)) {
+    faults.push("COOKIE_MIGRATE_UNTIL needs a COOKIE_NAME with a __Secure- or __Host- prefix: there is no other name");
+  }
+  const { hintName } = cookie;
+  if (hintName !== undefined) {
+    faults.push(...nameFaults("SESSION_HINT_COOKIE", hintName, cookie));
+    if (hintName === cookie.name || hintName === cookie.name.replace(PREFIX, "")) {
+      faults.push("SESSION_HINT_COOKIE must differ from COOKIE_NAME, with and without its prefix");
+    }
+  }
+  return faults;
+}
+
+const isHost = (name: string) => /^__Host-/i.test(name);
+
+function nameFaults(variable: string, name: string, { secure, domain }: CookieSettings): string[] {
+  const faults: string[] = [];
+  if (!NAME.test(name)) faults.push(`${variable} is not a cookie name (RFC 6265)`);
+  if (PREFIX.test(name) && !secure) {
+    faults.push(`${variable} with a __Secure- or __Host- prefix needs COOKIE_SECURE=true: browsers drop it otherwise`);
+  }
+  if (isHost(name) && domain !== undefined) {
+    faults.push(`${variable} with the __Host- prefix allows no COOKIE_DOMAIN: browsers drop it otherwise`);
   }
   return faults;
 }

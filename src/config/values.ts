@@ -34,6 +34,12 @@ export function integer(min: number, max: number): Parse<number> {
   };
 }
 
+/** A point in time: `2027-01-31` (the start of that day, UTC) or `2027-01-31T12:00:00Z`; ms since the epoch out. */
+export function date(text: string): number | Fault {
+  const ms = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? new Fault("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : ms;
+}
+
 export function boolean(text: string): boolean | Fault {
   if (text === "true") return true;
   if (text === "false") return false;

@@ -77,6 +77,7 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     refused: (fault) => log.error({ fault: fault.message }, "the key ring is broken: the one before stays in force"),
   });
 
+  const audiences = config.audiences ?? [issuer];
   const stopping = new AbortController();
   const common = {
     store,
@@ -84,7 +85,8 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     accessTokens: createAccessTokens({ keys: ring, issuer, ttl: config.accessTokenTtl, entropy, clock: Date.now }),
     random: createRandom(entropy),
     audit,
-    cookie: refreshCookie(config.cookie),
+    audiences: new Set(audiences),
+    cookie: refreshCookie(config.cookie, Date.now),
     jwks: () => JSON.stringify(ring.current.jwks),
     metrics,
     stopping: stopping.signal,
@@ -98,7 +100,7 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
       ...common,
       adminTokens,
       issuer,
-      audience: config.audience ?? issuer,
+      audience: audiences[0] ?? issuer,
       feed,
       revokedKeyIds: () => ring.current.revokedKids,
     }),

@@ -46,6 +46,7 @@ export type RefusalReason =
   | "unknown_key"
   | "forged"
   | "wrong_issuer"
+  | "wrong_audience"
   | "expired"
   | "idle"
   | "revoked"

@@ -16,12 +16,20 @@ export type ClientData = {
   readonly displayName: string;
 };
 
+/** Who access tokens are for, as `aud` has it (RFC 7519 section 4.1.3): one, or several in a list. */
+export type Audience = string | readonly [string, ...string[]];
+
+/** The audiences one by one. */
+export function audiencesOf(audience: Audience): readonly [string, ...string[]] {
+  return typeof audience === "string" ? [audience] : audience;
+}
+
 /** What a session is created with. */
 export type NewSession = {
   readonly sid: SessionId;
   readonly subject: string;
   readonly clientId: string;
-  readonly audience: string;
+  readonly audience: Audience;
   /** Further claims of its access tokens: the text of a JSON object, within its size limit. */
   readonly claims: string;
   readonly client: ClientData;

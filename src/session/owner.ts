@@ -2,27 +2,85 @@
 import type { Audit } from "./audit.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
-import type { AccessClaims, AccessTokens, SessionPage, SessionStore } from "./ports.ts";
+import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "./ports.ts";
+import { authenticateCookie, type PresentedCookie } from "./refresh.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
-/** Verifies a bearer access token; whether its session lives is for the store to say, in the same step as the deed. */
-export function authenticate(tokens: Pick<AccessTokens, "verify">, bearer: string | undefined): AccessClaims | Refused {
+type Credentials = {
+  readonly accessTokens: Pick<AccessTokens, "verify" | "verifyExpired">;
+  readonly refreshTokens: Pick<RefreshTokens, "parse">;
+  /** Whose access tokens may act on sessions here: a token that was meant for another service must not. */
+  readonly audiences: ReadonlySet<string>;
+};
+
+/** Verifies a bearer access token. Whether its session is live is for the store to say, in the step that acts on it. */
+export function authenticate(
+  { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
+  bearer: string | undefined,
+): AccessClaims | Refused {
   if (bearer === undefined) return { refused: "absent" };
-  const claims = tokens.verify(bearer);
-  return typeof claims === "string" ? { refused: claims } : claims;
+  const claims = accessTokens.verify(bearer);
+  return typeof claims === "string" ? { refused: claims } : forUs(claims, audiences);
+}
+
+function forUs(claims: AccessClaims, audiences: ReadonlySet<string>): AccessClaims | Refused {
+  return claims.aud.some((each) => audiences.has(each)) ? claims : { refused: "wrong_audience", sid: claims.sid };
 }
 
 const ended = (caller: AccessClaims): Refused => ({ refused: "revoked", sid: caller.sid });
 
 /**
- * Ends the caller's session. A session that the store has lost is marked all the same: its access
- * tokens may live.
+ * Ends the session of a bearer access token. A session that the store has lost is marked all the same: its access tokens
+ * may be valid. One that has expired counts together with the refresh token of the same live session: a client that is
+ * refused then believes to be logged out, and is not.
+ *
+ * @param cookie the refresh token cookie of the same request
  */
-export async function logout(deps: Deps<"end">, caller: AccessClaims): Promise<Refused | undefined> {
+export async function logout(
+  deps: Deps<"end"> & Credentials,
+  bearer: string | undefined,
+  cookie: PresentedCookie,
+): Promise<Refused | undefined> {
+  const caller = authenticate(deps, bearer);
+  if ("refused" in caller) {
+    return caller.refused === "expired" && bearer !== undefined ? logoutExpired(deps, bearer, cookie) : caller;
+  }
   const outcome = await deps.store.end(caller.sid, "logout");
   if (outcome === "already") return ended(caller);
   deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" });
+  return undefined;
+}
+
+async function logoutExpired(
+  deps: Deps<"end"> & Credentials,
+  bearer: string,
+  cookie: PresentedCookie,
+): Promise<Refused | undefined> {
+  const claims = deps.accessTokens.verifyExpired(bearer);
+  if (typeof claims === "string") return { refused: claims };
+  const caller = forUs(claims, deps.audiences);
+  if ("refused" in caller) return caller;
+  const token = authenticateCookie(deps.refreshTokens, cookie);
+  if ("refused" in token || token.sid !== caller.sid) return { refused: "expired", sid: caller.sid };
+  const outcome = await deps.store.end(caller.sid, "logout");
+  if (outcome !== "ended") return ended(caller);
+  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" });
+  return undefined;
+}
+
+/**
+ * Ends the session of a refresh token, of any generation: only its client and whoever stole from it can have it, and both
+ * may end the session. One that has ended already is no error.
+ */
+export async function logoutByCookie(
+  deps: Deps<"end"> & Pick<Credentials, "refreshTokens">,
+  cookie: PresentedCookie,
+): Promise<Refused | undefined> {
+  const token = authenticateCookie(deps.refreshTokens, cookie);
+  if ("refused" in token) return token;
+  const outcome = await deps.store.end(token.sid, "logout");
+  if (outcome === "ended") deps.audit({ event: "session_ended", sid: token.sid, reason: "logout" });
   return undefined;
 }
 

@@ -134,6 +134,8 @@ export type AccessToken = { readonly token: string; readonly expiresAt: number }
 export type AccessClaims = {
   readonly sid: SessionId;
   readonly sub: string;
+  /** Who it is for; never empty. */
+  readonly aud: readonly string[];
   readonly exp: number;
   readonly jti: string;
   /** All of its claims, by their JWT names. */
@@ -148,6 +150,8 @@ export interface AccessTokens {
   issue(session: Session, now: number): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
   verify(text: string): AccessClaims | AccessTokenFault;
+  /** As `verify`, but for the expiry. */
+  verifyExpired(text: string): AccessClaims | Exclude<AccessTokenFault, "expired">;
 }
 
 /** Randomness, injected. */

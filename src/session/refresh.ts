@@ -1,6 +1,7 @@
 import type { Audit } from "./audit.ts";
 import type { Refused } from "./errors.ts";
-import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "./ports.ts";
+import type { SessionId } from "./model.ts";
+import type { AccessToken, AccessTokens, Random, RefreshToken, RefreshTokens, SessionStore } from "./ports.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "rotate">;
@@ -17,21 +18,31 @@ export type Refreshed = {
   readonly secondsLeft: number;
 };
 
+/** The refresh token cookie as it came in; `ambiguous` when there were several with different values. */
+export type PresentedCookie = string | undefined | "ambiguous";
+
+/** Verifies the refresh token of a cookie. Whether its session is live is for the store to say. */
+export function authenticateCookie(
+  tokens: Pick<RefreshTokens, "parse">,
+  cookie: PresentedCookie,
+): RefreshToken | Refused {
+  if (cookie === undefined || cookie === "") return { refused: "absent" };
+  if (cookie === "ambiguous") return { refused: "ambiguous" };
+  const token = tokens.parse(cookie);
+  return typeof token === "string" ? { refused: token } : token;
+}
+
 /**
  * Trades a refresh token for a fresh access token and the session's current child.
  *
  * Commit first, then sign: a client whose answer is lost asks again and gets `repeat`.
  *
- * @param cookie the refresh token cookie as it came in
  * @throws StoreUnavailable when the store cannot tell
  */
-export async function refresh(deps: Deps, cookie: string | undefined | "ambiguous"): Promise<Refreshed | Refused> {
-  const refuse = (reason: Refused["refused"], sid?: Refused["sid"]): Refused => ({ refused: reason, sid });
-  if (cookie === undefined || cookie === "") return refuse("absent");
-  if (cookie === "ambiguous") return refuse("ambiguous");
-
-  const token = deps.refreshTokens.parse(cookie);
-  if (typeof token === "string") return refuse(token);
+export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refreshed | Refused> {
+  const refuse = (reason: Refused["refused"], sid: SessionId): Refused => ({ refused: reason, sid });
+  const token = authenticateCookie(deps.refreshTokens, cookie);
+  if ("refused" in token) return token;
 
   const rotated = await deps.store.rotate(token.sid, token, deps.random.nonce());
   switch (rotated.outcome) {

@@ -31,11 +31,30 @@ const JITTER = 0.05;
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
 const MAX_LENGTH = 16_384;
 
+/** What is wrong with a token at any time. */
+type UnagingFault = Exclude<AccessTokenFault, "expired">;
+
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** Access tokens by RFC 9068: signed, verified, and never older than their session. */
 export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: AccessTokenOptions): AccessTokens {
   const iss = JSON.stringify(issuer);
+
+  /** All but the expiry. */
+  function authentic(text: string): AccessClaims | UnagingFault {
+    if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return "malformed";
+    const dot = text.indexOf(".");
+    const end = text.lastIndexOf(".");
+    const signature = text.slice(end + 1);
+    if (!SIGNATURE.test(signature)) return "malformed";
+    // The header is not interpreted: it must be, byte for byte, the one that our key signs under.
+    const header = text.slice(0, dot);
+    const check = keys.current.checks.get(header);
+    if (check === undefined) return strangerHeader(header);
+    if (!check(text.slice(0, end), signature)) return "forged";
+    return readClaims(text.slice(dot + 1, end), issuer);
+  }
+
   return {
     /**
      * `exp` is floored to whole seconds so that it never passes an expiry of the session: one with less than
@@ -55,18 +74,12 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
     },
 
     verify(text: string): AccessClaims | AccessTokenFault {
-      if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return "malformed";
-      const dot = text.indexOf(".");
-      const end = text.lastIndexOf(".");
-      const signature = text.slice(end + 1);
-      if (!SIGNATURE.test(signature)) return "malformed";
-      // The header is not interpreted: it must be, byte for byte, the one that our key signs under.
-      const header = text.slice(0, dot);
-      const check = keys.current.checks.get(header);
-      if (check === undefined) return strangerHeader(header);
-      if (!check(text.slice(0, end), signature)) return "forged";
-      return readClaims(text.slice(dot + 1, end), issuer, clock());
+      const claims = authentic(text);
+      if (typeof claims === "string") return claims;
+      return clock() >= claims.exp * 1000 ? "expired" : claims; // RFC 7519 §4.1.4: on or after
     },
+
+    verifyExpired: authentic,
   };
 }
 
@@ -80,29 +93,30 @@ function furtherClaims(claims: string): string {
 }
 
 /** Tells a token of a key that we do not (or no longer) have from what is no access token at all. For the log only. */
-function strangerHeader(segment: string): AccessTokenFault {
+function strangerHeader(segment: string): UnagingFault {
   const header = parseObject(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";
   return ours && Object.keys(header).length === 3 ? "unknown_key" : "malformed";
 }
 
-function readClaims(segment: string, issuer: string, now: number): AccessClaims | AccessTokenFault {
+function readClaims(segment: string, issuer: string): AccessClaims | UnagingFault {
   const all = parseObject(segment);
   if (all === undefined) return "malformed";
   const { iss, sub, aud, exp, iat, jti } = all;
   const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   const complete =
     typeof iss === "string" &&
     typeof sub === "string" &&
-    typeof aud === "string" &&
+    audiences.length > 0 &&
+    audiences.every((each) => typeof each === "string") &&
     Number.isSafeInteger(iat) &&
     typeof exp === "number" &&
     typeof jti === "string" &&
     typeof all.client_id === "string";
   if (!complete || sid === undefined) return "malformed";
   if (iss !== issuer) return "wrong_issuer";
-  if (now >= exp * 1000) return "expired"; // RFC 7519 §4.1.4: on or after
-  return { sid, sub, exp, jti, all };
+  return { sid, sub, aud: audiences as readonly string[], exp, jti, all };
 }
 
 function parseObject(segment: string): Record<string, unknown> | undefined {

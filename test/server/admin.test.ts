@@ -79,7 +79,7 @@ describe.each(STORES)("on the %s store", (store) => {
         test("a session is what was asked for, and its tokens work", async () => {
           const wanted = {
             subject: somebody(),
-            audience: "https://api.example.com",
+            audiences: ["https://api.example.com", service.publicUrl],
             clientId: "web",
             claims: { roles: ["admin", "user"], tenant: { id: 7, name: "Ünï" }, flag: false, none: null },
             client: { userAgent: "Mozilla/5.0", ipAddress: "2001:db8::1", displayName: "Firefox on Debian" },
@@ -87,8 +87,8 @@ describe.each(STORES)("on the %s store", (store) => {
             absoluteLifetime: { seconds: 7200n },
           };
           const created = message(await caller.call(admin.createSession, wanted, header));
-          const { subject, audience, clientId, claims, client } = wanted;
-          expect(created.session).toMatchObject({ subject, audience, clientId, claims, client });
+          const { subject, audiences, clientId, claims, client } = wanted;
+          expect(created.session).toMatchObject({ subject, audiences, clientId, claims, client });
           const { createTime, idleExpireTime, absoluteExpireTime, lastRefreshTime } = created.session ?? {};
           const start = createTime && timestampMs(createTime);
           expect(lastRefreshTime).toEqual(createTime);
@@ -98,12 +98,13 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(payload).toMatchObject({
             ...claims,
             sub: subject,
-            aud: audience,
+            aud: audiences,
             client_id: clientId,
             sid: created.session?.sessionId,
             iss: service.publicUrl,
             exp: created.accessTokenExpireTime && timestampMs(created.accessTokenExpireTime) / 1000,
           });
+          expect(created.setCookies).toEqual([created.setCookie]);
           expect(created.setCookie).toBe(
             `refresh_token=${created.refreshToken}; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=3600`,
           );

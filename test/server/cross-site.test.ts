@@ -6,7 +6,7 @@ import { aService, throughEvery } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
 
-const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
+const { refresh, logout, logoutByCookie, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 const APP = "https://app.example.com";
 const OTHER = "https://other.example.com:8443";
 const service = aService({ ALLOWED_ORIGINS: `${APP},${OTHER}` });
@@ -47,6 +47,7 @@ throughEvery(
       for (const answer of [
         await caller.call(refresh, {}, credentials),
         await caller.call(logout, {}, credentials),
+        await caller.call(logoutByCookie, {}, credentials),
         await caller.call(listSessions, {}, credentials),
         await caller.call(revokeSession, { sessionId: other.sid }, credentials),
         await caller.call(revokeOtherSessions, {}, credentials),

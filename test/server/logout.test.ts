@@ -1,12 +1,15 @@
 /** Logout, through every protocol: what it ends is ended for all of them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
+import { badRefreshTokens, forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
 import { type Caller, PUBLIC_DOORS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
-import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
+import { request } from "../support/raw-http.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
-const { refresh, logout, listSessions, revokeOtherSessions } = SessionService.method;
+const { refresh, logout, logoutByCookie, listSessions, revokeOtherSessions } = SessionService.method;
+const CLEARED = ["refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0"];
 const REFUSED = { ok: false, code: "E001_AUTH_FAILURE", text: "authentication failed" };
 
 describe.each(STORES)("on the %s store", (store) => {
@@ -88,6 +91,48 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(answer.headers.get("www-authenticate")).toBe("Bearer");
       });
 
+      test("the refresh cookie ends its session, and is cleared", async () => {
+        const user = await logIn(service);
+        const answer = await caller.call(logoutByCookie, {}, cookie(user.refreshToken));
+        expect(message(answer).data).toBeDefined();
+        expect(answer.headers.getSetCookie()).toEqual(CLEARED);
+        expect(answer.headers.get("cache-control")).toBe("no-store");
+        for (const listener of listeners) {
+          expect(await listener.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
+          expect(await listener.call(listSessions, {}, bearer(user.accessToken))).toMatchObject(REFUSED);
+        }
+      });
+
+      test("the cookie of a session that has ended already is no error", async () => {
+        const user = await logIn(service);
+        message(await caller.call(logout, {}, bearer(user.accessToken)));
+        for (let time = 0; time < 2; time++) {
+          const answer = await caller.call(logoutByCookie, {}, cookie(user.refreshToken));
+          expect(message(answer).data).toBeDefined();
+          expect(answer.headers.getSetCookie()).toEqual(CLEARED);
+        }
+      });
+
+      test("a refresh token that has a successor ends the session too", async () => {
+        const user = await logIn(service);
+        const next = successor(await caller.call(refresh, {}, cookie(user.refreshToken)));
+        message(await caller.call(logoutByCookie, {}, cookie(user.refreshToken)));
+        expect(await caller.call(refresh, {}, cookie(next ?? ""))).toMatchObject(REFUSED);
+      });
+
+      test("a cookie that is no refresh token of ours ends nothing", async () => {
+        const [user, other] = [await logIn(service), await logIn(service)];
+        const texts = badRefreshTokens(user.refreshToken).map(([what, text]) => [what, cookie(text)] as const);
+        const both = { cookie: `refresh_token=${user.refreshToken}; refresh_token=${other.refreshToken}` };
+        for (const [what, headers] of [...texts, ["two of them", both], ["none at all", {}]] as const) {
+          const answer = await caller.call(logoutByCookie, {}, { ...bearer(user.accessToken), ...headers });
+          expect(answer, what).toMatchObject(REFUSED);
+          expect(answer.headers.getSetCookie(), what).toEqual([]);
+        }
+        message(await caller.call(listSessions, {}, bearer(user.accessToken)));
+        message(await caller.call(listSessions, {}, bearer(other.accessToken)));
+      });
+
       test("another session of the same subject lives on", async () => {
         const user = await logIn(service);
         const other = await logIn(service, { subject: user.subject });
@@ -95,6 +140,72 @@ describe.each(STORES)("on the %s store", (store) => {
         message(await caller.call(refresh, {}, cookie(other.refreshToken)));
         const list = message(await caller.call(listSessions, {}, bearer(other.accessToken)));
         expect(list.data?.sessions.map(({ sessionId }) => sessionId)).toEqual([other.sid]);
+      });
+    },
+  );
+});
+
+describe("POST /v1/auth/logout", () => {
+  const service = aService();
+
+  test.each<[string, Record<string, string>, string | undefined]>([
+    ["no body", {}, undefined],
+    ["an empty body", { "content-length": "0" }, ""],
+    ["an empty object", { "content-type": "application/json" }, "{}"],
+    ["a form", { "content-type": "application/x-www-form-urlencoded" }, "csrf=1&next=%2F"],
+    ["a multipart form", { "content-type": "multipart/form-data; boundary=x" }, "--x--"],
+    ["a beacon of text", { "content-type": "text/plain;charset=UTF-8" }, "bye"],
+    ["a beacon without a type", { "content-type": "" }, "bye"],
+  ])("works with %s", async (_, headers, body) => {
+    const user = await logIn(service);
+    const own = { "sec-fetch-site": "same-origin", origin: service.publicUrl };
+    const answer = await request(service.publicUrl, {
+      method: "POST",
+      path: "/v1/auth/logout",
+      headers: { ...cookie(user.refreshToken), ...own, ...headers },
+      body,
+    });
+    expect(answer).toMatchObject({ status: 200, body: '{"data":{}}', cookies: CLEARED });
+    expect(await openPublic(service).call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
+  });
+});
+
+describe("with an access token that has expired", () => {
+  const service = aService({ ACCESS_TOKEN_TTL: "1s" });
+
+  async function withExpired() {
+    const user = await logIn(service);
+    const listener = openPublic(service);
+    await until(async () => {
+      if ((await listener.call(listSessions, {}, bearer(user.accessToken))).ok) throw new Error("not yet");
+    });
+    return user;
+  }
+
+  throughEvery(
+    PUBLIC_DOORS,
+    () => service.publicUrl,
+    (caller) => {
+      test("the refresh cookie of the same live session completes a logout, and nothing else does", async () => {
+        const [user, other] = await Promise.all([withExpired(), withExpired()]);
+        const refused = [{}, cookie(other.refreshToken), cookie("x"), cookie(`${user.refreshToken}A`)];
+        for (const headers of refused) {
+          const answer = await caller.call(logout, {}, { ...bearer(user.accessToken), ...headers });
+          expect(answer).toMatchObject(REFUSED);
+          expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+          expect(answer.headers.getSetCookie()).toEqual([]);
+        }
+        const forged = { ...bearer(`${user.accessToken.slice(0, -4)}AAAA`), ...cookie(user.refreshToken) };
+        expect(await caller.call(logout, {}, forged)).toMatchObject(REFUSED);
+        message(await caller.call(refresh, {}, cookie(user.refreshToken))); // nothing has ended so far
+
+        const both = { ...bearer(user.accessToken), ...cookie(user.refreshToken) };
+        const answer = await caller.call(logout, {}, both);
+        expect(message(answer).data).toBeDefined();
+        expect(answer.headers.getSetCookie()).toEqual(CLEARED);
+        expect(await caller.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
+        expect(await caller.call(logout, {}, both)).toMatchObject(REFUSED);
+        message(await caller.call(refresh, {}, cookie(other.refreshToken)));
       });
     },
   );

@@ -79,6 +79,14 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
       });
 
+      test("several audiences come back as they went in", async () => {
+        const user = subject();
+        const session = newSession(user, { audience: ["https://a.example", "urn:b, c", "d"] });
+        await store.create(session, nonce(), CAP);
+        expect(await store.find(session.sid)).toMatchObject({ status: "live", session });
+        expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
+      });
+
       test("run twice, it makes one session", async () => {
         const user = subject();
         const session = newSession(user);

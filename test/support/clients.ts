@@ -181,6 +181,7 @@ function overGrpcJs(url: string, ca?: Buffer): Caller {
 const JSON_ROUTES: Readonly<Record<string, (fields: Record<string, unknown>) => [method: string, path: string]>> = {
   Refresh: () => ["POST", "/v1/auth/refresh"],
   Logout: () => ["DELETE", "/v1/auth/logout"],
+  LogoutByCookie: () => ["POST", "/v1/auth/logout"],
   ListSessions: (fields) => {
     const query = new URLSearchParams(Object.entries(fields).map(([name, value]) => [name, String(value)]));
     return ["GET", `/v1/auth/sessions${query.size > 0 ? `?${query}` : ""}`];

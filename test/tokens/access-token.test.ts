@@ -292,7 +292,9 @@ describe("what is no access token of ours", () => {
       { ...good, exp: String(good.exp) },
       { ...good, exp: undefined },
       { ...good, sub: 1 },
-      { ...good, aud: ["https://api.example"] },
+      { ...good, aud: [] },
+      { ...good, aud: ["https://api.example", 1] },
+      { ...good, aud: undefined },
     ];
     for (const claims of otherwise) expect(tokens.verify(forge(header, segment(claims)))).toBe("malformed");
     expect(tokens.verify(forge(header, Buffer.from("{").toString("base64url")))).toBe("malformed");

@@ -35,6 +35,16 @@ export const SessionServiceRoutes = {
       responseBody: "",
     },
     {
+      rpc: "logoutByCookie",
+      method: "POST",
+      template: "/v1/auth/logout",
+      segments: ["v1","auth","logout"],
+      verb: "",
+      variables: [],
+      body: "",
+      responseBody: "",
+    },
+    {
       rpc: "listSessions",
       method: "GET",
       template: "/v1/auth/sessions",

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file auth/v1/session.proto.
  */
 export const file_auth_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChVhdXRoL3YxL3Nlc3Npb24ucHJvdG8SB2F1dGgudjEiEAoOUmVmcmVzaFJlcXVlc3QiXAoPUmVmcmVzaFJlc3BvbnNlEisKBGRhdGEYASABKAsyHS5hdXRoLnYxLlJlZnJlc2hSZXNwb25zZS5EYXRhGhwKBERhdGESFAoMYWNjZXNzX3Rva2VuGAEgASgJIg8KDUxvZ291dFJlcXVlc3QiRAoOTG9nb3V0UmVzcG9uc2USKgoEZGF0YRgBIAEoCzIcLmF1dGgudjEuTG9nb3V0UmVzcG9uc2UuRGF0YRoGCgREYXRhIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkijQEKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEjAKBGRhdGEYASABKAsyIi5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlLkRhdGEaQwoERGF0YRIiCghzZXNzaW9ucxgBIAMoCzIQLmF1dGgudjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkixAIKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRISCgp1c2VyX2FnZW50GAIgASgJEhIKCmlwX2FkZHJlc3MYAyABKAkSFAoMZGlzcGxheV9uYW1lGAQgASgJEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2N1cnJlbnQYCSABKAgiKgoUUmV2b2tlU2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSJSChVSZXZva2VTZXNzaW9uUmVzcG9uc2USMQoEZGF0YRgBIAEoCzIjLmF1dGgudjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlLkRhdGEaBgoERGF0YSIcChpSZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdCJ1ChtSZXZva2VPdGhlclNlc3Npb25zUmVzcG9uc2USNwoEZGF0YRgBIAEoCzIpLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlLkRhdGEaHQoERGF0YRIVCg1yZXZva2VkX2NvdW50GAEgASgFIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkytgQKDlNlc3Npb25TZXJ2aWNlElkKB1JlZnJlc2gSFy5hdXRoLnYxLlJlZnJlc2hSZXF1ZXN0GhguYXV0aC52MS5SZWZyZXNoUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL2F1dGgvcmVmcmVzaBJVCgZMb2dvdXQSFi5hdXRoLnYxLkxvZ291dFJlcXVlc3QaFy5hdXRoLnYxLkxvZ291dFJlc3BvbnNlIhqC0+STAhQ6ASoqDy92MS9hdXRoL2xvZ291dBJpCgxMaXN0U2Vzc2lvbnMSHC5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9hdXRoL3Nlc3Npb25zEnkKDVJldm9rZVNlc3Npb24SHS5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0Gh4uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiKYLT5JMCIzoBKioeL3YxL2F1dGgvc2Vzc2lvbnMve3Nlc3Npb25faWR9EosBChNSZXZva2VPdGhlclNlc3Npb25zEiMuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdBokLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlIimC0+STAiM6ASoiHi92MS9hdXRoL3Nlc3Npb25zOnJldm9rZU90aGVyc2IGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChVhdXRoL3YxL3Nlc3Npb24ucHJvdG8SB2F1dGgudjEiEAoOUmVmcmVzaFJlcXVlc3QiXAoPUmVmcmVzaFJlc3BvbnNlEisKBGRhdGEYASABKAsyHS5hdXRoLnYxLlJlZnJlc2hSZXNwb25zZS5EYXRhGhwKBERhdGESFAoMYWNjZXNzX3Rva2VuGAEgASgJIg8KDUxvZ291dFJlcXVlc3QiRAoOTG9nb3V0UmVzcG9uc2USKgoEZGF0YRgBIAEoCzIcLmF1dGgudjEuTG9nb3V0UmVzcG9uc2UuRGF0YRoGCgREYXRhIhcKFUxvZ291dEJ5Q29va2llUmVxdWVzdCJUChZMb2dvdXRCeUNvb2tpZVJlc3BvbnNlEjIKBGRhdGEYASABKAsyJC5hdXRoLnYxLkxvZ291dEJ5Q29va2llUmVzcG9uc2UuRGF0YRoGCgREYXRhIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkijQEKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEjAKBGRhdGEYASABKAsyIi5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlLkRhdGEaQwoERGF0YRIiCghzZXNzaW9ucxgBIAMoCzIQLmF1dGgudjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkixAIKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRISCgp1c2VyX2FnZW50GAIgASgJEhIKCmlwX2FkZHJlc3MYAyABKAkSFAoMZGlzcGxheV9uYW1lGAQgASgJEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2N1cnJlbnQYCSABKAgiKgoUUmV2b2tlU2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSJSChVSZXZva2VTZXNzaW9uUmVzcG9uc2USMQoEZGF0YRgBIAEoCzIjLmF1dGgudjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlLkRhdGEaBgoERGF0YSIcChpSZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdCJ1ChtSZXZva2VPdGhlclNlc3Npb25zUmVzcG9uc2USNwoEZGF0YRgBIAEoCzIpLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlLkRhdGEaHQoERGF0YRIVCg1yZXZva2VkX2NvdW50GAEgASgFIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkyogUKDlNlc3Npb25TZXJ2aWNlElkKB1JlZnJlc2gSFy5hdXRoLnYxLlJlZnJlc2hSZXF1ZXN0GhguYXV0aC52MS5SZWZyZXNoUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL2F1dGgvcmVmcmVzaBJVCgZMb2dvdXQSFi5hdXRoLnYxLkxvZ291dFJlcXVlc3QaFy5hdXRoLnYxLkxvZ291dFJlc3BvbnNlIhqC0+STAhQ6ASoqDy92MS9hdXRoL2xvZ291dBJqCg5Mb2dvdXRCeUNvb2tpZRIeLmF1dGgudjEuTG9nb3V0QnlDb29raWVSZXF1ZXN0Gh8uYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlIheC0+STAhEiDy92MS9hdXRoL2xvZ291dBJpCgxMaXN0U2Vzc2lvbnMSHC5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9hdXRoL3Nlc3Npb25zEnkKDVJldm9rZVNlc3Npb24SHS5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0Gh4uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiKYLT5JMCIzoBKioeL3YxL2F1dGgvc2Vzc2lvbnMve3Nlc3Npb25faWR9EosBChNSZXZva2VPdGhlclNlc3Npb25zEiMuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdBokLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlIimC0+STAiM6ASoiHi92MS9hdXRoL3Nlc3Npb25zOnJldm9rZU90aGVyc2IGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * Nothing: the refresh token travels in the cookie.
@@ -126,6 +126,57 @@ export const LogoutResponse_DataSchema: GenMessage<LogoutResponse_Data> = /*@__P
   messageDesc(file_auth_v1_session, 3, 0);
 
 /**
+ * Nothing: the session is that of the cookie.
+ *
+ * @generated from message auth.v1.LogoutByCookieRequest
+ */
+export type LogoutByCookieRequest = Message<"auth.v1.LogoutByCookieRequest"> & {
+};
+
+/**
+ * Describes the message auth.v1.LogoutByCookieRequest.
+ * Use `create(LogoutByCookieRequestSchema)` to create a new message.
+ */
+export const LogoutByCookieRequestSchema: GenMessage<LogoutByCookieRequest> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 4);
+
+/**
+ * The answer to LogoutByCookie.
+ *
+ * @generated from message auth.v1.LogoutByCookieResponse
+ */
+export type LogoutByCookieResponse = Message<"auth.v1.LogoutByCookieResponse"> & {
+  /**
+   * Always present.
+   *
+   * @generated from field: auth.v1.LogoutByCookieResponse.Data data = 1;
+   */
+  data?: LogoutByCookieResponse_Data | undefined;
+};
+
+/**
+ * Describes the message auth.v1.LogoutByCookieResponse.
+ * Use `create(LogoutByCookieResponseSchema)` to create a new message.
+ */
+export const LogoutByCookieResponseSchema: GenMessage<LogoutByCookieResponse> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 5);
+
+/**
+ * The envelope's content: empty.
+ *
+ * @generated from message auth.v1.LogoutByCookieResponse.Data
+ */
+export type LogoutByCookieResponse_Data = Message<"auth.v1.LogoutByCookieResponse.Data"> & {
+};
+
+/**
+ * Describes the message auth.v1.LogoutByCookieResponse.Data.
+ * Use `create(LogoutByCookieResponse_DataSchema)` to create a new message.
+ */
+export const LogoutByCookieResponse_DataSchema: GenMessage<LogoutByCookieResponse_Data> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 5, 0);
+
+/**
  * Which page of the caller's sessions.
  *
  * @generated from message auth.v1.ListSessionsRequest
@@ -151,7 +202,7 @@ export type ListSessionsRequest = Message<"auth.v1.ListSessionsRequest"> & {
  * Use `create(ListSessionsRequestSchema)` to create a new message.
  */
 export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 4);
+  messageDesc(file_auth_v1_session, 6);
 
 /**
  * The answer to ListSessions.
@@ -172,7 +223,7 @@ export type ListSessionsResponse = Message<"auth.v1.ListSessionsResponse"> & {
  * Use `create(ListSessionsResponseSchema)` to create a new message.
  */
 export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 5);
+  messageDesc(file_auth_v1_session, 7);
 
 /**
  * The envelope's content.
@@ -200,7 +251,7 @@ export type ListSessionsResponse_Data = Message<"auth.v1.ListSessionsResponse.Da
  * Use `create(ListSessionsResponse_DataSchema)` to create a new message.
  */
 export const ListSessionsResponse_DataSchema: GenMessage<ListSessionsResponse_Data> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 5, 0);
+  messageDesc(file_auth_v1_session, 7, 0);
 
 /**
  * A live session, as its owner sees it.
@@ -277,7 +328,7 @@ export type Session = Message<"auth.v1.Session"> & {
  * Use `create(SessionSchema)` to create a new message.
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 6);
+  messageDesc(file_auth_v1_session, 8);
 
 /**
  * Which session to end.
@@ -298,7 +349,7 @@ export type RevokeSessionRequest = Message<"auth.v1.RevokeSessionRequest"> & {
  * Use `create(RevokeSessionRequestSchema)` to create a new message.
  */
 export const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 7);
+  messageDesc(file_auth_v1_session, 9);
 
 /**
  * The answer to RevokeSession.
@@ -319,7 +370,7 @@ export type RevokeSessionResponse = Message<"auth.v1.RevokeSessionResponse"> & {
  * Use `create(RevokeSessionResponseSchema)` to create a new message.
  */
 export const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 8);
+  messageDesc(file_auth_v1_session, 10);
 
 /**
  * The envelope's content: empty.
@@ -334,7 +385,7 @@ export type RevokeSessionResponse_Data = Message<"auth.v1.RevokeSessionResponse.
  * Use `create(RevokeSessionResponse_DataSchema)` to create a new message.
  */
 export const RevokeSessionResponse_DataSchema: GenMessage<RevokeSessionResponse_Data> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 8, 0);
+  messageDesc(file_auth_v1_session, 10, 0);
 
 /**
  * Nothing: the caller is that of the bearer access token.
@@ -349,7 +400,7 @@ export type RevokeOtherSessionsRequest = Message<"auth.v1.RevokeOtherSessionsReq
  * Use `create(RevokeOtherSessionsRequestSchema)` to create a new message.
  */
 export const RevokeOtherSessionsRequestSchema: GenMessage<RevokeOtherSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 9);
+  messageDesc(file_auth_v1_session, 11);
 
 /**
  * The answer to RevokeOtherSessions.
@@ -370,7 +421,7 @@ export type RevokeOtherSessionsResponse = Message<"auth.v1.RevokeOtherSessionsRe
  * Use `create(RevokeOtherSessionsResponseSchema)` to create a new message.
  */
 export const RevokeOtherSessionsResponseSchema: GenMessage<RevokeOtherSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 10);
+  messageDesc(file_auth_v1_session, 12);
 
 /**
  * The envelope's content.
@@ -391,7 +442,7 @@ export type RevokeOtherSessionsResponse_Data = Message<"auth.v1.RevokeOtherSessi
  * Use `create(RevokeOtherSessionsResponse_DataSchema)` to create a new message.
  */
 export const RevokeOtherSessionsResponse_DataSchema: GenMessage<RevokeOtherSessionsResponse_Data> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 10, 0);
+  messageDesc(file_auth_v1_session, 12, 0);
 
 /**
  * The error detail of every failure of this service and of the admin service.
@@ -412,7 +463,7 @@ export type ErrorDetail = Message<"auth.v1.ErrorDetail"> & {
  * Use `create(ErrorDetailSchema)` to create a new message.
  */
 export const ErrorDetailSchema: GenMessage<ErrorDetail> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 11);
+  messageDesc(file_auth_v1_session, 13);
 
 /**
  * Refreshes and ends authentication sessions.
@@ -439,7 +490,8 @@ export const SessionService: GenService<{
   /**
    * Ends the session of the bearer access token and invalidates that token.
    *
-   * The answer clears the refresh token cookie.
+   * An access token that has expired will do together with the `refresh_token`
+   * cookie of the same live session. The response clears that cookie.
    *
    * @generated from rpc auth.v1.SessionService.Logout
    */
@@ -447,6 +499,20 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof LogoutRequestSchema;
     output: typeof LogoutResponseSchema;
+  },
+  /**
+   * Ends the session of the `refresh_token` cookie and invalidates its access tokens.
+   *
+   * For a page without an access token, a form, or `navigator.sendBeacon`: the
+   * route reads no body, whatever its content type. A session that has ended
+   * already is no error. The response clears the cookie.
+   *
+   * @generated from rpc auth.v1.SessionService.LogoutByCookie
+   */
+  logoutByCookie: {
+    methodKind: "unary";
+    input: typeof LogoutByCookieRequestSchema;
+    output: typeof LogoutByCookieResponseSchema;
   },
   /**
    * Lists the live sessions of the caller, newest first.

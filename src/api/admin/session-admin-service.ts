@@ -9,7 +9,7 @@ import { create } from "../../session/create.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { RevocationFeed } from "../../session/feed.ts";
 import { introspect } from "../../session/introspect.ts";
-import type { Revocation, Session } from "../../session/model.ts";
+import { audiencesOf, type Revocation, type Session } from "../../session/model.ts";
 import {
   type AccessTokens,
   InvalidCursor,
@@ -19,7 +19,7 @@ import {
   StoreUnavailable,
 } from "../../session/ports.ts";
 import { callerKey, withCaller } from "../caller.ts";
-import { claimsOf, durationOf, pageSizeOf, sessionIdOf, subjectOf, textOf, timesOf } from "../messages.ts";
+import { audienceOf, claimsOf, durationOf, pageSizeOf, sessionIdOf, subjectOf, textOf, timesOf } from "../messages.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 import { badPageToken } from "../public/session-service.ts";
 
@@ -37,6 +37,7 @@ export type SessionAdminServiceDeps = {
   /** Signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];
   readonly issuer: string;
+  /** `aud` of a session that names none. */
   readonly audience: string;
   /** ms; also the most that a caller may ask for. */
   readonly sessionIdleTtl: number;
@@ -51,7 +52,8 @@ function shown(session: Session) {
     sessionId: session.sid,
     subject: session.subject,
     clientId: session.clientId,
-    audience: session.audience,
+    audience: audiencesOf(session.audience)[0],
+    audiences: [...audiencesOf(session.audience)],
     claims: JSON.parse(session.claims) as JsonObject,
     client: session.client,
     ...timesOf(session),
@@ -70,11 +72,11 @@ function told(revocation: Revocation) {
 export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof SessionAdminService> {
   return {
     async createSession(request, context) {
-      const audience = textOf("audience", request.audience, 255) || deps.audience;
+      const audience = audienceOf(request.audience, request.audiences, deps.audience);
       const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
       const created = await create(withCaller(deps, context), {
         subject: subjectOf(request.subject),
-        clientId: textOf("client_id", request.clientId, 255) || audience,
+        clientId: textOf("client_id", request.clientId, 255) || audiencesOf(audience)[0],
         audience,
         claims: claimsOf(request.claims),
         client: {
@@ -85,12 +87,14 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
         idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
         absoluteLifetime,
       });
+      const setCookies = deps.cookie.set(created.refreshToken, created.secondsLeft);
       return {
         session: shown(created.session),
         accessToken: created.accessToken.token,
         accessTokenExpireTime: timestampFromMs(created.accessToken.expiresAt),
         refreshToken: created.refreshToken,
-        setCookie: deps.cookie.set(created.refreshToken, created.secondsLeft),
+        setCookie: setCookies[0],
+        setCookies: [...setCookies],
       };
     },
 

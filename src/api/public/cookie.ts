@@ -1,17 +1,31 @@
-/** The refresh token cookie (RFC 6265bis): read, set, cleared. */
+/** The refresh token cookie (RFC 6265bis) and the hint beside it: read, set, cleared. */
 import type { CookieSettings } from "../../config/cookie.ts";
 
 /** Where the browser sends the refresh token unless configured otherwise. */
 const DEFAULT_PATH = "/v1/auth";
 const PREFIX = /^__(Host|Secure)-/i;
 
+/**
+ * Without SP and HTAB around it (RFC 6265bis section 5.6). `trim()` takes all that Unicode calls a space, and so makes our name of
+ * `\u00a0__Host-…`, which any sibling domain may set.
+ */
+function trimmed(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && isPadding(text.charCodeAt(from))) from++;
+  while (from < to && isPadding(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+const isPadding = (code: number) => code === 0x20 || code === 0x09;
+
 /** The value of a cookie in a `Cookie` header: `ambiguous` when it is there with different values. */
 function read(header: string, name: string): string | undefined | "ambiguous" {
   let found: string | undefined;
   for (const pair of header.split(";")) {
     const equals = pair.indexOf("=");
-    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
-    const value = pair.slice(equals + 1).trim();
+    if (equals < 0 || trimmed(pair, 0, equals) !== name) continue;
+    const value = trimmed(pair, equals + 1, pair.length);
     if (found !== undefined && found !== value) return "ambiguous";
     found = value;
   }
@@ -21,37 +35,44 @@ function read(header: string, name: string): string | undefined | "ambiguous" {
 export type RefreshCookie = {
   /** The refresh token of a `Cookie` header. `ambiguous` is no token's text. */
   read(header: string | null): string | undefined | "ambiguous";
-  /** The `Set-Cookie` value that keeps `token` for `maxAge` seconds. */
-  set(token: string, maxAge: number): string;
+  /** The `Set-Cookie` values that keep `token` for `maxAge` seconds: the first is the token's. */
+  set(token: string, maxAge: number): readonly [string, ...string[]];
   /** The `Set-Cookie` values that remove it. */
-  readonly clear: readonly string[];
+  clear(): readonly string[];
 };
 
 /**
- * With a prefixed name (`__Secure-refresh_token`) the plain name is still read, and cleared on logout,
- * so that a deployment can move over.
+ * With a prefixed name (`__Secure-refresh_token`) the plain name is read too until `migrateUntilMs`, so that a deployment can move
+ * over. No longer: a sibling domain can plant a plain name, and with it a session of its own.
+ *
+ * @param clock ms since the epoch
  */
-export function refreshCookie(settings: CookieSettings): RefreshCookie {
-  const { name, domain, sameSite, secure } = settings;
+export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
+  const { name, sameSite, secure, domain, migrateUntilMs, hintName } = settings;
   const plain = name.replace(PREFIX, "");
+  const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
+  const scope = domain === undefined ? "" : `; Domain=${domain}`;
+  const rest = `${secure ? "; Secure" : ""}; SameSite=${sameSite}; Max-Age=`;
+  const attributes = (path: string) => `; Path=${path}${scope}; HttpOnly${rest}`;
   // The __Host- prefix demands Path=/.
-  const path = settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH);
-  const attributes = (where: string) =>
-    `; Path=${where}${domain === undefined ? "" : `; Domain=${domain}`}; HttpOnly` +
-    `${secure ? "; Secure" : ""}; SameSite=${sameSite}; Max-Age=`;
-  const own = attributes(path);
-  const names = plain === name ? [name] : [name, plain];
+  const own = attributes(settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH));
+  // Scripts of every page may read the hint. It is no secret: it says only that there is a session.
+  const hint = (value: string, maxAge: number) => `${hintName}=${value}; Path=/${scope}${rest}${maxAge}`;
   return {
     read(header) {
       if (header === null) return undefined;
-      for (const candidate of names) {
-        const value = read(header, candidate);
-        if (value !== undefined) return value;
-      }
-      return undefined;
+      return read(header, name) ?? (migrating() ? read(header, plain) : undefined);
     },
-    set: (token, maxAge) => `${name}=${token}${own}${maxAge}`,
-    // A cookie is removed where it was set, and the plain one was set without the demands of a prefix.
-    clear: names.map((n) => `${n}=${n === name ? own : attributes(settings.path ?? DEFAULT_PATH)}0`),
+    set(token, maxAge) {
+      const value = `${name}=${token}${own}${maxAge}`;
+      return hintName === undefined ? [value] : [value, hint("1", maxAge)];
+    },
+    clear() {
+      const cleared = [`${name}=${own}0`];
+      // A cookie is removed where it was set, and the plain one was set without the demands of a prefix.
+      if (migrating()) cleared.push(`${plain}=${attributes(settings.path ?? DEFAULT_PATH)}0`);
+      if (hintName !== undefined) cleared.push(hint("", 0));
+      return cleared;
+    },
   };
 }

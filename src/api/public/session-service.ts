@@ -26,8 +26,13 @@ export type SessionServiceDeps = {
   readonly accessTokens: AccessTokens;
   readonly random: Random;
   readonly audit: Audit;
+  /** Whose access tokens may act on sessions. */
+  readonly audiences: ReadonlySet<string>;
   readonly cookie: RefreshCookie;
 };
+
+/** Operations without a bearer credential. */
+const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
 /** Made once: guessing must cost us little, and most of an error is its stack, which would say nothing here. */
 const NO_SESSION = new ServiceError("E001_AUTH_FAILURE");
@@ -42,23 +47,30 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     const { refused: reason, sid } = result as Refused;
     const operation = context.method.name;
     deps.audit({ event: "authn_failed", operation, reason, sid }, context.values.get(callerKey).address);
-    throw reason === "absent" || operation === "Refresh" ? NO_SESSION : BAD_TOKEN;
+    throw reason === "absent" || BY_COOKIE.has(operation) ? NO_SESSION : BAD_TOKEN;
   }
 
   const caller = (context: HandlerContext): AccessClaims =>
-    granted(owner.authenticate(deps.accessTokens, bearerOf(context.requestHeader)), context);
+    granted(owner.authenticate(deps, bearerOf(context.requestHeader)), context);
+  const presentedCookie = (context: HandlerContext) => cookie.read(context.requestHeader.get("cookie"));
 
   return {
     async refresh(_request, context) {
-      const presented = cookie.read(context.requestHeader.get("cookie"));
-      const refreshed = granted(await refresh(withCaller(deps, context), presented), context);
-      context.responseHeader.append("set-cookie", cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
+      const refreshed = granted(await refresh(withCaller(deps, context), presentedCookie(context)), context);
+      setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
       return { data: { accessToken: refreshed.accessToken.token } };
     },
 
     async logout(_request, context) {
-      granted(await owner.logout(withCaller(deps, context), caller(context)), context);
-      for (const value of cookie.clear) context.responseHeader.append("set-cookie", value);
+      const bearer = bearerOf(context.requestHeader);
+      granted(await owner.logout(withCaller(deps, context), bearer, presentedCookie(context)), context);
+      setCookies(context, cookie.clear());
+      return { data: {} };
+    },
+
+    async logoutByCookie(_request, context) {
+      granted(await owner.logoutByCookie(withCaller(deps, context), presentedCookie(context)), context);
+      setCookies(context, cookie.clear());
       return { data: {} };
     },
 
@@ -91,6 +103,10 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       return { data: { revokedCount: count } };
     },
   };
+}
+
+function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {
+  for (const value of values) responseHeader.append("set-cookie", value);
 }
 
 /** A page token is only as good as the store that made it. */

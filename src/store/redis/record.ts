@@ -3,7 +3,7 @@
  * what only the service reads. Small, since it is most of what a session costs; nonces are two words of 32 bits.
  */
 
-import type { NewSession, Session, SessionId } from "../../session/model.ts";
+import type { Audience, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -21,12 +21,20 @@ export function nonceWords(nonce: string): readonly [number, number] {
 /** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
+/** Between several audiences: no audience has a control character. */
+const AUDIENCE_SEPARATOR = "\n";
+
+function decodeAudience(text: string): Audience {
+  return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
+}
+
 /** What follows the head. A length takes one byte, or from 255 on three; the last text takes the rest. */
 export function encodeBody({ subject, clientId, audience, client, claims }: NewSession): Buffer {
   const parts: Buffer[] = [];
   const subjectBytes = Buffer.from(subject);
   parts.push(Buffer.of(subjectBytes.length >> 8, subjectBytes.length & 255), subjectBytes);
-  for (const text of [clientId, audience, client.userAgent, client.ipAddress, client.displayName]) {
+  const audiences = typeof audience === "string" ? audience : audience.join(AUDIENCE_SEPARATOR);
+  for (const text of [clientId, audiences, client.userAgent, client.ipAddress, client.displayName]) {
     const bytes = Buffer.from(text);
     const length = bytes.length < 255 ? [bytes.length] : [255, bytes.length >> 8, bytes.length & 255];
     parts.push(Buffer.from(length), bytes);
@@ -60,7 +68,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   };
   const subject = take(length16());
   const clientId = next();
-  const audience = next();
+  const audience = decodeAudience(next());
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
   const claims = take(bytes.length - at) || "{}";
   return {

@@ -8,10 +8,14 @@ const settings: CookieSettings = {
   path: undefined,
   sameSite: "Lax",
   secure: true,
+  migrateUntilMs: undefined,
+  hintName: undefined,
 };
+const NOW = Date.parse("2027-01-31");
+const cookieOf = (changes: Partial<CookieSettings> = {}) => refreshCookie({ ...settings, ...changes }, () => NOW);
 
 describe("reading", () => {
-  const cookie = refreshCookie(settings);
+  const cookie = cookieOf();
   test.each([
     [null, undefined],
     ["", undefined],
@@ -25,30 +29,63 @@ describe("reading", () => {
     ["refresh_token=a; refresh_token=b", "ambiguous"],
     ["refresh_token=a; refresh_token=", "ambiguous"],
     ["refresh_token", undefined],
+    ["\t refresh_token \t=\t a \t", "a"],
+    ["refresh_token=", ""],
+    ["refresh_token= \t ", ""],
   ])("%j holds %j", (header, value) => expect(cookie.read(header)).toBe(value));
 
-  test("with a prefixed name the plain one is read when the prefixed one is not there", () => {
-    const prefixed = refreshCookie({ ...settings, name: "__Secure-refresh_token" });
-    expect(prefixed.read("refresh_token=old")).toBe("old");
-    expect(prefixed.read("refresh_token=old; __Secure-refresh_token=new")).toBe("new");
-    expect(prefixed.clear).toHaveLength(2);
+  /** What Unicode calls a space, or a browser lets through: any sibling domain may set such a name. */
+  const LOOKALIKES = ["\u00a0", "\u0085", "\u000b", "\u000c", "\ufeff", "\u2003", "\u3000", "\u00c2\u00a0"];
+
+  test.each(LOOKALIKES)("a name or value with %j around it is another one", (space) => {
+    const host = cookieOf({ name: "__Host-rt" });
+    for (const header of [`${space}__Host-rt=planted`, `__Host-rt${space}=planted`, ` ${space} __Host-rt=planted`]) {
+      expect(host.read(header)).toBeUndefined();
+      expect(host.read(`${header}; __Host-rt=mine`)).toBe("mine");
+    }
+    expect(host.read(`__Host-rt=a${space}`)).toBe(`a${space}`);
+  });
+
+  describe.each(["__Secure-refresh_token", "__Host-refresh_token"])("with the name %s", (name) => {
+    test("the plain name is not read, and not cleared", () => {
+      expect(cookieOf({ name }).read("refresh_token=planted")).toBeUndefined();
+      expect(cookieOf({ name }).clear()).toHaveLength(1);
+    });
+
+    test("until the end of a migration the plain name is read when the prefixed one is not there, and cleared", () => {
+      const migrating = cookieOf({ name, migrateUntilMs: NOW + 1 });
+      expect(migrating.read("refresh_token=old")).toBe("old");
+      expect(migrating.read(`refresh_token=old; ${name}=new`)).toBe("new");
+      expect(migrating.read(`${name}=; refresh_token=old`)).toBe("");
+      expect(migrating.clear()).toHaveLength(2);
+      expect(migrating.clear()[1]).toBe("refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0");
+    });
+
+    test("from the end of a migration on it is not", () => {
+      const migrated = cookieOf({ name, migrateUntilMs: NOW });
+      expect(migrated.read("refresh_token=planted")).toBeUndefined();
+      expect(migrated.clear()).toHaveLength(1);
+    });
   });
 });
 
 describe("writing", () => {
   test("as the contract says", () => {
-    expect(refreshCookie(settings).set("T", 60)).toBe(
+    expect(cookieOf().set("T", 60)).toEqual([
       "refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=60",
-    );
-    expect(refreshCookie(settings).clear).toEqual([
-      "refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
     ]);
+    expect(cookieOf().clear()).toEqual(["refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
   });
   test("with every setting", () => {
-    const cookie = refreshCookie({ name: "rt", domain: "example.com", path: "/", sameSite: "Strict", secure: false });
-    expect(cookie.set("T", 1)).toBe("rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1");
+    const cookie = cookieOf({ name: "rt", domain: "example.com", path: "/", sameSite: "Strict", secure: false });
+    expect(cookie.set("T", 1)).toEqual(["rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1"]);
   });
-  test("__Host- implies the root path", () => {
-    expect(refreshCookie({ ...settings, name: "__Host-rt" }).set("T", 1)).toContain("; Path=/;");
+  test.each([undefined, "/"])("__Host- implies the root path, with the configured path %s", (path) => {
+    expect(cookieOf({ name: "__Host-rt", path }).set("T", 1)[0]).toContain("; Path=/;");
+  });
+  test("the hint is set and cleared beside it, for scripts of every page", () => {
+    const cookie = cookieOf({ hintName: "signed_in", domain: "example.com" });
+    expect(cookie.set("T", 60)[1]).toBe("signed_in=1; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=60");
+    expect(cookie.clear()[1]).toBe("signed_in=; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=0");
   });
 });

@@ -1,0 +1,117 @@
+/** Whom access tokens are for: the public API accepts only those that are for it. */
+import { describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
+import { waitFor } from "../support/service.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
+
+const { refresh, logout, logoutByCookie, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
+const APP = "https://app.example.com";
+const PARTNER = "https://partner.example.com";
+const OTHER = "https://third-party.example";
+const REFUSED = { ok: false, code: "E001_AUTH_FAILURE", text: "authentication failed" };
+
+const audOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).aud;
+
+describe.each(STORES)("on the %s store", (store) => {
+  const service = aService({ AUDIENCE: `${APP}, ${PARTNER}` }, store);
+  const active = async (token: string) =>
+    message(await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken))).active;
+
+  throughEvery(
+    PUBLIC_DOORS,
+    () => service.publicUrl,
+    (caller) => {
+      test.each<[string, { audience?: string; audiences?: string[] }]>([
+        ["another service", { audience: OTHER }],
+        ["several others", { audiences: [OTHER, `${APP}/`] }],
+        ["one whose name begins like ours", { audience: `${APP}.evil.example` }],
+        ["a list of ours as one text", { audience: `${APP}, ${PARTNER}` }],
+      ])("a token for %s is good for nothing here", async (_, wanted) => {
+        const mine = await logIn(service);
+        const user = await logIn(service, { subject: mine.subject, ...wanted });
+        const header = bearer(user.accessToken);
+        for (const answer of [
+          await caller.call(listSessions, {}, header),
+          await caller.call(revokeSession, { sessionId: mine.sid }, header),
+          await caller.call(revokeOtherSessions, {}, header),
+          await caller.call(logout, {}, header),
+          await caller.call(logout, {}, { ...header, ...cookie(user.refreshToken) }),
+        ]) {
+          expect(answer).toMatchObject(REFUSED);
+          expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+        }
+        const list = message(await caller.call(listSessions, {}, bearer(mine.accessToken)));
+        expect(list.data?.sessions).toHaveLength(2);
+        expect(await active(user.accessToken)).toBe(true);
+        message(await caller.call(logoutByCookie, {}, cookie(user.refreshToken)));
+        expect(await active(user.accessToken)).toBe(false);
+      });
+
+      test.each<[string, { audience?: string; audiences?: string[] }, unknown]>([
+        ["nobody in particular", {}, APP],
+        ["one of ours", { audience: PARTNER }, PARTNER],
+        ["one of ours, in a list", { audiences: [PARTNER] }, PARTNER],
+        ["us and others", { audiences: [OTHER, PARTNER] }, [OTHER, PARTNER]],
+      ])("a token for %s is accepted, and so is its successor", async (_, wanted, aud) => {
+        const user = await logIn(service, wanted);
+        expect(audOf(user.accessToken)).toEqual(aud);
+        message(await caller.call(listSessions, {}, bearer(user.accessToken)));
+        const next = await caller.call(refresh, {}, cookie(user.refreshToken));
+        const accessToken = message(next).data?.accessToken ?? "";
+        expect(audOf(accessToken)).toEqual(aud);
+        expect(successor(next)).toBeDefined();
+        message(await caller.call(logout, {}, bearer(accessToken)));
+      });
+    },
+  );
+
+  throughEvery(
+    RPC_DOORS,
+    () => service.adminUrl,
+    (caller) => {
+      const header = () => bearer(service.adminToken);
+
+      test("several audiences are shown, the first also as the audience, and introspected", async () => {
+        const audiences = [OTHER, APP, "urn:example:api"];
+        const created = message(await caller.call(admin.createSession, { subject: "a", audiences }, header()));
+        expect(created.session).toMatchObject({ audience: OTHER, audiences, clientId: OTHER });
+        const sessionId = created.session?.sessionId ?? "";
+        const { session } = message(await caller.call(admin.getSession, { sessionId }, header()));
+        expect(session).toEqual(created.session);
+        for (const token of [created.accessToken, created.refreshToken]) {
+          const answer = message(await caller.call(admin.introspectToken, { token }, header()));
+          expect(answer.claims?.aud).toEqual(audiences);
+        }
+      });
+
+      test.each<[string, object]>([
+        ["beside audience", { audience: APP, audiences: [APP] }],
+        ["twice", { audiences: [APP, PARTNER, APP] }],
+        ["empty", { audiences: [APP, ""] }],
+        ["more than 8", { audiences: Array.from({ length: 9 }, (_, at) => `urn:${at}`) }],
+        ["longer", { audiences: ["a".repeat(256)] }],
+        ["control", { audiences: ["a\nb"] }],
+      ])("audiences that are not clear are refused (%s)", async (text, wanted) => {
+        const answer = await caller.call(admin.createSession, { subject: "a", ...wanted }, header());
+        expect(answer).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
+        expect(answer).toMatchObject({ text: expect.stringMatching(new RegExp(`^audiences: .*${text}`)) });
+      });
+    },
+  );
+});
+
+const service = aService();
+
+test("an audience that was refused is named in the log", async () => {
+  const user = await logIn(service, { audience: OTHER });
+  await openPublic(service).call(logout, {}, bearer(user.accessToken));
+  const line = await waitFor(service, () =>
+    service
+      .stderr()
+      .split("\n")
+      .find((text) => text.includes('"wrong_audience"')),
+  );
+  expect(JSON.parse(line)).toMatchObject({ event: "authn_failed", operation: "Logout", sid: user.sid });
+});
