@@ -1,9 +1,9 @@
-/** What the .proto files do not say in gen/openapi.json: read by the plugin when it is generated, never at run time. */
+/** The parts of gen/openapi.json that .proto files cannot express. Build-time data, read by the OpenAPI plugin. */
 import { ERRORS, type ErrorCode } from "../src/session/errors.ts";
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
 
-/** The body of a failure, with these codes. */
+/** The body of a failure with these codes. */
 const envelope = (code: object) => ({
   type: "object",
   required: ["error"],
@@ -19,7 +19,7 @@ const envelope = (code: object) => ({
   },
 });
 
-/** An answer that has one code alone. */
+/** A response with a single code. */
 function failure(code: ErrorCode) {
   const { http, message } = ERRORS[code];
   const headers = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[http as number];
@@ -35,7 +35,7 @@ function failure(code: ErrorCode) {
   };
 }
 
-/** Failures by their status: operations name those that they can end in. */
+/** Failure responses by status. */
 const failures = (...codes: ErrorCode[]) =>
   Object.fromEntries(codes.map((code) => [ERRORS[code].http, ref("responses", code)]));
 
@@ -43,7 +43,7 @@ const setsCookie = (description: string) => ({
   200: { headers: { "Set-Cookie": { description, required: true, schema: { type: "string" } } } },
 });
 
-/** A message of which these fields are there whatever they hold: `jsonOptions` has proto JSON write the empty ones. */
+/** A message whose listed fields are always present: `jsonOptions` makes proto JSON emit empty ones. */
 const always = (...fields: string[]) => ({ required: fields });
 
 const bearer = [{ bearer: [] }];
@@ -64,8 +64,7 @@ export default {
           type: "apiKey",
           in: "cookie",
           name: "refresh_token",
-          description:
-            "The refresh token, as the answer to the login or to the last refresh set it. The name is configurable.",
+          description: "The refresh token, as set by the login or the last refresh. The name is configurable.",
         },
         bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token (RFC 9068)." },
       },

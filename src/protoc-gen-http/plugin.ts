@@ -4,13 +4,13 @@ import { describeRoutes, type Route, type RouteTable } from "../http/index.ts";
 import { describeProblem } from "./problem.ts";
 
 interface Options {
-  /** What generated files import the types of the runtime from. */
+  /** The module from which generated files import the types of the runtime. */
   runtime: string;
 }
 
 /**
- * The buf plugin: beside every `*_pb.ts` whose services have google.api.http annotations it writes a `*_http.ts` with
- * their route tables. Data only. It refuses what cannot be served, naming file, line and reason, all faults at once.
+ * The buf plugin: beside every `*_pb.ts` whose services have google.api.http annotations it generates a `*_http.ts` with
+ * their route tables, as plain data.
  */
 export const protocGenHttp = createEcmaScriptPlugin<Options>({
   name: "protoc-gen-connect-http",
@@ -51,7 +51,7 @@ function generateFile(schema: Schema<Options>, file: DescFile, tables: readonly 
   }
 }
 
-/** A route is plain data: its JSON is its source. */
+/** Prints a route as JSON, one property per line. */
 function printRoute(generated: GeneratedFile, route: Route): void {
   generated.print("    {");
   for (const [key, value] of Object.entries(route)) generated.print(`      ${key}: ${JSON.stringify(value)},`);

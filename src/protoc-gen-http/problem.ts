@@ -1,13 +1,13 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Problem } from "../http/index.ts";
 
-/** Field numbers on the way from a file to the annotation of a method (descriptor.proto, google/api/annotations.proto). */
+/** Field numbers on the path from a file to the annotation of a method (descriptor.proto, google/api/annotations.proto). */
 const SERVICE_OF_FILE = 6;
 const METHOD_OF_SERVICE = 2;
 const OPTIONS_OF_METHOD = 4;
 const HTTP_OPTION = 72295728;
 const additionalBindings = 11;
-/** The fields of HttpRule that a part may be: of the pattern, one is there. */
+/** The field numbers of the parts of an HttpRule; of the pattern, one is set. */
 const parts = {
   pattern: [[2], [3], [4], [5], [6], [8]],
   body: [[7]],
@@ -15,7 +15,7 @@ const parts = {
   additional_bindings: [[additionalBindings, 0]],
 } as const;
 
-/** `dir/file.proto:12:5: reason`, as compilers write it; lines and columns count from 1. */
+/** Formats a problem as `dir/file.proto:12:5: reason`; lines and columns count from 1. */
 export function describeProblem(problem: Problem): string {
   const { method, reason } = problem;
   const at = locate(problem);
@@ -24,7 +24,7 @@ export function describeProblem(problem: Problem): string {
   return `${where}: rpc ${method.name}: ${reason}`;
 }
 
-/** The closest place that the compiler noted: the part of the rule, the rule, the annotation, or the RPC. */
+/** The most specific location in the source info: the part of the rule, the rule, the annotation, or the RPC. */
 function locate({ method, binding, part }: Problem): { line: number; column: number } | undefined {
   const rpc = [SERVICE_OF_FILE, method.parent.file.services.indexOf(method.parent), METHOD_OF_SERVICE, indexOf(method)];
   const option = [...rpc, OPTIONS_OF_METHOD, HTTP_OPTION];

@@ -1,11 +1,11 @@
 import type { AnyDesc, DescFile } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";
 
-/** What the .proto file says of an element, as CommonMark; undefined if it says nothing. */
+/** The comment of an element as CommonMark; undefined if it has none. */
 export function commentOf(desc: Exclude<AnyDesc, DescFile>): string | undefined {
   const { leading, trailing } = getComments(desc);
   const text = (leading ?? trailing ?? "")
-    // Remarks for the authors alone (AIP-192), and directives to tools.
+    // Remove internal comments (AIP-192) and directives for tools.
     .replace(/\(--[\s\S]*?--\)/g, "")
     .split("\n")
     .map((line) => line.trimEnd().replace(/^ /, ""))
@@ -15,7 +15,7 @@ export function commentOf(desc: Exclude<AnyDesc, DescFile>): string | undefined 
   return text === "" ? undefined : text;
 }
 
-/** A comment as its first paragraph, which is the summary, and the rest. */
+/** Splits a comment into its first paragraph, the summary, and the rest. */
 export function summaryOf(desc: Exclude<AnyDesc, DescFile>): { summary?: string; description?: string } {
   const [first = "", ...rest] = (commentOf(desc) ?? "").split(/\n{2,}/);
   return {

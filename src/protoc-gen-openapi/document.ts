@@ -9,7 +9,7 @@ import { createPaths } from "./paths.ts";
 import { Schemas } from "./schemas.ts";
 import { unique } from "./unique.ts";
 
-/** The methods that an OpenAPI 3.1 path item knows. */
+/** The methods of an OpenAPI 3.1 path item. */
 const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
 /**
@@ -39,7 +39,7 @@ export function describeServices(tables: readonly RouteTable[], overlay: Overlay
     }
   }
   const stray = Object.keys(overlay.operations ?? {}).find((name) => !rpcs.has(name));
-  if (stray !== undefined) throw new Error(`the overlay is about ${stray}, which has no route`);
+  if (stray !== undefined) throw new Error(`the overlay names ${stray}, which has no route`);
   const failure = schemas.add("google.rpc.Status", statusSchema(schemas));
   const document: JsonObject = {
     openapi: "3.1.1",
@@ -56,7 +56,7 @@ export function describeServices(tables: readonly RouteTable[], overlay: Overlay
   return isObject(patched) ? patched : document;
 }
 
-/** OpenAPI 3.1 has no place for other methods: they go where a later version (3.2) has one, as an extension. */
+/** Methods outside OpenAPI 3.1 go into an extension named like the field of OpenAPI 3.2. */
 function put(item: Record<string, Json>, method: string, operation: Json): void {
   if (METHODS.includes(method)) {
     item[method.toLowerCase()] = operation;
@@ -66,7 +66,7 @@ function put(item: Record<string, Json>, method: string, operation: Json): void 
   item["x-additionalOperations"] = { ...(isObject(others) ? others : {}), [method]: operation };
 }
 
-/** What the runtime answers to failures unless it is told otherwise (google/rpc/status.proto). */
+/** The default failure response of the runtime (google/rpc/status.proto). */
 function statusSchema(schemas: Schemas): JsonObject {
   return {
     type: "object",
@@ -78,7 +78,7 @@ function statusSchema(schemas: Schemas): JsonObject {
   };
 }
 
-/** The names of services without their packages, where that leaves each one its own. */
+/** The names of services, with their packages only where the names collide. */
 function shortNames(services: readonly DescService[]): (service: DescService) => string {
   return ({ name, typeName }) =>
     services.filter((other) => other.name === name).length > 1 ? typeName.replaceAll(".", "_") : name;

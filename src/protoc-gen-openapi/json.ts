@@ -1,4 +1,4 @@
-/** JSON to be written. A member that is undefined is left out. */
+/** A JSON value. Undefined members are left out. */
 export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [name: string]: Json | undefined };
 
@@ -18,7 +18,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return merged;
 }
 
-/** The same object with its members in the order of their names. */
+/** An object with its members sorted by name. */
 export function sorted(entries: Iterable<readonly [string, Json]>): JsonObject {
   return Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

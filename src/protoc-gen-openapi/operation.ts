@@ -8,7 +8,7 @@ import type { PathParameter } from "./paths.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
-/** The operation that one binding of an RPC is. */
+/** Describes one binding of an RPC as an operation. */
 export function describeOperation(
   method: DescMethod,
   route: Route,
@@ -37,7 +37,7 @@ export function describeOperation(
   };
 }
 
-/** An empty body is an empty message: no body is ever required. */
+/** Bodies are never required: an empty body is an empty message. */
 function requestBody(
   input: DescMessage,
   field: DescField | undefined,
@@ -48,7 +48,7 @@ function requestBody(
   if (field !== undefined) {
     return { description: commentOf(field), content: { "application/json": { schema: schemas.field(field) } } };
   }
-  // With the body "*" the message travels in the body but for what the path binds.
+  // With body "*" the body holds all fields that the path does not bind.
   const rest = input.fields.filter((inner) => !bound.includes(inner.name));
   const schema = rest.length === input.fields.length ? schemas.message(input) : schemas.object(rest);
   return { content: { "application/json": { schema } } };
@@ -63,7 +63,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas): JsonObjec
   const schema = field === undefined ? schemas.message(method.output) : fieldSchema(field, schemas);
   if (!streaming) return { description, content: { "application/json": { schema } } };
   return {
-    description: `${description}\n\nA stream: one message a line, an event, or an element of the array, by \`Accept\`.`,
+    description: `${description}\n\nA stream: one message per line, event or array element, chosen by \`Accept\`.`,
     content: {
       "application/x-ndjson": { schema },
       "text/event-stream": { schema },
@@ -72,7 +72,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas): JsonObjec
   };
 }
 
-/** A field that is a response: one that is not set and has no JSON of its own to say so is `null`. */
+/** The schema of a response field: an unset well-known type is `null`. */
 function fieldSchema(field: DescField, schemas: Schemas): Schema {
   const schema = schemas.field(field);
   const nullable = field.fieldKind === "message" && TEXT_MESSAGES.has(field.message.typeName);

@@ -3,19 +3,19 @@ import { join } from "node:path";
 import { isObject, type JsonObject } from "./json.ts";
 
 /**
- * What no .proto file says of a service: title, servers, credentials, its own errors. Patches are JSON Merge Patches
- * (RFC 7396): objects are merged, null removes, all else replaces.
+ * The parts of a document that .proto files cannot express: title, servers, credentials, errors. Patches are JSON Merge
+ * Patches (RFC 7396): objects are merged, null removes, everything else replaces.
  */
 export interface Overlay {
-  /** Of the whole document. */
+  /** Patches the whole document. */
   readonly document?: JsonObject;
-  /** Of operations: by the full name of their RPC (`auth.v1.SessionService.Refresh`), `*` for all of them. */
+  /** Patches operations, by the full name of their RPC (`pkg.Service.Method`) or `*` for all of them. */
   readonly operations?: Readonly<Record<string, JsonObject>>;
 }
 
 /**
  * Reads an overlay from a JSON file, or from the default export of a module.
- * @param path from the directory that the plugin runs in
+ * @param path relative to the working directory of the plugin
  */
 export function loadOverlay(path: string): Overlay {
   const loaded: unknown = createRequire(join(process.cwd(), "overlay"))(join(process.cwd(), path));

@@ -8,7 +8,7 @@ import type { PathParameter } from "./paths.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
-/** A parameter of the path. Its value is proto JSON without quotes. */
+/** A path parameter. Its value is proto JSON without quotes. */
 export function pathParameter(
   parameter: PathParameter,
   input: DescMessage,
@@ -33,8 +33,8 @@ export function pathParameter(
 }
 
 /**
- * The parameters of the query: every field that neither path nor body binds and that text can carry, with the fields of
- * messages under `message.field`. A message inside itself is not followed: the parameters would never end.
+ * The query parameters: every field that neither path nor body binds and a query can carry, fields of messages as
+ * `message.field`. Recursive messages are not expanded further.
  */
 export function* queryParameters(
   input: DescMessage,
@@ -71,7 +71,7 @@ function queryParameter(path: readonly DescField[], field: DescField, schemas: S
   };
 }
 
-/** Arbitrary JSON travels in a query as JSON text; all else as in JSON, without quotes. */
+/** Arbitrary JSON is JSON text in a query; other values are as in JSON, without quotes. */
 function textSchema(field: DescField, schemas: Schemas): Schema {
   const value = schemas.element(field);
   if (field.message === undefined || !JSON_MESSAGES.has(field.message.typeName)) return value;

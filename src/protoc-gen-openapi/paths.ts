@@ -1,13 +1,13 @@
 import type { Route, Variable } from "../http/index.ts";
 
-/** A wildcard of a path template: a parameter of its own in OpenAPI, where a value has no slashes. */
+/** A wildcard of a path template. Each one is a parameter: OpenAPI values have no slashes. */
 export interface PathParameter {
   readonly name: string;
-  /** Whether it takes any number of segments. OpenAPI 3.1 has no word for it; the description says so. */
+  /** Whether it takes any number of segments, which OpenAPI 3.1 cannot express. */
   readonly multi: boolean;
-  /** The variable that it belongs to; undefined for a wildcard outside of one. */
+  /** The variable that contains it, if any. */
   readonly variable: Variable | undefined;
-  /** Whether it is all of its variable, so that its value is that of the field. */
+  /** Whether it is the whole variable, so that its value is that of the field. */
   readonly whole: boolean;
 }
 
@@ -18,8 +18,8 @@ export interface Path {
 }
 
 /**
- * Writes path templates as OpenAPI knows them. Templates that match the same paths get the spelling of the first: OpenAPI
- * allows no two that differ in the names of their parameters alone.
+ * Converts path templates to OpenAPI paths. Templates that match the same paths get the spelling of the first: OpenAPI
+ * forbids paths that differ only in parameter names.
  */
 export function createPaths(): (route: Route) => Path {
   const taken = new Set<string>();
@@ -30,7 +30,7 @@ export function createPaths(): (route: Route) => Path {
     let names = spellings.get(shape);
     if (names === undefined) {
       const own = wildcards.map(nameOf);
-      // `/{x}` and `/{x=**}` match different paths, and would be spelled alike.
+      // `/{x}` and `/{x=**}` match different paths but would get the same spelling.
       names = own;
       while (taken.has(pathOf(route, fill(route, names)))) names = names.map((name) => `${name}_`);
       taken.add(pathOf(route, fill(route, names)));
@@ -55,7 +55,7 @@ function wildcardsOf({ segments, variables }: Route): Wildcard[] {
   });
 }
 
-/** No field is named by a number, so that these names never meet those of other variables. */
+/** Field names never contain a bare number, so these names never collide with variables. */
 function nameOf({ variable, whole }: Wildcard, index: number): string {
   return whole && variable ? variable.field : `${variable?.field ?? "segment"}.${index + 1}`;
 }

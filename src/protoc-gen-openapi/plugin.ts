@@ -12,7 +12,7 @@ import { loadOverlay, type Overlay } from "./overlay.ts";
 
 /**
  * The buf plugin: writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations.
- * Its option `overlay=<path>` names a JSON file or a module with what no .proto file says.
+ * Its option `overlay=<path>` names a JSON file or a module whose patches are applied to the document.
  */
 export const protocGenOpenapi = {
   name: "protoc-gen-http-openapi",

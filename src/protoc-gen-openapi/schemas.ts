@@ -5,13 +5,13 @@ import { type Json, type JsonObject, sorted } from "./json.ts";
 import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
 
 /**
- * The schemas of messages and enums as proto JSON writes them. Each becomes a component once it is asked for, and is
- * referred to from then on, so that messages may contain themselves.
+ * The schemas of messages and enums in proto JSON. Each becomes a component on first use and is then referenced, so that
+ * messages may be recursive.
  */
 export class Schemas {
   readonly #components = new Map<string, Json>();
 
-  /** Adds a schema that no descriptor has. */
+  /** Adds a schema without a descriptor. */
   add(name: string, schema: Schema): Schema {
     this.#components.set(name, schema);
     return reference(name);
@@ -37,7 +37,7 @@ export class Schemas {
     return { type: "object", ...this.#content(fields) };
   }
 
-  /** The value of a field: of all its elements, if it repeats. */
+  /** The schema of a field, with all elements if it is repeated. */
   field(field: DescField): Schema {
     switch (field.fieldKind) {
       case "list":
@@ -51,11 +51,11 @@ export class Schemas {
     }
   }
 
-  /** One value of a field: of an element, if it repeats. */
+  /** The schema of one value of a field, or of an element if it is repeated. */
   element(field: DescField): Schema {
     if (field.message !== undefined) return this.message(field.message);
     if (field.enum !== undefined) return this.#enumeration(field.enum);
-    // What is neither is scalar; the types of lists and maps do not say so.
+    // The types of lists and maps do not narrow to scalar.
     return field.scalar === undefined ? {} : scalarSchema(field.scalar);
   }
 
@@ -101,13 +101,13 @@ function reference(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** What the .proto file says of an element. A keyword beside `$ref` is heeded in 3.1. */
+/** Description and deprecation of an element. OpenAPI 3.1 allows keywords beside `$ref`. */
 export function described(desc: DescField | DescMessage | DescEnum): Schema {
   const description = commentOf(desc);
   return { ...(description && { description }), ...(desc.deprecated && { deprecated: true }) };
 }
 
-/** At most one member of a oneof is there: whichever it is, those after it are not. */
+/** At most one member of a oneof is set: each member excludes those after it. */
 function exclusive(fields: readonly DescField[]): Schema | undefined {
   const dependent: Record<string, Schema> = {};
   for (const [index, field] of fields.entries()) {

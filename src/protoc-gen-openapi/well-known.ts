@@ -4,7 +4,7 @@ import type { JsonObject } from "./json.ts";
 /** A JSON Schema (2020-12, the dialect of OpenAPI 3.1). */
 export type Schema = JsonObject;
 
-const notANumber: Schema = { type: "string", enum: ["NaN", "Infinity", "-Infinity"] };
+const NON_FINITE: Schema = { type: "string", enum: ["NaN", "Infinity", "-Infinity"] };
 
 /** How proto JSON writes a scalar (protobuf.dev/programming-guides/json): 64-bit integers are strings. */
 export function scalarSchema(type: ScalarType): Schema {
@@ -16,9 +16,9 @@ export function scalarSchema(type: ScalarType): Schema {
     case ScalarType.BYTES:
       return { type: "string", contentEncoding: "base64" };
     case ScalarType.DOUBLE:
-      return { oneOf: [{ type: "number", format: "double" }, notANumber] };
+      return { oneOf: [{ type: "number", format: "double" }, NON_FINITE] };
     case ScalarType.FLOAT:
-      return { oneOf: [{ type: "number", format: "float" }, notANumber] };
+      return { oneOf: [{ type: "number", format: "float" }, NON_FINITE] };
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:

@@ -1,4 +1,4 @@
-// Matching alone: this repository's matcher beside find-my-way (Fastify's router), same routes, same paths, same run.
+// Route matching: this matcher and find-my-way (the router of Fastify), same routes, paths and process.
 //
 //     npm run bench:http [-- --json]
 
@@ -12,7 +12,7 @@ interface Row {
   readonly findMyWay: number;
 }
 
-// Batches shorter than a time slice: a batch that other processes interrupt does not reach the median.
+// Batches are shorter than a time slice, so that interrupted batches do not affect the median.
 const rounds = 1_001;
 const batch = 250;
 
@@ -38,7 +38,7 @@ if (process.argv.includes("--json")) {
 }
 const slowest = Math.max(...rows.map((row) => row.ours));
 if (slowest > 2_000) {
-  console.error(`a match takes ${slowest.toFixed(0)} ns, more than the 2,000 that are allowed`);
+  console.error(`a match takes ${slowest.toFixed(0)} ns, more than the limit of 2,000`);
   process.exitCode = 1;
 }
 
@@ -70,11 +70,11 @@ function compare(what: string, templates: readonly string[], path: (i: number) =
     times.ours.push(timed(ours));
     times.theirs.push(timed(theirs));
   }
-  if (sink !== 2 * rounds * batch) throw new Error("a path found no route: the figures would mean nothing");
+  if (sink !== 2 * rounds * batch) throw new Error("a path matched no route");
   return { what, ours: median(times.ours), findMyWay: median(times.theirs) };
 }
 
-/** Nanoseconds for one of a batch. */
+/** Nanoseconds per call in a batch. */
 function timed(act: () => void): number {
   const start = process.hrtime.bigint();
   act();

@@ -8,14 +8,14 @@ import { EverythingSchema } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
 import { type Listener, openHttp1, openHttp2 } from "./support/servers.ts";
 
-/** What the whole run saw: a fuzzer that only ever hits the parser proves nothing. */
+/** Routes and statuses that the run reached: a fuzzer that never passes the parser proves nothing. */
 const reached = new Set<string | number>();
-const answered: { path: string; rpc: string | undefined; status: number }[] = [];
+const responded: { path: string; rpc: string | undefined; status: number }[] = [];
 const onResponse = (
   _: Headers,
-  answer: { request: NodeRequest; rpc: { localName: string } | undefined; status: number },
+  response: { request: NodeRequest; rpc: { localName: string } | undefined; status: number },
 ) => {
-  answered.push({ path: answer.request.url ?? "", rpc: answer.rpc?.localName, status: answer.status });
+  responded.push({ path: response.request.url ?? "", rpc: response.rpc?.localName, status: response.status });
 };
 
 let http1: Listener;
@@ -167,7 +167,7 @@ const body: Arbitrary<Buffer> = fc.oneof(
   fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
 );
 
-/** Values that some field takes, or nearly. */
+/** Valid and nearly valid field values. */
 const text = fc.oneof(
   fc.constantFrom("", "-0", "-5", "1e400", "NaN", "Infinity", "999999999999999", "a__b", "foo_3", "*", "a,b.c", "true"),
   fc.constantFrom("0001-01-01T00:00:00%2B01:00", "9999-12-31T23:59:59-01:00", "-315576000001s", "0.1234567890s", "1sx"),
@@ -189,8 +189,8 @@ const member = fc.tuple(path, text, fc.boolean()).map(([name, value, quoted]) =>
   return `"${outer}":${inner === undefined ? json : `{"${inner}":${json}}`}`;
 });
 
-describe("whatever comes over the wire", () => {
-  it("is answered below 500 or refused by the parser, and names no route that the raw path does not name", async () => {
+describe("arbitrary input", () => {
+  it("never causes a 5xx and reaches no route that the raw path does not match", async () => {
     await fc.assert(
       fc.asyncProperty(
         method,
@@ -207,32 +207,33 @@ describe("whatever comes over the wire", () => {
       { numRuns: 1_500, endOnFailure: true },
     );
     expect([...reached]).toEqual(expect.arrayContaining(["echo", "echoPath", "nothing", 200, 400, 404, 405, 415]));
-    expect((await http1.ask({ target: "/v1/echo" })).status).toBe(200);
+    expect((await http1.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 
-  it("in every field of a query, too", async () => {
+  it("in any query field never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(parameter, { minLength: 1, maxLength: 4 }), async (parameters) => {
         const target = `/v1/echo?${parameters.join("&")}`;
-        expect((await http1.ask({ target })).status, target).toBeLessThan(500);
+        expect((await http1.fetchRaw({ target })).status, target).toBeLessThan(500);
       }),
       { numRuns: 1_500, endOnFailure: true },
     );
   });
 
-  it("in every field of a body, too", async () => {
+  it("in any body field never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(member, { minLength: 1, maxLength: 4 }), async (members) => {
         const content = `{${members.join(",")}}`;
-        expect((await http1.ask({ method: "POST", target: "/v1/echo", body: content })).status, content).toBeLessThan(
-          500,
-        );
+        expect(
+          (await http1.fetchRaw({ method: "POST", target: "/v1/echo", body: content })).status,
+          content,
+        ).toBeLessThan(500);
       }),
       { numRuns: 1_500, endOnFailure: true },
     );
   });
 
-  it("in chunks, too", async () => {
+  it("in chunked bodies never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(header, { maxLength: 3 }),
@@ -250,40 +251,40 @@ describe("whatever comes over the wire", () => {
       ),
       { numRuns: 300, endOnFailure: true },
     );
-    expect((await http1.ask({ target: "/v1/echo" })).status).toBe(200);
+    expect((await http1.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 
-  it("over HTTP/2 the same", async () => {
+  it("over HTTP/2 never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom("GET", "POST", "DELETE", "HEAD", "OPTIONS"),
         target,
         body,
         async (verb, path, content) => {
-          const answer = await http2
-            .ask({ method: verb, target: path, body: verb === "POST" ? content : undefined })
+          const response = await http2
+            .fetchRaw({ method: verb, target: path, body: verb === "POST" ? content : undefined })
             .catch(() => undefined);
-          expect(answer?.status ?? 0, `${verb} ${path}`).toBeLessThan(500);
+          expect(response?.status ?? 0, `${verb} ${path}`).toBeLessThan(500);
         },
       ),
       { numRuns: 400, endOnFailure: true },
     );
-    expect((await http2.ask({ target: "/v1/echo" })).status).toBe(200);
+    expect((await http2.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 });
 
 async function checked(verb: string, head: string, content: Buffer): Promise<void> {
-  answered.length = 0;
+  responded.length = 0;
   const statuses = await exchange(Buffer.concat([Buffer.from(head, "latin1"), content]));
   for (const status of statuses) expect(status, head).toBeLessThan(500);
-  for (const { path, rpc, status } of answered) {
+  for (const { path, rpc, status } of responded) {
     reached.add(rpc ?? "nothing").add(status);
     expect(status, head).toBeLessThan(500);
     if (rpc !== undefined) expect(named(rpc, path), `${verb} ${path} reached ${rpc}`).toBe(true);
   }
 }
 
-/** Sends bytes, half-closes, and reads the statuses of what comes back. */
+/** Sends bytes, half-closes, and returns the statuses of the responses. */
 function exchange(bytes: Buffer): Promise<number[]> {
   return new Promise((resolve) => {
     const socket = connect(http1.port, "127.0.0.1");
@@ -297,7 +298,7 @@ function exchange(bytes: Buffer): Promise<number[]> {
   });
 }
 
-/** Whether the raw path names a route of the RPC: segment by segment, each decoded, with no rule of precedence. */
+/** Whether the raw path matches a route of the RPC, segment by segment, decoded, without precedence rules. */
 function named(rpc: string, rawTarget: string): boolean {
   const origin = rawTarget.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
   const path = Buffer.from(origin.split("?", 1)[0] ?? "", "latin1").toString("latin1");

@@ -5,7 +5,7 @@ import { createFetchHandler, createRoutes } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 
-/** The service as it arrives from a registry or by reflection: no generated code knows it. */
+/** The service as loaded from a registry or by reflection, without generated code. */
 function late() {
   const files = new Map<string, DescFile>();
   const add = (file: DescFile) => {
@@ -18,12 +18,12 @@ function late() {
   );
   const service = registry.getService("rich.v1.RichService");
   if (service === undefined) throw new Error("no such service");
-  // For its types alone.
+  // Only for its types.
   return service as typeof RichService;
 }
 
-describe("a service whose descriptors arrive late", () => {
-  it("has the routes that the plugin would have written", () => {
+describe("a service whose descriptors are loaded at run time", () => {
+  it("has the same routes as the plugin generates", () => {
     expect(createRoutes(late()).routes).toEqual(RichServiceRoutes.routes);
   });
 
@@ -35,8 +35,8 @@ describe("a service whose descriptors arrive late", () => {
       },
       tables: [createRoutes(service)],
     });
-    const answer = await handler(new Request("http://x/v1/echo?nested.inner.id=5&timestamp=2020-01-01T00:00:00Z"));
-    expect([answer.status, await answer.json()]).toEqual([
+    const response = await handler(new Request("http://x/v1/echo?nested.inner.id=5&timestamp=2020-01-01T00:00:00Z"));
+    expect([response.status, await response.json()]).toEqual([
       200,
       { nested: { inner: { id: "5" } }, timestamp: "2020-01-01T00:00:00Z" },
     ]);

@@ -6,18 +6,18 @@ import { createFetchHandler, createHttpHandler, type Failure, type HttpHandlerOp
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
-import { type Answer, openHttp1, openHttp2, type Question } from "./support/servers.ts";
+import { openHttp1, openHttp2, type TestRequest, type TestResponse } from "./support/servers.ts";
 
-async function ask(options: Partial<HttpHandlerOptions>, ...questions: Question[]): Promise<Answer[]> {
+async function fetchRaw(options: Partial<HttpHandlerOptions>, ...questions: TestRequest[]): Promise<TestResponse[]> {
   await using listener = await openHttp1(
     createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], ...options }),
   );
-  return await Promise.all(questions.map((question) => listener.ask(question)));
+  return await Promise.all(questions.map((request) => listener.fetchRaw(request)));
 }
 
-describe("it can be chosen", () => {
-  it("that an unknown query parameter is refused", async () => {
-    const [unknown, bound, known] = await ask(
+describe("options", () => {
+  it("refuse unknown query parameters", async () => {
+    const [unknown, bound, known] = await fetchRaw(
       { refuseUnknownQuery: true },
       { target: "/v1/echo?nope=1" },
       { target: "/v1/nested/1/n/end?nested.name=x" },
@@ -27,43 +27,46 @@ describe("it can be chosen", () => {
     expect([bound?.status, known?.status]).toEqual([400, 200]);
   });
 
-  it("that no update mask is made up", async () => {
-    const [answer] = await ask(
+  it("switch off the inference of update masks", async () => {
+    const [response] = await fetchRaw(
       { inferUpdateMask: false },
       { method: "PATCH", target: "/v1/items/n", body: '{"color":1}' },
     );
-    expect(answer?.json()).toEqual({ item: { name: "n", color: "COLOR_RED" } });
+    expect(response?.json()).toEqual({ item: { name: "n", color: "COLOR_RED" } });
   });
 
-  it("that nothing is compressed", async () => {
-    const [answer] = await ask(
+  it("switch off compression", async () => {
+    const [response] = await fetchRaw(
       { compress: false },
       { target: `/v1/echo?stringValue=${"x".repeat(2_000)}`, headers: { "accept-encoding": "gzip" } },
     );
-    expect([answer?.headers.get("content-encoding"), answer?.headers.get("vary")]).toEqual([undefined, undefined]);
+    expect([response?.headers.get("content-encoding"), response?.headers.get("vary")]).toEqual([undefined, undefined]);
   });
 
-  it("how deep a body may go by its length alone: it is refused all the same", async () => {
+  it("that raise readMaxBytes do not lift the nesting limit", async () => {
     const deep = `{"value":${"[".repeat(20_000)}9007199254740993${"]".repeat(20_000)}}`;
-    const [answer] = await ask({ readMaxBytes: 100_000 }, { method: "POST", target: "/v1/echo", body: deep });
-    expect([answer?.status, answer?.json()]).toMatchObject([400, { message: "body: nested too deeply" }]);
+    const [response] = await fetchRaw({ readMaxBytes: 100_000 }, { method: "POST", target: "/v1/echo", body: deep });
+    expect([response?.status, response?.json()]).toMatchObject([400, { message: "body: nested too deeply" }]);
   });
 
-  it("that every reserved character of several segments stays escaped", async () => {
-    const [answer] = await ask({ multiSegmentDecoding: "except-reserved" }, { target: "/v1/files/a%2Fb/%3F%20" });
-    expect(answer?.json()).toEqual({ stringValue: "a%2Fb/%3F " });
+  it("keep escapes of reserved characters in multi-segment variables", async () => {
+    const [response] = await fetchRaw(
+      { multiSegmentDecoding: "except-reserved" },
+      { target: "/v1/files/a%2Fb/%3F%20" },
+    );
+    expect(response?.json()).toEqual({ stringValue: "a%2Fb/%3F " });
   });
 
-  it("that trailers are sent", async () => {
-    const [answer] = await ask(
+  it("send trailers as headers", async () => {
+    const [response] = await fetchRaw(
       { trailersAsHeaders: true },
       { method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' },
     );
-    expect(answer?.headers.get("trailer-x-late")).toEqual(["t"]);
+    expect(response?.headers.get("trailer-x-late")).toEqual(["t"]);
   });
 
-  it("how much a handler may answer", async () => {
-    const [fits, not, stream] = await ask(
+  it("limit the size of responses (writeMaxBytes)", async () => {
+    const [fits, not, stream] = await fetchRaw(
       { writeMaxBytes: 60 },
       { target: "/v1/echo?stringValue=x" },
       { target: `/v1/echo?stringValue=${"x".repeat(60)}` },
@@ -76,8 +79,8 @@ describe("it can be chosen", () => {
     });
   });
 
-  it("who answers what is no route, and only that", async () => {
-    const [elsewhere, method] = await ask(
+  it("send only requests that match no route to the fallback", async () => {
+    const [elsewhere, method] = await fetchRaw(
       {
         fallback: (_, response) => {
           response.statusCode = 418;
@@ -90,7 +93,7 @@ describe("it can be chosen", () => {
     expect([elsewhere?.status, method?.status]).toEqual([418, 405]);
   });
 
-  it("how failures are answered: each kind can be told from the others", async () => {
+  it("encode each kind of failure with the failureEncoder", async () => {
     const failures: Failure[] = [];
     const failureEncoder: HttpHandlerOptions["failureEncoder"] = (failure, { rpc, inBand }) => {
       failures.push(failure);
@@ -100,13 +103,13 @@ describe("it can be chosen", () => {
         body: { error: { kind: failure.kind, rpc: rpc?.name ?? null, inBand } },
       };
     };
-    const post = (body: string, headers: Record<string, string> = {}): Question => ({
+    const post = (body: string, headers: Record<string, string> = {}): TestRequest => ({
       method: "POST",
       target: "/v1/echo",
       body,
       headers,
     });
-    const answers = await ask(
+    const responses = await fetchRaw(
       { failureEncoder, readMaxBytes: 100 },
       { target: "/nowhere" },
       { method: "PUT", target: "/v1/echo" },
@@ -117,7 +120,7 @@ describe("it can be chosen", () => {
       { method: "POST", target: "/v1/misbehave", body: '{"how":"x"}' },
       { target: "/v1/count/2?failAfter=1" },
     );
-    expect(answers.map(({ status, headers, text }) => [status, headers.get("x-kind")?.[0], text])).toEqual([
+    expect(responses.map(({ status, headers, text }) => [status, headers.get("x-kind")?.[0], text])).toEqual([
       [405, "no_route", '{"error":{"kind":"no_route","rpc":null,"inBand":false}}'],
       [406, "method_not_allowed", '{"error":{"kind":"method_not_allowed","rpc":null,"inBand":false}}'],
       [416, "unsupported_media_type", '{"error":{"kind":"unsupported_media_type","rpc":"Echo","inBand":false}}'],
@@ -127,7 +130,7 @@ describe("it can be chosen", () => {
       [410, "rpc", '{"error":{"kind":"rpc","rpc":"Misbehave","inBand":false}}'],
       [200, undefined, '{"number":1}\n{"error":{"kind":"rpc","rpc":"Count","inBand":true}}\n'],
     ]);
-    expect(answers[1]?.headers.get("allow")).toEqual(["GET, HEAD, OPTIONS, POST, REPORT"]);
+    expect(responses[1]?.headers.get("allow")).toEqual(["GET, HEAD, OPTIONS, POST, REPORT"]);
     const places = failures.flatMap((failure) =>
       failure.kind === "bad_request" ? [[failure.place, failure.field]] : [],
     );
@@ -139,13 +142,13 @@ describe("it can be chosen", () => {
     );
   });
 
-  it("what is added to every answer, and that each is seen once", async () => {
+  it("call onResponse once for each response, and send the headers that it adds", async () => {
     const seen: unknown[] = [];
     const onResponse: HttpHandlerOptions["onResponse"] = (headers, { method, status, rpc, failure }) => {
       headers.set("cache-control", "no-store");
       seen.push([method, status, rpc?.name, failure?.kind]);
     };
-    const answers = await ask(
+    const responses = await fetchRaw(
       { onResponse },
       { target: "/v1/echo" },
       { target: "/nowhere" },
@@ -154,7 +157,7 @@ describe("it can be chosen", () => {
       { target: "/v1/count/1" },
       { target: "/v1/echo?int32Value=x" },
     );
-    expect(answers.map(({ headers }) => headers.get("cache-control"))).toEqual(Array(6).fill(["no-store"]));
+    expect(responses.map(({ headers }) => headers.get("cache-control"))).toEqual(Array(6).fill(["no-store"]));
     expect(seen).toHaveLength(6);
     expect(seen).toEqual(
       expect.arrayContaining([
@@ -169,7 +172,7 @@ describe("it can be chosen", () => {
   });
 });
 
-describe("a caller that goes away", () => {
+describe("a client that disconnects", () => {
   it.each([["HTTP/1.1"], ["HTTP/2"], ["fetch"]])("in the middle of a stream ends it, over %s", async (protocol) => {
     let finished: (reason: unknown) => void = () => {};
     const ended = new Promise((resolve) => {
@@ -214,19 +217,19 @@ describe("a caller that goes away", () => {
     }
   });
 
-  it("before its body is whole costs nothing", async () => {
+  it("before its body is complete does not affect others", async () => {
     await using listener = await openHttp1(createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes] }));
     const socket = connect(listener.port, "127.0.0.1");
     socket.write('POST /v1/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"int');
     socket.end();
     await once(socket.resume(), "close");
-    expect((await listener.ask({ target: "/v1/echo" })).status).toBe(200);
+    expect((await listener.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 
   it.each([
     ["without end", "transfer-encoding: chunked"],
     ["of a length that is too much", "content-length: 99999999999"],
-  ])("sends a body %s is answered once, and no more is read", async (_, framing) => {
+  ])("sends a body %s is responded once, and no more is read", async (_, framing) => {
     const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
     await using listener = await openHttp1(handler);
     const socket = connect(listener.port, "127.0.0.1");
@@ -234,7 +237,7 @@ describe("a caller that goes away", () => {
     socket.on("data", (chunk) => {
       text += chunk.toString();
     });
-    // A reset is how it learns that nobody listens.
+    // A reset signals the closed connection.
     socket.on("error", () => {});
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write(`POST /v1/echo HTTP/1.1\r\nhost: x\r\n${framing}\r\n\r\n`);
@@ -249,7 +252,7 @@ describe("a caller that goes away", () => {
     expect(text).toMatch(/\r\nconnection: close\r\n/i);
   });
 
-  it("sends a body without end over HTTP/2 has its stream closed, and no other", async () => {
+  it("and sends an endless body over HTTP/2 has only that stream closed", async () => {
     const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
     await using listener = await openHttp2(handler);
     const { connect: connectHttp2 } = await import("node:http2");
@@ -266,7 +269,7 @@ describe("a caller that goes away", () => {
     session.destroy();
   });
 
-  it("slowly reads a stream without making the server hold it all", async () => {
+  it("or reads slowly bounds the buffered part of a stream", async () => {
     let sent = 0;
     const routes = (router: ConnectRouter) => {
       router.service(RichService, {
@@ -280,7 +283,7 @@ describe("a caller that goes away", () => {
     socket.write("GET /v1/download/1 HTTP/1.1\r\nhost: x\r\n\r\n");
     await once(socket, "data");
     socket.pause();
-    // The event loop turns; nobody reads.
+    // The event loop turns; the client does not read.
     for (let turn = 0; turn < 2_000; turn++) await new Promise(setImmediate);
     expect(sent).toBeLessThan(1_000);
     socket.destroy();

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { richRoutes } from "./support/rich-service.ts";
-import { type Answer, type Listener, openFetch, openHttp1, openHttp2, type Question } from "./support/servers.ts";
+import {
+  type Listener,
+  openFetch,
+  openHttp1,
+  openHttp2,
+  type TestRequest,
+  type TestResponse,
+} from "./support/servers.ts";
 
 const options = { routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 2_000, maxTimeoutMs: 60_000 };
 const json = { "content-type": "application/json" };
@@ -19,19 +26,19 @@ describe.each([
   });
   afterAll(() => listener[Symbol.asyncDispose]());
 
-  const ask = (question: Question): Promise<Answer> => listener.ask(question);
+  const fetchRaw = (request: TestRequest): Promise<TestResponse> => listener.fetchRaw(request);
   const echoed = async (target: string, body?: unknown, method = body === undefined ? "GET" : "POST") => {
-    const answer = await ask({
+    const response = await fetchRaw({
       method,
       target,
       headers: json,
       body: body === undefined ? undefined : JSON.stringify(body),
     });
-    expect(answer.status, answer.text).toBe(200);
-    return answer.json();
+    expect(response.status, response.text).toBe(200);
+    return response.json();
   };
-  const refused = async (question: Question) => {
-    const { status, text, json: body } = await ask(question);
+  const refused = async (request: TestRequest) => {
+    const { status, text, json: body } = await fetchRaw(request);
     expect(text).toMatch(/^\{/);
     return { status, ...(body() as { code: number; message: string }) };
   };
@@ -49,64 +56,64 @@ describe.each([
         { int32s: [3, 1, 2], strings: ["x"] },
       ],
       [
-        "reaches into messages",
+        "sets fields of nested messages",
         "nested.name=n&nested.inner.id=5&nested.inner.tags=a&nested.inner.tags=b",
         { nested: { name: "n", inner: { id: "5", tags: ["a", "b"] } } },
       ],
       ["decodes + and escapes once", "stringValue=a+b%2Bc%2520%C3%A9", { stringValue: "a b+c%20é" }],
-      ["takes a name with escapes", "%73tringValue=x", { stringValue: "x" }],
-      ["takes empty values", "stringValue=&optionalString&strings=", { optionalString: "", strings: [""] }],
+      ["accepts a name with escapes", "%73tringValue=x", { stringValue: "x" }],
+      ["accepts empty values", "stringValue=&optionalString&strings=", { optionalString: "", strings: [""] }],
       [
-        "takes 64-bit integers whole",
+        "accepts 64-bit integers whole",
         "int64Value=-9223372036854775808&uint64Value=18446744073709551615",
         { int64Value: "-9223372036854775808", uint64Value: "18446744073709551615" },
       ],
       [
-        "takes floats as proto JSON writes them",
+        "accepts floats as proto JSON writes them",
         "doubleValue=-1.5e-3&floatValue=NaN&doubles=Infinity&doubles=-Infinity",
         { doubleValue: -0.0015, floatValue: "NaN", doubles: ["Infinity", "-Infinity"] },
       ],
       [
-        "takes enums by name and by any number",
+        "accepts enums by name and by any number",
         "enumValue=COLOR_RED&enums=-2&enums=77",
         { enumValue: "COLOR_RED", enums: ["COLOR_NEGATIVE", 77] },
       ],
       [
-        "takes closed enums by the numbers they have",
+        "accepts closed enums by the numbers they have",
         "closed.value=1&closed.values=CLOSED_ONE",
         { closed: { value: "CLOSED_ONE", values: ["CLOSED_ONE"] } },
       ],
       [
-        "takes bytes in both alphabets, padded or not",
+        "accepts bytes in both alphabets, padded or not",
         "bytesValue=-_8%3D&bytess=%2B/8&bytess=AA",
         { bytesValue: "+/8=", bytess: ["+/8=", "AA=="] },
       ],
       [
-        "takes timestamps and durations",
+        "accepts timestamps and durations",
         "timestamp=2020-01-02T03:04:05.006%2B01:00&duration=-1.5s",
         { timestamp: "2020-01-02T02:04:05.006Z", duration: "-1.500s" },
       ],
-      ["takes field masks in both spellings", "fieldMask=fooBar,baz.qux_quux", { fieldMask: "fooBar,baz.quxQuux" }],
+      ["accepts field masks in both spellings", "fieldMask=fooBar,baz.qux_quux", { fieldMask: "fooBar,baz.quxQuux" }],
       [
-        "takes wrappers, also of zero",
+        "accepts wrappers, also of zero",
         "int32Wrapper=0&boolWrapper=false&stringWrapper=&int64Wrapper=7",
         { int32Wrapper: 0, boolWrapper: false, stringWrapper: "", int64Wrapper: "7" },
       ],
       [
-        "takes arbitrary JSON",
+        "accepts arbitrary JSON",
         "value=%7B%22a%22:[1,null]%7D&struct=%7B%22b%22:true%7D&listValue=[1]",
         { value: { a: [1, null] }, struct: { b: true }, listValue: [1] },
       ],
-      ["takes the field mask of everything", "fieldMask=*", { fieldMask: "*" }],
-      ["takes a member of a oneof, zero or not", "oneofInt32=0", { oneofInt32: 0 }],
-      ["takes a field whose JSON name is its own", "@other=1", { "@other": "1" }],
+      ["accepts the field mask of everything", "fieldMask=*", { fieldMask: "*" }],
+      ["accepts a member of a oneof, zero or not", "oneofInt32=0", { oneofInt32: 0 }],
+      ["accepts a field whose JSON name is its own", "@other=1", { "@other": "1" }],
       [
-        "ignores names that it does not know",
+        "ignores unknown names",
         "nope=1&nested.nope=2&__proto__=3&constructor.name=4&toString=5&nested.__proto__.x=6",
         {},
       ],
       [
-        "knows no fields of messages that are one value in JSON",
+        "ignores fields of messages with a special JSON form",
         "any.typeUrl=1&timestamp.nanos=-5&timestamp.seconds=999999999999999&duration.seconds=1&fieldMask.paths=a__b&value.numberValue=NaN&int64Wrapper.value=1",
         {},
       ],
@@ -172,7 +179,7 @@ describe.each([
       },
     );
 
-    it("does not reach what path or body bind, in either spelling", async () => {
+    it("cannot set fields bound by path or body, in either spelling", async () => {
       expect(await echoed("/v1/nested/7/n/end?nested.inner.id=8&nested.name=x&nested.color=1")).toEqual({
         nested: { name: "n", inner: { id: "7" }, color: "COLOR_RED" },
       });
@@ -184,13 +191,13 @@ describe.each([
       });
     });
 
-    it("is ignored where the body is the message", async () => {
+    it("is ignored if the body is the whole message", async () => {
       expect(await echoed("/v1/echo?int32Value=x&%zz", { boolValue: true })).toEqual({ boolValue: true });
     });
   });
 
   describe("a path", () => {
-    it("binds what the template names, and wins over the body", async () => {
+    it("binds the variables of the template and wins over the body", async () => {
       expect(await echoed("/v1/echo/all/p", { stringValue: "b", int32Value: 2 }, "PUT")).toEqual({
         stringValue: "p",
         int32Value: 2,
@@ -205,7 +212,7 @@ describe.each([
       ["/v1/nested/x/n/end", "nested.inner.id", "expected an integer"],
       ["/v1/known/x/1s/a/true/1/1/s/AA", "timestamp", "expected a google.protobuf.Timestamp"],
       ["/v1/others/s/yes/AA/1/0/o", "bool_value", "expected true or false"],
-    ])("is refused where a value is none: %s", async (target, field, reason) => {
+    ])("with an invalid value is refused: %s", async (target, field, reason) => {
       expect(await refused({ target })).toMatchObject({ status: 400, message: `path: ${field}: ${reason}` });
     });
 
@@ -214,7 +221,7 @@ describe.each([
     });
 
     it.each(["/v1/echo/", "//v1/echo", "/v1//echo", "/v1/nope", "/v1/Echo", "/v1/count", "/rich.v1.RichService/Echo"])(
-      "that is no route is not found: %s",
+      "without a route is not found: %s",
       async (target) => {
         expect(await refused({ target })).toMatchObject({ status: 404, code: 5 });
       },
@@ -222,10 +229,12 @@ describe.each([
   });
 
   describe("a body", () => {
-    it("may be empty: then the message is", async () => {
-      const answer = await ask({ method: "POST", target: "/v1/echo" });
-      expect([answer.status, answer.text]).toEqual([200, "{}"]);
-      expect(await ask({ method: "POST", target: "/v1/echo", body: "", headers: json })).toMatchObject({ status: 200 });
+    it("may be empty, for an empty message", async () => {
+      const response = await fetchRaw({ method: "POST", target: "/v1/echo" });
+      expect([response.status, response.text]).toEqual([200, "{}"]);
+      expect(await fetchRaw({ method: "POST", target: "/v1/echo", body: "", headers: json })).toMatchObject({
+        status: 200,
+      });
     });
 
     it("may be a field of any kind", async () => {
@@ -243,14 +252,14 @@ describe.each([
       });
     });
 
-    it("is read and ignored where none is bound", async () => {
-      const answer = await ask({
+    it("is drained and ignored where none is bound", async () => {
+      const response = await fetchRaw({
         method: "DELETE",
         target: "/v1/echo/5",
         body: "not JSON",
         headers: { "content-type": "text/plain" },
       });
-      expect([answer.status, answer.json()]).toEqual([200, { uint64Value: "5" }]);
+      expect([response.status, response.json()]).toEqual([200, { uint64Value: "5" }]);
     });
 
     it.each([
@@ -286,20 +295,20 @@ describe.each([
         '{"uint64Value":999999999999999e4,"int64Wrapper":0.0e5,"int32Value":12e1,"doubleValue":1.5e3}',
         { uint64Value: "9999999999999990000", int64Wrapper: "0", int32Value: 120, doubleValue: 1500 },
       ],
-    ])("has 64-bit integers whole, also as numbers: %s", async (body, expected) => {
-      const answer = await ask({ method: "POST", target: "/v1/echo", headers: json, body });
-      expect([answer.status, answer.json()]).toEqual([200, expected]);
+    ])("keeps 64-bit integers exact, also as numbers: %s", async (body, expected) => {
+      const response = await fetchRaw({ method: "POST", target: "/v1/echo", headers: json, body });
+      expect([response.status, response.json()]).toEqual([200, expected]);
     });
 
-    it("with unknown fields is taken", async () => {
+    it("with unknown fields is accepted", async () => {
       expect(await echoed("/v1/echo", { nope: 1, int32Value: 2, __proto__x: 3 })).toEqual({ int32Value: 2 });
     });
 
-    it("that would reach a prototype does not", async () => {
+    it("cannot pollute prototypes", async () => {
       const body =
         '{"__proto__":{"polluted":1},"stringMap":{"__proto__":"x","constructor":"y"},"struct":{"__proto__":{"polluted":1}}}';
-      const answer = await ask({ method: "POST", target: "/v1/echo", body, headers: json });
-      expect(answer.status).toBeLessThan(500);
+      const response = await fetchRaw({ method: "POST", target: "/v1/echo", body, headers: json });
+      expect(response.status).toBeLessThan(500);
       expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
     });
 
@@ -341,7 +350,9 @@ describe.each([
       undefined,
     ])("of the type %s is JSON", async (type) => {
       const headers: Record<string, string> = type === undefined ? {} : { "content-type": type };
-      expect(await ask({ method: "POST", target: "/v1/echo", headers, body: "{}" })).toMatchObject({ status: 200 });
+      expect(await fetchRaw({ method: "POST", target: "/v1/echo", headers, body: "{}" })).toMatchObject({
+        status: 200,
+      });
     });
 
     it.each([
@@ -367,22 +378,29 @@ describe.each([
         code: 8,
       });
       const fits = JSON.stringify({ stringValue: "x".repeat(1_900) });
-      expect(await ask({ method: "POST", target: "/v1/echo", body: fits, headers: json })).toMatchObject({
+      expect(await fetchRaw({ method: "POST", target: "/v1/echo", body: fits, headers: json })).toMatchObject({
         status: 200,
       });
     });
 
-    it("may be gzip, within the limit of what comes out", async () => {
+    it("may be gzip, with readMaxBytes as the limit of the decompressed size", async () => {
       const headers = { ...json, "content-encoding": "gzip" };
-      const send = (text: string) => ask({ method: "POST", target: "/v1/echo", body: gzipSync(text), headers });
+      const send = (text: string) => fetchRaw({ method: "POST", target: "/v1/echo", body: gzipSync(text), headers });
       expect((await send('{"int32Value":1}')).json()).toEqual({ int32Value: 1 });
       expect(await send(`{"stringValue":"${"x".repeat(5_000_000)}"}`)).toMatchObject({ status: 413 });
-      expect(await ask({ method: "POST", target: "/v1/echo", body: "{}", headers })).toMatchObject({ status: 400 });
+      expect(await fetchRaw({ method: "POST", target: "/v1/echo", body: "{}", headers })).toMatchObject({
+        status: 400,
+      });
       expect(
-        await ask({ method: "POST", target: "/v1/echo", body: "{}", headers: { ...json, "content-encoding": "zstd" } }),
+        await fetchRaw({
+          method: "POST",
+          target: "/v1/echo",
+          body: "{}",
+          headers: { ...json, "content-encoding": "zstd" },
+        }),
       ).toMatchObject({ status: 415 });
       expect(
-        await ask({
+        await fetchRaw({
           method: "POST",
           target: "/v1/echo",
           body: "{}",
@@ -395,23 +413,23 @@ describe.each([
   describe("a PATCH", () => {
     const patch = async (target: string, body: unknown, method = "PATCH") =>
       ((await echoed(target, body, method)) as { updateMask?: string }).updateMask;
-    it("without a mask gets one of the fields that were sent", async () => {
+    it("without a mask gets one with the fields that were sent", async () => {
       expect(await patch("/v1/items/n", { color: 1, inner: { id: 1, tags: ["a"] }, at: null, nope: 1 })).toBe(
         "color,inner.id,inner.tags,at",
       );
       expect(await patch("/v1/items/n", { inner: {} })).toBe("inner");
       expect(await patch("/v1/items/n", {})).toBeUndefined();
     });
-    it("keeps the mask that it has", async () => {
+    it("keeps an explicit mask", async () => {
       expect(await patch("/v1/items/n?updateMask=name", { color: 1 })).toBe("name");
       expect(await patch("/v1/items/n?update_mask=inner.id,color", { color: 1 })).toBe("inner.id,color");
       expect(await patch("/v1/items/n?update_mask=", { color: 1 })).toBe("color");
     });
-    it("may say in path or query that all of it is meant", async () => {
+    it("accepts the mask * in path and query", async () => {
       expect(await patch("/v1/items/n?updateMask=*", { color: 1 })).toBe("*");
       expect(await echoed("/v1/known/2020-01-01T00:00:00Z/1s/*/true/1/1/s/AA")).toMatchObject({ fieldMask: "*" });
     });
-    it("is the only one that gets one", async () => {
+    it("is the only method with an inferred mask", async () => {
       expect(await patch("/v1/items", { item: { color: 1 } })).toBeUndefined();
       expect(await patch("/v1/items", { color: 1 }, "PUT")).toBeUndefined();
     });
@@ -446,23 +464,23 @@ describe.each([
 
     it("keeps the sign of zero", async () => {
       const query = "doubleValue=-0&floatValue=-0.0&doubles=0&doubles=-0&doubleWrapper=-0&value=-0&int64Value=-0";
-      const whole = await ask({ target: `/v1/echo?${query}` });
+      const whole = await fetchRaw({ target: `/v1/echo?${query}` });
       expect(whole.text).toBe('{"doubleValue":-0,"floatValue":-0,"doubles":[0,-0],"value":-0,"doubleWrapper":-0}');
       const body = '{"value":[-0,{"a":-0.0}]}';
-      const field = await ask({ method: "POST", target: "/v1/pick/value", headers: json, body });
+      const field = await fetchRaw({ method: "POST", target: "/v1/pick/value", headers: json, body });
       expect(field.text).toBe('[-0,{"a":-0}]');
     });
 
-    it("is JSON with its length", async () => {
-      const { headers, body } = await ask({ target: "/v1/echo?stringValue=%C3%A9" });
+    it("is JSON with a content-length", async () => {
+      const { headers, body } = await fetchRaw({ target: "/v1/echo?stringValue=%C3%A9" });
       expect(headers.get("content-type")).toEqual(["application/json"]);
       expect(headers.get("content-length")).toEqual([String(body.byteLength)]);
     });
 
-    it("is compressed if it is long and the caller accepts it", async () => {
+    it("is compressed if it is long and the client accepts gzip", async () => {
       const target = `/v1/echo?stringValue=${"x".repeat(1_500)}`;
       for (const accept of ["gzip", "deflate, gzip;q=0.5", "*", "br, x-gzip"]) {
-        const { headers, body } = await ask({ target, headers: { "accept-encoding": accept } });
+        const { headers, body } = await fetchRaw({ target, headers: { "accept-encoding": accept } });
         expect([accept, headers.get("content-encoding"), headers.get("vary")]).toEqual([
           accept,
           ["gzip"],
@@ -473,54 +491,54 @@ describe.each([
       for (const accept of ["identity;q=1, gzip;q=0.1", "gzip;q=0.5, identity", "identity, *;q=0.5", "gzip;q=abc"]) {
         expect([
           accept,
-          (await ask({ target, headers: { "accept-encoding": accept } })).headers.get("content-encoding"),
+          (await fetchRaw({ target, headers: { "accept-encoding": accept } })).headers.get("content-encoding"),
         ]).toEqual([accept, undefined]);
       }
       for (const accept of ["identity;q=0.5, gzip", "identity, gzip", "identity;q=0, *", "gzip;q=0.1"]) {
         expect([
           accept,
-          (await ask({ target, headers: { "accept-encoding": accept } })).headers.get("content-encoding"),
+          (await fetchRaw({ target, headers: { "accept-encoding": accept } })).headers.get("content-encoding"),
         ]).toEqual([accept, ["gzip"]]);
       }
       for (const accept of ["identity", "gzip;q=0", "br", "*;q=0", "gzip;q=0, *"]) {
-        const { headers } = await ask({ target, headers: { "accept-encoding": accept } });
+        const { headers } = await fetchRaw({ target, headers: { "accept-encoding": accept } });
         expect([accept, headers.get("content-encoding"), headers.get("vary")]).toEqual([
           accept,
           undefined,
           ["Accept-Encoding"],
         ]);
       }
-      const { headers } = await ask({ target: "/v1/echo", headers: { "accept-encoding": "gzip" } });
+      const { headers } = await fetchRaw({ target: "/v1/echo", headers: { "accept-encoding": "gzip" } });
       expect([headers.get("content-encoding"), headers.get("vary")]).toEqual([undefined, undefined]);
     });
 
-    it("may be bytes as they are, both ways", async () => {
+    it("may be raw bytes, as may the request", async () => {
       const bytes = new Uint8Array([0, 255, 13, 10]);
-      const answer = await ask({
+      const response = await fetchRaw({
         method: "POST",
         target: "/v1/raw",
         headers: { "content-type": "image/x; q=1" },
         body: bytes,
       });
-      expect([answer.status, answer.headers.get("content-type"), [...answer.body]]).toEqual([
+      expect([response.status, response.headers.get("content-type"), [...response.body]]).toEqual([
         200,
         ["image/x; q=1"],
         [...bytes],
       ]);
-      const empty = await ask({ method: "POST", target: "/v1/raw" });
+      const empty = await fetchRaw({ method: "POST", target: "/v1/raw" });
       expect([empty.status, empty.headers.get("content-type"), empty.text]).toEqual([
         200,
         ["application/octet-stream"],
         "",
       ]);
-      const part = await ask({
+      const part = await fetchRaw({
         method: "POST",
         target: "/v1/raw/n?note=x",
         headers: { "content-type": "text/csv" },
         body: "a,b",
       });
       expect([part.headers.get("content-type"), part.text]).toEqual([["text/csv"], "a,b"]);
-      const whole = await ask({
+      const whole = await fetchRaw({
         method: "POST",
         target: "/v1/raw/n:whole?note=x",
         headers: { "content-type": "text/csv" },
@@ -529,9 +547,9 @@ describe.each([
       expect(whole.json()).toEqual({ name: "n", note: "x", content: { contentType: "text/csv", data: "YSxi" } });
     });
 
-    it("has the status that the handler chose, and no content where that status has none", async () => {
+    it("has the status chosen by the handler, and no content if that status has none", async () => {
       const misbehave = (how: string) =>
-        ask({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
+        fetchRaw({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
       expect(await misbehave("created")).toMatchObject({ status: 201, text: "{}" });
       const elsewhere = await misbehave("elsewhere");
       expect([elsewhere.status, elsewhere.headers.get("location")]).toEqual([303, ["/v1/echo"]]);
@@ -543,47 +561,48 @@ describe.each([
       expect([none.status, none.text, none.headers.get("content-type")]).toEqual([204, "", undefined]);
     });
 
-    it("has no trailers unless they are asked for", async () => {
-      const { headers } = await ask({ method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' });
+    it("has no trailers by default", async () => {
+      const { headers } = await fetchRaw({ method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' });
       expect([headers.get("x-handler"), headers.get("trailer-x-late")]).toEqual([["yes"], undefined]);
     });
   });
 
   describe("a method", () => {
-    it("that the path has not is refused, with those it has", async () => {
-      const { status, headers } = await ask({ method: "PUT", target: "/v1/echo" });
+    it("that the path does not support is refused with an Allow header", async () => {
+      const { status, headers } = await fetchRaw({ method: "PUT", target: "/v1/echo" });
       expect([status, headers.get("allow")]).toEqual([405, ["GET, HEAD, OPTIONS, POST, REPORT"]]);
     });
-    it("HEAD is GET without the content", async () => {
-      const get = await ask({ target: "/v1/echo?stringValue=x" });
-      const head = await ask({ method: "HEAD", target: "/v1/echo?stringValue=x" });
+    it("HEAD is GET without content", async () => {
+      const get = await fetchRaw({ target: "/v1/echo?stringValue=x" });
+      const head = await fetchRaw({ method: "HEAD", target: "/v1/echo?stringValue=x" });
       expect([head.status, head.text]).toEqual([200, ""]);
       expect(head.headers.get("content-length")).toEqual(get.headers.get("content-length"));
     });
-    it("OPTIONS says what there is", async () => {
-      const { status, headers, text } = await ask({ method: "OPTIONS", target: "/v1/items/x" });
+    it("OPTIONS lists the methods of the path", async () => {
+      const { status, headers, text } = await fetchRaw({ method: "OPTIONS", target: "/v1/items/x" });
       expect([status, headers.get("allow"), text]).toEqual([204, ["OPTIONS, PATCH"], ""]);
-      const every = await ask({ method: "OPTIONS", target: "/v1/any/%FF" });
+      const every = await fetchRaw({ method: "OPTIONS", target: "/v1/any/%FF" });
       expect([every.status, every.headers.get("allow")]).toEqual([
         204,
         ["DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"],
       ]);
-      expect(await ask({ method: "OPTIONS", target: "/nowhere" })).toMatchObject({ status: 404 });
+      expect(await fetchRaw({ method: "OPTIONS", target: "/nowhere" })).toMatchObject({ status: 404 });
     });
-    it("of one's own works", async () => {
+    it("may be a custom one", async () => {
       if (protocol === "HTTP/1.1")
-        expect(await ask({ method: "REPORT", target: "/v1/echo", body: "{}" })).toMatchObject({ status: 200 });
-      expect(await ask({ method: "PUT", target: "/v1/any/thing/at/all" })).toMatchObject({ status: 200 });
+        expect(await fetchRaw({ method: "REPORT", target: "/v1/echo", body: "{}" })).toMatchObject({ status: 200 });
+      expect(await fetchRaw({ method: "PUT", target: "/v1/any/thing/at/all" })).toMatchObject({ status: 200 });
     });
-    it("is told by case", async () => {
+    it("is case-sensitive", async () => {
       if (protocol === "HTTP/2")
-        expect(await ask({ method: "get", target: "/v1/echo" })).toMatchObject({ status: 405 });
-      else expect(await ask({ target: "/" })).toMatchObject({ status: 200, text: "{}" });
+        expect(await fetchRaw({ method: "get", target: "/v1/echo" })).toMatchObject({ status: 405 });
+      else expect(await fetchRaw({ target: "/" })).toMatchObject({ status: 200, text: "{}" });
     });
   });
 
   describe("a failure", () => {
-    const misbehave = (how: string) => ask({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
+    const misbehave = (how: string) =>
+      fetchRaw({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
     it("keeps the handler's headers, both cookies, and the error's metadata", async () => {
       const { status, headers } = await misbehave("detail");
       expect(status).toBe(400);
@@ -597,13 +616,13 @@ describe.each([
         details: [{ "@type": "type.googleapis.com/rich.v1.Nested", name: "why" }],
       });
     });
-    it("keeps code and message whatever its details are", async () => {
-      const answer = await misbehave("unknown detail");
-      expect([answer.status, answer.json()]).toMatchObject([400, { code: 9, message: "look inside" }]);
+    it("keeps code and message if a detail is unknown", async () => {
+      const response = await misbehave("unknown detail");
+      expect([response.status, response.json()]).toMatchObject([400, { code: 9, message: "look inside" }]);
     });
-    it("that is a bug says nothing", async () => {
-      const answer = await misbehave("bug");
-      expect([answer.status, answer.json()]).toEqual([500, { code: 13, message: "internal error", details: [] }]);
+    it("caused by an unexpected error exposes nothing", async () => {
+      const response = await misbehave("bug");
+      expect([response.status, response.json()]).toEqual([500, { code: 13, message: "internal error", details: [] }]);
     });
   });
 
@@ -615,7 +634,7 @@ describe.each([
       ["grpc-timeout", "2M"],
       ["x-server-timeout", "-1"],
       ["x-server-timeout", "61"],
-    ])("that is none is refused: %s: %s", async (name, value) => {
+    ])("that is malformed or too long is refused: %s: %s", async (name, value) => {
       expect(await refused({ target: "/v1/echo", headers: { [name]: value } })).toMatchObject({
         status: 400,
         message: expect.stringContaining(`header: ${name}: `),
@@ -626,14 +645,14 @@ describe.each([
       ["grpc-timeout", "1S"],
       ["grpc-timeout", "100m"],
       ["x-server-timeout", "1.5"],
-    ])("is taken: %s: %s", async (name, value) => {
-      expect(await ask({ target: "/v1/echo", headers: { [name]: value } })).toMatchObject({ status: 200 });
+    ])("is accepted: %s: %s", async (name, value) => {
+      expect(await fetchRaw({ target: "/v1/echo", headers: { [name]: value } })).toMatchObject({ status: 200 });
     });
   });
 
   describe("a stream", () => {
     const stream = (target: string, accept?: string) =>
-      ask({ target, headers: accept === undefined ? {} : { accept } });
+      fetchRaw({ target, headers: accept === undefined ? {} : { accept } });
     it.each([
       [undefined, "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
       ["*/*", "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
@@ -646,18 +665,18 @@ describe.each([
         'data: {"number":1}\n\ndata: {"number":2}\n\n',
       ],
     ])("for %s is %s", async (accept, type, text) => {
-      const answer = await stream("/v1/count/2", accept);
-      expect([answer.status, answer.headers.get("content-type"), answer.text]).toEqual([200, [type], text]);
+      const response = await stream("/v1/count/2", accept);
+      expect([response.status, response.headers.get("content-type"), response.text]).toEqual([200, [type], text]);
     });
     it("without messages is empty", async () => {
       expect((await stream("/v1/count/0")).text).toBe("");
       expect((await stream("/v1/count/0", "application/json")).text).toBe("[]");
       expect((await stream("/v1/count/0", "text/event-stream")).text).toBe("");
     });
-    it("may be of a field of the messages", async () => {
+    it("may consist of a field of the messages", async () => {
       expect((await stream("/v1/numbers:count?to=3", "application/json")).json()).toEqual([1, 2, 3]);
     });
-    it("that fails before the first message has the failure's status", async () => {
+    it("that fails before the first message is an ordinary failure", async () => {
       expect(await refused({ target: "/v1/count/2?failAfter=0" })).toMatchObject({
         status: 500,
         code: 15,
@@ -671,18 +690,18 @@ describe.each([
         'data: {"number":1}\n\nevent: error\ndata: {"error":{"code":15,"message":"enough","details":[]}}\n\n',
       ],
       ["application/json", '[{"number":1},{"error":{"code":15,"message":"enough","details":[]}}]'],
-    ])("that fails later says so in band: %s", async (accept, text) => {
+    ])("that fails later ends with the failure in band: %s", async (accept, text) => {
       expect(await stream("/v1/count/2?failAfter=1", accept)).toMatchObject({ status: 200, text });
     });
-    it("may be bytes as they are", async () => {
-      const answer = await stream("/v1/download/3");
-      expect([answer.headers.get("content-type"), answer.text]).toEqual([["text/csv"], "1\n2\n3\n"]);
+    it("may be raw bytes", async () => {
+      const response = await stream("/v1/download/3");
+      expect([response.headers.get("content-type"), response.text]).toEqual([["text/csv"], "1\n2\n3\n"]);
     });
-    it("of bytes that fails later is cut", async () => {
+    it("of raw bytes that fails later is aborted", async () => {
       await expect(stream("/v1/download/3?failAfter=1")).rejects.toThrow();
     });
-    it("has a HEAD", async () => {
-      expect(await ask({ method: "HEAD", target: "/v1/count/2" })).toMatchObject({ status: 200, text: "" });
+    it("supports HEAD", async () => {
+      expect(await fetchRaw({ method: "HEAD", target: "/v1/count/2" })).toMatchObject({ status: 200, text: "" });
     });
   });
 });

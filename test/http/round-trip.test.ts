@@ -22,14 +22,14 @@ afterAll(async () => {
   for (const listener of listeners) await listener[Symbol.asyncDispose]();
 });
 
-describe("a message becomes a request and comes back equal", () => {
+describe("a message encoded as a request is decoded to an equal message", () => {
   it.each(routes.map((route) => [routeName(route), route] as const))("by %s", async (_, route) => {
     await fc.assert(
       fc.asyncProperty(requestFor(route), fc.nat({ max: 1 }), async (message, listener) => {
-        const question = encodeRequest(EverythingSchema, message, route, registry);
-        const answer = await listeners[listener]?.ask(question);
-        expect(answer?.status, `${question.method} ${question.target}\n${question.body}\n${answer?.text}`).toBe(200);
-        const echoed = fromJson(EverythingSchema, answer?.json() as never, { registry });
+        const request = encodeRequest(EverythingSchema, message, route, registry);
+        const response = await listeners[listener]?.fetchRaw(request);
+        expect(response?.status, `${request.method} ${request.target}\n${request.body}\n${response?.text}`).toBe(200);
+        const echoed = fromJson(EverythingSchema, response?.json() as never, { registry });
         expect(shown(echoed)).toEqual(shown(message));
       }),
       { numRuns: 40, endOnFailure: true },
@@ -37,12 +37,12 @@ describe("a message becomes a request and comes back equal", () => {
   });
 });
 
-/** As it goes over the wire: JSON.stringify writes -0 as 0. */
+/** As on the wire: JSON.stringify writes -0 as 0. */
 function shown(message: Message): unknown {
   return JSON.parse(JSON.stringify(toJson(EverythingSchema, message as Everything, { registry })));
 }
 
-/** Any message that a route can carry: what its path binds is there and is not empty. */
+/** A message that a route can carry: fields bound by the path are set and not empty. */
 function requestFor(route: Route): Arbitrary<Message> {
   const free = route.body === "*" ? () => true : (field: DescField) => field.name === route.body || fitsQuery(field);
   const inPath = route.variables.map(({ field }, index) => fc.tuple(fc.constant(field), pathText(route, field, index)));
@@ -57,7 +57,7 @@ function requestFor(route: Route): Arbitrary<Message> {
   });
 }
 
-/** Inside messages that travel in the query, what the query cannot carry is left out. */
+/** Drops fields that a query cannot carry. */
 function nestable(route: Route, field: DescField): boolean {
   return route.body === "nested" || route.body === "nesteds" || fitsQuery(field);
 }
@@ -116,7 +116,7 @@ function setAt(message: ReflectMessage, [name, ...rest]: string[], value: unknow
   message.set(field, child);
 }
 
-/** A message that is there but empty cannot be told from one that is not there, in a query. */
+/** an empty message cannot be summary from one that is not there, in a query. */
 function prune(message: ReflectMessage, body: string): void {
   for (const field of message.fields) {
     if (field.fieldKind !== "message" || !message.isSet(field) || field.name === body) continue;

@@ -16,19 +16,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createHttpHandler, createRoutes } from "../../src/http/index.ts";
 import { type Everything, EverythingSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
 
-const remote = createContextKey("nobody");
+const remote = createContextKey("unknown");
 const seen: Record<string, unknown>[] = [];
 let instances = 0;
 let implementation: (request: Everything, context: HandlerContext) => Promise<Everything> | Everything;
 
-/** Made anew for each call: its counter shows it. */
+/** Counts its instances and calls: interceptors are instantiated per call. */
 const counting: Interceptor = (next) => {
   const instance = ++instances;
   let calls = 0;
   return async (req) => {
     calls++;
     seen.push({
-      who: "counting",
+      where: "counting",
       calls,
       fresh: instance === instances,
       header: req.header.get("x-in"),
@@ -50,10 +50,10 @@ const replacing: Interceptor = (next) => (req) => {
   header.set("x-in", "replaced");
   return next({ ...req, header, contextValues: createContextValues().set(remote, "replaced") });
 };
-const answering: Interceptor = (next) => async (req) => {
+const replacingResponse: Interceptor = (next) => async (req) => {
   const response = await next(req);
   response.header.append("x-order", "inner");
-  if (req.header.get("x-answer") === null) return response;
+  if (req.header.get("x-response") === null) return response;
   const header = new Headers();
   header.append("set-cookie", "c=3");
   return { ...response, header };
@@ -72,9 +72,9 @@ const routes = (router: ConnectRouter) => {
 };
 const options = {
   routes,
-  interceptors: [counting, replacing, refusing, answering],
+  interceptors: [counting, replacing, refusing, replacingResponse],
   contextValues: (req: { headers: NodeJS.Dict<string | string[]> }) =>
-    createContextValues().set(remote, String(req.headers["x-caller"] ?? "anybody")),
+    createContextValues().set(remote, String(req.headers["x-caller"] ?? "anonymous")),
 };
 
 let origin = "";
@@ -119,17 +119,17 @@ async function through(path: string, headers: Record<string, string> = {}, body 
   };
 }
 
-describe("one call through both listeners is the same call:", () => {
+describe("a call over HTTP and over RPC behaves the same:", () => {
   it.each([
-    ["an answer", {}],
+    ["a result", {}],
     ["interceptors that see headers and context values", { "x-in": "a", "x-caller": "me" }],
     ["an interceptor that replaces headers and values", { "x-in": "a", "x-replace": "1" }],
-    ["an interceptor that replaces the answer's headers", { "x-answer": "1" }],
+    ["an interceptor that replaces the response headers", { "x-response": "1" }],
     ["an interceptor that refuses", { "x-refuse": "1" }],
   ])("%s", async (_, headers) => {
     implementation = (request, context) => {
       seen.push({
-        who: "implementation",
+        where: "implementation",
         header: context.requestHeader.get("x-in"),
         all: [...context.requestHeader].some(([name]) => name === "content-type"),
         values: context.values.get(remote),
@@ -162,14 +162,14 @@ describe("one call through both listeners is the same call:", () => {
     },
   );
 
-  it("a bug's text stays inside", async () => {
+  it("the message of an unexpected error is not exposed", async () => {
     implementation = () => {
       throw new Error("secret");
     };
     expect(await through(listeners.HTTP)).toEqual(await through(listeners.RPC));
   });
 
-  it("a deadline reaches the implementation, and aborts it", async () => {
+  it("a deadline reaches and aborts the implementation", async () => {
     for (const path of Object.values(listeners)) {
       let reason: unknown;
       implementation = async (_, { signal, timeoutMs }) => {
@@ -180,13 +180,13 @@ describe("one call through both listeners is the same call:", () => {
         reason = signal.reason;
         throw signal.reason;
       };
-      const answer = await through(path, { "connect-timeout-ms": "30" });
-      expect([answer.status, answer.body]).toEqual([504, "the operation timed out"]);
+      const response = await through(path, { "connect-timeout-ms": "30" });
+      expect([response.status, response.body]).toEqual([504, "the operation timed out"]);
       expect(ConnectError.from(reason).code).toBe(Code.DeadlineExceeded);
     }
   });
 
-  it("a caller that goes away aborts the implementation", async () => {
+  it("a disconnecting client aborts the implementation", async () => {
     for (const path of Object.values(listeners)) {
       const caller = new AbortController();
       const aborted = new Promise<boolean>((resolve) => {
@@ -209,7 +209,7 @@ describe("one call through both listeners is the same call:", () => {
     }
   });
 
-  it("the end aborts a signal that somebody kept", async () => {
+  it("the end of the call aborts its signal", async () => {
     for (const path of Object.values(listeners)) {
       let kept: AbortSignal | undefined;
       let context: HandlerContext | undefined;
@@ -223,12 +223,12 @@ describe("one call through both listeners is the same call:", () => {
     }
   });
 
-  it("a partial message is completed", async () => {
+  it("missing fields of a returned message get their defaults", async () => {
     implementation = () => ({ ...create(EverythingSchema), int32Value: 4 });
     expect(await through(listeners.HTTP)).toEqual(await through(listeners.RPC));
   });
 
-  it("an RPC without an implementation is unimplemented", async () => {
+  it("an RPC without an implementation returns unimplemented", async () => {
     const overRpc = await through("/rich.v1.RichService/Misbehave", {}, "{}");
     const overHttp = await through("/v1/misbehave", {}, "{}");
     expect(overHttp).toEqual(overRpc);
@@ -268,7 +268,7 @@ describe("options of one service", () => {
     const own_ = createServer(layer).listen(0, "127.0.0.1");
     await once(own_, "listening");
     const at = `http://127.0.0.1:${(own_.address() as AddressInfo).port}`;
-    const ask = async (path: string) => {
+    const fetchRaw = async (path: string) => {
       const headers = {
         "content-type": "application/json",
         "connect-timeout-ms": what.includes("deadline") ? "20" : "5",
@@ -280,17 +280,17 @@ describe("options of one service", () => {
         body: response.ok ? await response.json() : {},
       };
     };
-    const [overRpc, overHttp] = [await ask(listeners.RPC), await ask(listeners.HTTP)];
+    const [overRpc, overHttp] = [await fetchRaw(listeners.RPC), await fetchRaw(listeners.HTTP)];
     own_.close();
     own_.closeAllConnections();
-    // The RPC endpoint says 429 to what is too large: it knows no other status for resource_exhausted.
+    // The RPC endpoint returns 429: it maps resource_exhausted to nothing else.
     if (what === "limit the body") expect([overRpc.status, overHttp.status]).toEqual([429, 413]);
     else expect(overHttp).toEqual(overRpc);
   });
 });
 
 describe("a handler", () => {
-  it("needs the services of its tables", () => {
+  it("requires the services of its tables to be registered", () => {
     expect(() => createHttpHandler({ routes: () => {}, tables: [createRoutes(RichService)] })).toThrow(
       "rich.v1.RichService, but the service is not registered",
     );
@@ -303,14 +303,14 @@ describe("a handler", () => {
       'has no field "gone": generate the routes again',
     ],
     [{ rpc: "gone" }, "rich.v1.RichService has no RPC gone"],
-  ])("refuses a table that is not of its descriptors: %j", (change, message) => {
+  ])("refuses a table that does not match the descriptors: %j", (change, message) => {
     const { service, routes: all } = createRoutes(RichService);
     const [first] = all;
     if (first === undefined) throw new Error("no routes");
     const table = { service, routes: [{ ...first, ...change }] };
     expect(() => createHttpHandler({ routes, tables: [table] })).toThrow(message);
   });
-  it("whose hook or encoder throws answers 500 and lives on", async () => {
+  it("responds 500 if a hook or an encoder throws", async () => {
     const broken = () => {
       throw new Error("broken");
     };
@@ -325,7 +325,7 @@ describe("a handler", () => {
       own.closeAllConnections();
     }
   });
-  it("serves what is registered one by one, and nothing else", async () => {
+  it("serves only the registered RPCs", async () => {
     const routesOfOne = (router: ConnectRouter) => void router.rpc(RichService.method.echo, (request) => request);
     const found: (string | undefined)[] = [];
     const layer = createHttpHandler({

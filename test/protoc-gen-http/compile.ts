@@ -9,9 +9,9 @@ import { protocGenHttp } from "../../src/protoc-gen-http/plugin.ts";
 export type Generate = (files: readonly string[], parameter?: string) => { name: string; content: string }[];
 
 /**
- * Compiles .proto texts, all at once since a compiler takes its time to start.
+ * Compiles .proto texts, all at once because starting the compiler is slow.
  * @param sources by file name
- * @returns runs the plugin on some of the files
+ * @returns a function that runs the plugin on some of the files
  */
 export function compile(sources: Readonly<Record<string, string>>): Generate {
   const directory = mkdtempSync(join(tmpdir(), "protoc-gen-http-"));

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { compile, type Generate, protoFile } from "./compile.ts";
 
-/** What the file has wrong, where (line within the service's body, column; both from 1), and what is said. */
-const faults: [what: string, rpcs: string, at: string, said: string][] = [
+/** The problem, its place (line within the service body, column; both from 1) and the message. */
+const problems: [what: string, rpcs: string, at: string, message: string][] = [
   [
     "a template that does not parse",
     `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name"}; }`,
@@ -46,7 +46,7 @@ const faults: [what: string, rpcs: string, at: string, said: string][] = [
     `message nonested.Author has no field "age"`,
   ],
   [
-    "a field of what is no message",
+    "a field of a scalar",
     `rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name.x}"}; }`,
     "1:60",
     `field "name" of name.x is not a message, it has no fields`,
@@ -109,7 +109,7 @@ const faults: [what: string, rpcs: string, at: string, said: string][] = [
     "no such body field",
     `rpc Put(Book) returns (Book) {\n  option (google.api.http) = {\n    put: "/v1/x"\n    body: "title"\n  };\n}`,
     "4:5",
-    `message nobody.Book has no field "title"`,
+    `message nobodyfield.Book has no field "title"`,
   ],
   [
     "a body inside a field",
@@ -197,7 +197,7 @@ const packages = [
   "partof",
   "oneofs",
   "jsonname",
-  "nobody",
+  "nobodyfield",
   "bodypath",
   "getbody",
   "headbody",
@@ -215,7 +215,7 @@ describe("the plugin refuses, with file, line and reason,", () => {
   let generate: Generate;
   let bodyStart = 0;
   beforeAll(() => {
-    const sources = faults.map(([, rpcs], index) => [
+    const sources = problems.map(([, rpcs], index) => [
       `${packages[index]}.proto`,
       protoFile(packages[index] ?? "", rpcs),
     ]);
@@ -231,12 +231,12 @@ describe("the plugin refuses, with file, line and reason,", () => {
     generate = compile(Object.fromEntries(sources) as Record<string, string>);
   });
 
-  it.each(faults.map(([what, , at, said], index) => [what, packages[index] ?? "", at, said]))(
+  it.each(problems.map(([what, , at, message], index) => [what, packages[index] ?? "", at, message]))(
     "%s",
-    (_, name, at, said) => {
+    (_, name, at, expected) => {
       const [line, column] = at.split(":").map(Number);
       const message = messageOf(() => generate([`${name}.proto`]));
-      expect(message).toContain(said);
+      expect(message).toContain(expected);
       expect(message).toMatch(new RegExp(`^${name}\\.proto:${bodyStart + (line ?? 0)}:${column}: rpc (Get|Put|Two): `));
       expect(message.split("\n")).toHaveLength(1);
     },
@@ -248,12 +248,12 @@ describe("the plugin refuses, with file, line and reason,", () => {
     expect(message).toMatch(/^two\.proto:/);
   });
 
-  it("all faults of all files at once", () => {
+  it("with all problems of all files", () => {
     const message = messageOf(() => generate(["nofield.proto", "getbody.proto"]));
     expect(message.split("\n")).toHaveLength(2);
   });
 
-  it("an option that it does not know", () => {
+  it("an unknown option", () => {
     expect(messageOf(() => generate(["one.proto"], "target=ts,speed=high"))).toContain("speed");
   });
 });

@@ -29,7 +29,7 @@ export function describeDirectory(input: string, parameter = ""): Document {
   return JSON.parse(generated.content) as Document;
 }
 
-/** @param sources .proto files by name; google/api is there to be imported */
+/** @param sources .proto files by name; google/api can be imported */
 export function describeProtos(sources: Readonly<Record<string, string>>, parameter = ""): Document {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"));
   try {

@@ -1,4 +1,4 @@
-/** An OpenAPI document as far as tests look, and JSON Schema validators of its parts. */
+/** The parts of an OpenAPI document that tests check, and JSON Schema validators for them. */
 import Ajv2020, { type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
@@ -43,7 +43,7 @@ export type Document = {
 
 export type Place = { readonly path: string; readonly method: string; readonly operation: Operation };
 
-/** Every operation, those of methods that OpenAPI 3.1 has no place for too. */
+/** Every operation, including those of methods outside OpenAPI 3.1. */
 export function operationsOf(document: Document): Place[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([key, value]) => {
@@ -58,7 +58,7 @@ function isOperation(value: Operation | Readonly<Record<string, Operation>>): va
   return typeof value.operationId === "string";
 }
 
-/** The one operation of that id. */
+/** The operation with that id. */
 export function operation(document: Document, operationId: string): Place {
   const found = operationsOf(document).filter((place) => place.operation.operationId === operationId);
   const [place, ...more] = found;
@@ -66,7 +66,7 @@ export function operation(document: Document, operationId: string): Place {
   return place;
 }
 
-/** What a reference of the document refers to; anything else is itself. */
+/** Resolves a reference of the document; returns any other value unchanged. */
 export function resolve<T extends { readonly $ref?: unknown }>(document: Document, value: T): T {
   if (typeof value.$ref !== "string") return value;
   const [hash, ...path] = value.$ref.split("/");
@@ -79,13 +79,13 @@ export function resolve<T extends { readonly $ref?: unknown }>(document: Documen
 
 /**
  * Checks values against schemas of a document.
- * @returns what is wrong with a value; nothing if it is valid
+ * @returns the errors of a value; empty if it is valid
  */
 export function schemaChecker(document: Document): (schema: Schema, value: unknown) => string[] {
   const ajv = new Ajv2020.default({ strict: true, allErrors: true, strictTypes: false });
   addFormats.default(ajv);
   for (const format of ["uint32", "uint64"]) ajv.addFormat(format, true);
-  // Components know each other by references from the document's root.
+  // Components refer to each other from the root of the document.
   ajv.addVocabulary(["components"]);
   const compiled = new Map<string, ValidateFunction>();
   return (schema, value) => {

@@ -41,7 +41,7 @@ describe("paths", () => {
     }
   });
 
-  test("a variable of any number of segments says so, since OpenAPI 3.1 cannot", () => {
+  test("the description of a multi-segment variable says that it takes any number of segments", () => {
     const [many] = get(`get: "/v1/{name=**}"`).operation.parameters ?? [];
     const [one] = get(`get: "/v1/{name}"`).operation.parameters ?? [];
     expect(many?.description).toMatch(/any number of path segments/i);
@@ -58,7 +58,7 @@ describe("paths", () => {
     expect(Object.keys(document.paths)).toEqual(["/v1/{name}/x"]);
     const remove = operation(document, "Shelf_Get_2");
     expect(names(remove.operation.parameters, "path")).toEqual(["name"]);
-    // It is the field `other` all the same: `name` is left for the query.
+    // It binds the field `other`; `name` is a query parameter.
     expect(names(remove.operation.parameters, "query")).toEqual(["name"]);
   });
 
@@ -69,7 +69,7 @@ describe("paths", () => {
 });
 
 describe("operations", () => {
-  test("every binding is one, with an id of its own", () => {
+  test("every binding is one, with a unique id", () => {
     const document = describeText(
       service(`get: "/a" additional_bindings { get: "/b" } additional_bindings { post: "/a" body: "*" }`),
     );
@@ -82,7 +82,7 @@ describe("operations", () => {
     ]);
   });
 
-  test("methods that OpenAPI 3.1 has no place for are kept, under the name of a later version", () => {
+  test("methods outside OpenAPI 3.1 are kept in an extension", () => {
     const document = describeText(
       service(`custom { kind: "REPORT" path: "/a" } additional_bindings { custom { kind: "*" path: "/a" } }
         additional_bindings { custom { kind: "HEAD" path: "/a" } }`),
@@ -91,7 +91,7 @@ describe("operations", () => {
     expect(operationsOf(document).map(({ method }) => method)).toEqual(["REPORT", "*", "HEAD"]);
   });
 
-  test("services of one name in two packages keep their packages", () => {
+  test("services with the same name keep their packages", () => {
     const one = (name: string) => `syntax = "proto3"; package ${name}; import "google/api/annotations.proto";
       service S { rpc Go(M) returns (M) { option (google.api.http) = { get: "/${name}" }; } } message M {}`;
     const document = describeProtos({ "a.proto": one("a"), "b.proto": one("b") });
@@ -99,12 +99,12 @@ describe("operations", () => {
     expect(document.tags.map((tag) => tag.name)).toEqual(["a_S", "b_S"]);
   });
 
-  test("a service without annotations is not there", () => {
+  test("a service without annotations is left out", () => {
     const document = describeText(`service Other { rpc Go(M) returns (M); } ${service(`get: "/a"`)}`);
     expect(document.tags.map((tag) => tag.name)).toEqual(["Shelf"]);
   });
 
-  test("what is deprecated says so", () => {
+  test("deprecated elements are marked", () => {
     const document = describeText(`
       service S {
         rpc Old(M) returns (M) { option deprecated = true; option (google.api.http) = { get: "/old" }; }
@@ -126,7 +126,7 @@ describe("operations", () => {
     expect(document.components.schemas["t.v1.E"]).toMatchObject({ deprecated: true });
   });
 
-  test("comments become summaries and descriptions, without what is meant for authors and tools", () => {
+  test("comments become summaries and descriptions, without internal comments and directives", () => {
     const document = describeText(`
       // Keeps books.
       //
@@ -180,7 +180,7 @@ describe("the query", () => {
   const fields =
     "string name = 1; Inner inner = 2; repeated int32 page_sizes = 3; map<string, string> m = 4; repeated M ms = 5;";
 
-  test("has what neither path nor body binds and text can carry, nested fields with dots", () => {
+  test("has the fields that neither path nor body binds, nested ones with dots", () => {
     expect(names(get(`get: "/v1/{name}"`, fields).operation.parameters, "query")).toEqual([
       "inner.id",
       "inner.deep.n",
@@ -284,7 +284,7 @@ describe("bodies", () => {
   });
 });
 
-test("failures are google.rpc.Status, unless an overlay knows better", () => {
+test("failures are google.rpc.Status, unless an overlay replaces it", () => {
   const found = describeText(service(`get: "/a"`));
   expect(operation(found, "Shelf_Get").operation.responses.default).toEqual({ $ref: "#/components/responses/default" });
   expect(Object.keys(found.components.schemas)).toContain("google.rpc.Status");
@@ -319,20 +319,20 @@ describe("an overlay", () => {
 
   test.each([
     ["about an RPC that is not there", `{"operations":{"t.v1.Shelf.Gone":{}}}`, /t\.v1\.Shelf\.Gone/],
-    ["with a member that nobody knows", `{"paths":{}}`, /unknown member "paths"/],
+    ["with an unknown member", `{"paths":{}}`, /unknown member "paths"/],
     ["that is no object", `[]`, /not an object/],
   ])("%s is refused", (_, text, message) => {
-    // A name of its own: a module is read once in a process.
+    // A unique name: modules are cached.
     const parameter = overlay(`${text.length}.json`, text);
     expect(() => describeText(service(`get: "/a"`), parameter)).toThrow(message);
   });
 });
 
-test("an option that nobody knows is refused", () => {
+test("an unknown option is refused", () => {
   expect(() => describeText(service(`get: "/a"`), "target=ts")).toThrow(/unknown option "target=ts"/);
 });
 
-test("annotations that cannot be served are refused with their place", () => {
+test("annotations that cannot be served are refused with their position", () => {
   expect(() => describeText(service(`get: "/v1/{nothing}"`))).toThrow(/test\.proto:\d+:\d+: rpc Get: .*nothing/);
 });
 

@@ -1,4 +1,4 @@
-/** The schemas say what proto JSON is: no more, no less. */
+/** The schemas accept exactly proto JSON. */
 import { createRegistry, type DescField, type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -9,9 +9,9 @@ import { schemaChecker } from "./document.ts";
 
 const document = describeDirectory("test/http/proto");
 const check = schemaChecker(document);
-const faults = (type: DescMessage, value: unknown) => check({ $ref: `#/components/schemas/${type.typeName}` }, value);
+const problems = (type: DescMessage, value: unknown) => check({ $ref: `#/components/schemas/${type.typeName}` }, value);
 
-/** Enums are named in the schemas; the numbers of values that nobody has named yet are left out here. */
+/** Removes enum values without a name, which the schemas do not list. */
 const named = (field: DescField) => field.fieldKind !== "enum";
 
 const written = (type: DescMessage, message: Message, alwaysEmitImplicit: boolean) =>
@@ -22,7 +22,7 @@ test.each([EverythingSchema, NestedSchema, UpdateRequestSchema])(
   (type) => {
     fc.assert(
       fc.property(arbitraryMessage(type, named), fc.boolean(), (message, alwaysEmitImplicit) => {
-        expect(faults(type, written(type, message, alwaysEmitImplicit))).toEqual([]);
+        expect(problems(type, written(type, message, alwaysEmitImplicit))).toEqual([]);
       }),
       { numRuns: 200 },
     );
@@ -65,11 +65,11 @@ test.each([
   { int64Wrapper: 5 },
   { boolWrapper: {} },
 ])("%j is no Everything", (value) => {
-  expect(faults(EverythingSchema, value)).not.toEqual([]);
+  expect(problems(EverythingSchema, value)).not.toEqual([]);
 });
 
 test("the members of a oneof are valid one by one", () => {
   for (const value of [{ oneofString: "" }, { oneofInt32: 0 }, { oneofNested: {} }, { oneofEnum: "COLOR_RED" }]) {
-    expect(faults(EverythingSchema, value)).toEqual([]);
+    expect(problems(EverythingSchema, value)).toEqual([]);
   }
 });

@@ -1,4 +1,4 @@
-/** A document and the runtime agree on a service with every kind of field and binding. */
+/** The document and the runtime agree on a service with every kind of field and binding. */
 import { expect, test } from "vitest";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "../http/gen/rich/v1/rich_http.ts";
@@ -11,11 +11,11 @@ const check = schemaChecker(document);
 const handler = createFetchHandler({
   routes: richRoutes,
   tables: [RichServiceRoutes],
-  // So that a parameter that the document makes up is a 400.
+  // A parameter that only the document has results in 400.
   refuseUnknownQuery: true,
 });
 
-/** A text that is a value of the schema. */
+/** A text value that is valid under the schema. */
 function sample(schema: Schema): string {
   const {
     type,
@@ -48,12 +48,12 @@ function url({ path }: Place, parameters: readonly Parameter[]): string {
   return `http://localhost${filled}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
 
-function ask(place: Place, parameters: readonly Parameter[], accept = "*/*"): Promise<Response> {
+function fetchRaw(place: Place, parameters: readonly Parameter[], accept = "*/*"): Promise<Response> {
   const content = Object.entries(place.operation.requestBody?.content ?? {})[0];
   const type = content?.[0] === "*/*" ? "text/plain" : "application/json";
   return handler(
     new Request(url(place, parameters), {
-      // `*` is any method that has no other route.
+      // `*` is every method without a route of its own.
       method: place.method === "*" ? "PURGE" : place.method,
       headers: { accept, ...(content && { "content-type": type }) },
     }),
@@ -73,16 +73,16 @@ test("every route is an operation, and every operation a route", () => {
   expect(operations.sort()).toEqual(routes.sort());
 });
 
-test.each(titled)("%s answers as it says", async (_, place) => {
-  const answer = await ask(place, inPath(place));
+test.each(titled)("%s responds as documented", async (_, place) => {
+  const response = await fetchRaw(place, inPath(place));
   const { responses } = place.operation;
-  // Misbehave fails whatever it is told.
-  expect([200, 409]).toContain(answer.status);
+  // Misbehave always fails.
+  expect([200, 409]).toContain(response.status);
   const described = resolve(
     document,
-    responses[answer.status] ?? (responses.default as NonNullable<(typeof responses)[0]>),
+    responses[response.status] ?? (responses.default as NonNullable<(typeof responses)[0]>),
   );
-  const [type = "", text] = [answer.headers.get("content-type")?.split(";")[0], await answer.text()];
+  const [type = "", text] = [response.headers.get("content-type")?.split(";")[0], await response.text()];
   const content = described.content?.[type] ?? described.content?.["*/*"];
   expect(content, `${type} is not among ${Object.keys(described.content ?? {})}`).toBeDefined();
   if (content?.schema === undefined) return;
@@ -90,24 +90,24 @@ test.each(titled)("%s answers as it says", async (_, place) => {
   for (const value of values) expect(check(content.schema, JSON.parse(value))).toEqual([]);
 });
 
-test("a stream is the array that is described", async () => {
+test("a stream is the documented array", async () => {
   const place = places.find(({ path }) => path === "/v1/count/{to}") as Place;
-  const answer = await ask(place, inPath(place), "application/json");
-  const value = (await answer.json()) as unknown[];
+  const response = await fetchRaw(place, inPath(place), "application/json");
+  const value = (await response.json()) as unknown[];
   expect(value).toEqual([{ number: 1 }]);
   const schema = place.operation.responses["200"]?.content?.["application/json"]?.schema as Schema;
   expect(check(schema, value)).toEqual([]);
   expect(check(schema, value[0])).not.toEqual([]);
 });
 
-test("every parameter of a query is one that the runtime knows, with the value that is described", async () => {
+test("the runtime accepts every documented query parameter and value", async () => {
   const place = places.find(({ method, path }) => method === "GET" && path === "/v1/echo") as Place;
   const query = place.operation.parameters ?? [];
   expect(query.length).toBeGreaterThan(60);
   for (const parameter of query) {
-    const answer = await ask(place, [parameter]);
-    const body = (await answer.json()) as object;
-    expect([answer.status, parameter.name, body]).toEqual([200, parameter.name, expect.anything()]);
+    const response = await fetchRaw(place, [parameter]);
+    const body = (await response.json()) as object;
+    expect([response.status, parameter.name, body]).toEqual([200, parameter.name, expect.anything()]);
     const [top = ""] = parameter.name === "@other" ? [parameter.name] : parameter.name.split(".");
     expect(Object.keys(body), parameter.name).toContain(top);
   }

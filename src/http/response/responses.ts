@@ -27,7 +27,7 @@ export interface ResponseOptions<Source> {
   /** Default: google.rpc.Status as JSON. */
   readonly failureEncoder?: FailureEncoder;
   /** Called immediately before the headers of any response are sent; may change them. */
-  readonly onResponse?: (headers: Headers, answer: ResponseInfo<Source>) => void;
+  readonly onResponse?: (headers: Headers, response: ResponseInfo<Source>) => void;
   /** Whether responses of at least `compressMinBytes` are compressed for clients that accept gzip. Default: true. */
   readonly compress?: boolean;
   /** Whether response trailers are sent as headers with the prefix `trailer-`. Default: false. */

@@ -9,7 +9,7 @@ import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.t
  * Sends a stream of messages. A failure before the first message is an ordinary response; a later one is sent in band.
  */
 export async function sendStream<Source>(
-  answers: Responses<Source>,
+  responses: Responses<Source>,
   exchange: Exchange<Source>,
   endpoint: Endpoint,
   call: Call,
@@ -24,7 +24,7 @@ export async function sendStream<Source>(
   if (!header.has("content-type")) header.set("content-type", contentType);
   if (!header.has("cache-control")) header.set("cache-control", "no-cache");
   header.append("vary", "Accept");
-  const [status, lines] = answers.head(exchange, endpoint, call);
+  const [status, lines] = responses.head(exchange, endpoint, call);
   if (exchange.method === "HEAD") {
     exchange.send(status, lines, undefined);
     call.end();
@@ -47,7 +47,7 @@ export async function sendStream<Source>(
     call.end();
   } catch (reason) {
     call.end(reason);
-    await closeWith(format.failure(answers.failureInBand(endpoint, reason), !started), format, response);
+    await closeWith(format.failure(responses.failureInBand(endpoint, reason), !started), format, response);
     // Run the finally blocks of the implementation.
     await iterator.return?.().catch(() => undefined);
   } finally {

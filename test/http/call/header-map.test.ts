@@ -58,7 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe("a header map", () => {
-  it("does whatever Headers does", () => {
+  it("behaves like Headers", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
         const [ours, theirs] = [new HeaderMap(), new Headers()];
@@ -89,7 +89,7 @@ describe("a header map", () => {
     expect(source).not.toHaveProperty("x");
   });
 
-  it("is a Headers to whoever asks, and to what is made of it", () => {
+  it("is an instance of Headers", () => {
     const map = new HeaderMap({ a: "1" });
     expect(map).toBeInstanceOf(Headers);
     expect(inspect({ map })).toBe(inspect({ map: new Headers([["a", "1"]]) }));

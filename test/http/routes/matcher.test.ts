@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createMatcher, type Match, parseTemplate, type Route, type RouteTable } from "../../../src/http/index.ts";
 import { RichService } from "../gen/rich/v1/rich_pb.ts";
 
-/** A table of templates alone; field names need not exist for matching. */
+/** A table of templates; matching does not need the fields to exist. */
 function tableOf(...routes: string[]): RouteTable {
   return {
     service: RichService,
@@ -13,8 +13,8 @@ function tableOf(...routes: string[]): RouteTable {
   };
 }
 
-/** What a request matches, in one line: the template and the values. */
-function told(match: Match): string {
+/** A match in one line: the template and the values. */
+function summary(match: Match): string {
   if (match.kind === "method_not_allowed") return `405 ${match.allow.join(",")}`;
   if (match.kind === "malformed") return "malformed";
   if (match.kind === "no_route") return "404";
@@ -27,7 +27,7 @@ function expectMatches(routes: string[], expected: Record<string, string>) {
   const actual = Object.fromEntries(
     Object.keys(expected).map((request) => {
       const [method = "", path = ""] = request.split(" ");
-      return [request, told(matcher.match(method, path))];
+      return [request, summary(matcher.match(method, path))];
     }),
   );
   expect(actual).toEqual(expected);
@@ -45,7 +45,7 @@ describe("precedence", () => {
     });
   });
 
-  it("backtracks to a wildcard where a literal leads nowhere", () => {
+  it("backtracks to a wildcard where a literal fails", () => {
     expectMatches(["GET /a/b/c/d", "GET /a/{x}/c/{y}/e", "GET /{w}/b/c/x"], {
       "GET /a/b/c/d/e": "GET /a/{x}/c/{y}/e x=b y=d",
       "GET /a/b/c/x": "GET /{w}/b/c/x w=a",
@@ -98,7 +98,7 @@ describe("precedence", () => {
 });
 
 describe("a custom verb", () => {
-  it("is the end of the last segment after a colon, if a route has it, else a part of the value", () => {
+  it("is the text after a colon in the last segment if a route has it, else part of the value", () => {
     expectMatches(["GET /v1/{x}", "GET /v1/{x}:run", "GET /v1/{x=**}", "GET /v1/{x=**}:seal", "GET /v1/a:list"], {
       "GET /v1/a": "GET /v1/{x} x=a",
       "GET /v1/a:run": "GET /v1/{x}:run x=a",
@@ -135,7 +135,7 @@ describe("a custom verb", () => {
     });
   });
 
-  it("may have colons: the longest that a route there has wins", () => {
+  it("may contain colons: the longest registered one wins", () => {
     expectMatches(["GET /v1/{x}:b", "GET /v1/{x}:a:b", "GET /v1/c:a:b", "GET /{y=**}:z:a:b"], {
       "GET /v1/q:b": "GET /v1/{x}:b x=q",
       "GET /v1/q:a:b": "GET /v1/{x}:a:b x=q",
@@ -163,7 +163,7 @@ describe("a custom verb", () => {
 });
 
 describe("a long path", () => {
-  // Work that grows with the square of the length would take seconds here.
+  // Quadratic work would take seconds here.
   it.each([
     ["colons", `/v1/${":".repeat(100_000)}`],
     ["escaped colons", `/v1/${":%3A".repeat(50_000)}`],
@@ -210,7 +210,7 @@ describe("a path", () => {
     });
   });
 
-  it("is decoded once: a single segment wholly, several but for %2F", () => {
+  it("is decoded once: single segments fully, multi-segment variables except %2F", () => {
     expectMatches(["GET /one/{x}", "GET /two/{x=a/*}", "GET /many/{x=**}"], {
       "GET /one/a%2Fb%252F%20%C3%A9+": "GET /one/{x} x=a/b%2F é+",
       "GET /two/a/b%2fc%2Fd%252F%3F": "GET /two/{x=a/*} x=a/b%2fc%2Fd%2F?",
@@ -219,12 +219,12 @@ describe("a path", () => {
     });
   });
 
-  it("keeps every reserved character's escape in several segments, where that is chosen", () => {
+  it("keeps escapes of reserved characters in multi-segment variables, as an option", () => {
     const matcher = createMatcher([tableOf("GET /{x=**}")], "except-reserved");
-    expect(told(matcher.match("GET", "/a%2Fb/%3a%20%41%5b%25%7e"))).toBe("GET /{x=**} x=a%2Fb/%3a A%5b%~");
+    expect(summary(matcher.match("GET", "/a%2Fb/%3a%20%41%5b%25%7e"))).toBe("GET /{x=**} x=a%2Fb/%3a A%5b%~");
   });
 
-  it("is malformed if an escape is cut short or the bytes are no UTF-8", () => {
+  it("is malformed if an escape is truncated or not UTF-8", () => {
     expectMatches(["GET /{x}", "GET /lit", "GET /w/*"], {
       "GET /%": "malformed",
       "GET /%4": "malformed",
@@ -236,7 +236,7 @@ describe("a path", () => {
     });
   });
 
-  it("may look like a property of an object", () => {
+  it("may equal the name of an object property", () => {
     expectMatches(["GET /__proto__/{x}", "GET /constructor"], {
       "GET /__proto__/toString": "GET /__proto__/{x} x=toString",
       "GET /constructor": "GET /constructor",

@@ -12,7 +12,7 @@ import { anyPack, DurationSchema, FieldMaskSchema, TimestampSchema } from "@bufb
 import fc, { type Arbitrary } from "fast-check";
 import { type Nested, NestedSchema } from "../gen/rich/v1/rich_pb.ts";
 
-/** Any message of a type, with the fields that are let in, each present or not. */
+/** An arbitrary message of a type, with the admitted fields, each set or not. */
 export function arbitraryMessage(
   type: DescMessage,
   admits: (field: DescField) => boolean,
@@ -123,7 +123,7 @@ export function arbitraryScalar(type: ScalarType): Arbitrary<unknown> {
   }
 }
 
-/** JSON.stringify writes -0 as 0: no JSON of ours can carry it. */
+/** Replaces -0, which JSON.stringify writes as 0. */
 function writable(value: number): number {
   return value === 0 ? 0 : value;
 }

@@ -9,13 +9,13 @@ import {
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import type { Route } from "../../../src/http/index.ts";
-import type { Question } from "./servers.ts";
+import type { TestRequest } from "./servers.ts";
 
 /**
- * The other side of http.proto: makes the request that a message is under a route. Written from http.proto alone, so
- * that it cannot share a mistake with the server.
+ * The client side of http.proto: encodes a message as a request of a route. Written from http.proto, independently of
+ * the server, so that both cannot share a mistake.
  */
-export function encodeRequest(type: DescMessage, message: Message, route: Route, registry: Registry): Question {
+export function encodeRequest(type: DescMessage, message: Message, route: Route, registry: Registry): TestRequest {
   const json = toJson(type, message, { registry }) as JsonObject;
   const path = route.segments.map((segment) => segment);
   let tail = "";
@@ -42,7 +42,7 @@ export function encodeRequest(type: DescMessage, message: Message, route: Route,
 
 const jsonHeaders = { "content-type": "application/json" };
 
-/** http.proto: everything but `[-_.~0-9a-zA-Z]` is escaped, and in several segments `/` is not. */
+/** http.proto: escapes everything except `[-_.~0-9a-zA-Z]`, and `/` in multi-segment variables. */
 function escapePath(text: string, multi: boolean): string {
   const escaped = (part: string) =>
     [...new TextEncoder().encode(part)]
@@ -71,7 +71,7 @@ function valueAt(type: DescMessage, message: Message, path: string, registry: Re
   return textOf(json[field.jsonName] ?? String(value));
 }
 
-/** A JSON value as a query or a path has it: without quotes. */
+/** The text of a JSON value in a query or a path: without quotes. */
 function textOf(json: JsonValue): string {
   return typeof json === "string" ? json : JSON.stringify(json);
 }
@@ -105,7 +105,7 @@ function isJsonType(type: DescMessage): boolean {
   return /^google\.protobuf\.(Struct|Value|ListValue)$/.test(type.typeName);
 }
 
-/** Whether a query can carry a field: no maps, no repeated messages and no messages without a text. */
+/** Whether a query can carry a field. */
 export function fitsQuery(field: DescField): boolean {
   if (field.fieldKind === "map") return false;
   const type = field.message;

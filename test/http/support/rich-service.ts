@@ -4,7 +4,7 @@ import { NestedSchema, RichService } from "../gen/rich/v1/rich_pb.ts";
 
 const encoder = new TextEncoder();
 
-/** Answers with what it was asked; `Misbehave` does what it is told. */
+/** Echoes requests; `Misbehave` does what `how` names. */
 export function richRoutes(router: ConnectRouter): void {
   router.service(RichService, {
     echo: (request) => request,
@@ -33,14 +33,14 @@ export function richRoutes(router: ConnectRouter): void {
       context.responseHeader.set("x-handler", "yes");
       switch (how) {
         case "bug":
-          throw new Error("secret of the house");
+          throw new Error("secret");
         case "detail":
           throw new ConnectError("look inside", Code.FailedPrecondition, { "x-metadata": "m" }, [
             { desc: NestedSchema, value: { name: "why" } },
           ]);
         case "unknown detail": {
           const error = new ConnectError("look inside", Code.FailedPrecondition);
-          error.details.push({ type: "nobody.knows.This", value: new Uint8Array([1, 2, 3]) });
+          error.details.push({ type: "unknown.Detail", value: new Uint8Array([1, 2, 3]) });
           return Promise.reject(error);
         }
         case "created":

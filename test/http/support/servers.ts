@@ -4,17 +4,17 @@ import { connect, constants, createServer as createHttp2Server } from "node:http
 import type { AddressInfo } from "node:net";
 import type { NodeHandler } from "../../../src/http/index.ts";
 
-/** An answer, as far as tests look. */
-export interface Answer {
+/** The parts of a response that tests check. */
+export interface TestResponse {
   readonly status: number;
-  /** By lower-case name; several lines of one name are several elements. */
+  /** By lower-case name; one element per header line. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly body: Buffer;
   readonly text: string;
   json(): unknown;
 }
 
-export interface Question {
+export interface TestRequest {
   readonly method?: string;
   /** The raw target: path and query. */
   readonly target: string;
@@ -22,11 +22,11 @@ export interface Question {
   readonly body?: string | Uint8Array | undefined;
 }
 
-/** A running server, and a client that sends targets as they are. */
+/** A running server and a client that sends raw targets. */
 export interface Listener extends AsyncDisposable {
   readonly origin: string;
   readonly port: number;
-  ask(question: Question): Promise<Answer>;
+  fetchRaw(request: TestRequest): Promise<TestResponse>;
 }
 
 export async function openHttp1(handler: NodeHandler): Promise<Listener> {
@@ -36,7 +36,7 @@ export async function openHttp1(handler: NodeHandler): Promise<Listener> {
   return {
     origin: `http://127.0.0.1:${port}`,
     port,
-    ask: ({ method = "GET", target, headers = {}, body }) =>
+    fetchRaw: ({ method = "GET", target, headers = {}, body }) =>
       new Promise((resolve, reject) => {
         const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
         const call = request({
@@ -55,7 +55,7 @@ export async function openHttp1(handler: NodeHandler): Promise<Listener> {
           response.on("end", () => {
             const lines = new Map<string, string[]>();
             for (const [name, values] of Object.entries(response.headersDistinct)) if (values) lines.set(name, values);
-            resolve(answer(response.statusCode ?? 0, lines, Buffer.concat(chunks)));
+            resolve(toTestResponse(response.statusCode ?? 0, lines, Buffer.concat(chunks)));
           });
         });
         call.end(body);
@@ -75,7 +75,7 @@ export async function openHttp2(handler: NodeHandler): Promise<Listener> {
   return {
     origin: `http://127.0.0.1:${port}`,
     port,
-    ask: ({ method = "GET", target, headers = {}, body }) =>
+    fetchRaw: ({ method = "GET", target, headers = {}, body }) =>
       new Promise((resolve, reject) => {
         const stream = session.request(
           { [constants.HTTP2_HEADER_METHOD]: method, [constants.HTTP2_HEADER_PATH]: target, ...headers },
@@ -93,7 +93,7 @@ export async function openHttp2(handler: NodeHandler): Promise<Listener> {
           }
         });
         stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-        stream.on("end", () => resolve(answer(status, lines, Buffer.concat(chunks))));
+        stream.on("end", () => resolve(toTestResponse(status, lines, Buffer.concat(chunks))));
         if (body !== undefined) stream.end(body);
       }),
     async [Symbol.asyncDispose]() {
@@ -104,26 +104,26 @@ export async function openHttp2(handler: NodeHandler): Promise<Listener> {
   };
 }
 
-/** A fetch-style handler as a listener, without any socket. */
+/** A fetch handler as a listener, without a socket. */
 export function openFetch(handler: (request: Request) => Promise<Response>): Listener {
   const origin = "http://127.0.0.1";
   return {
     origin,
     port: 0,
-    async ask({ method = "GET", target, headers = {}, body }) {
+    async fetchRaw({ method = "GET", target, headers = {}, body }) {
       const content = typeof body === "string" ? body : body && Buffer.from(body);
-      // A Request gives a text a type of its own; a Blob without a type has none.
+      // A string body would set a content type; a Blob does not.
       const init = content === undefined ? {} : { body: new Blob([content]) };
       const response = await handler(new Request(origin + target, { method, headers, ...init }));
       const lines = new Map<string, string[]>();
       for (const [name, value] of response.headers) lines.set(name, [...(lines.get(name) ?? []), value]);
-      return answer(response.status, lines, Buffer.from(await response.arrayBuffer()));
+      return toTestResponse(response.status, lines, Buffer.from(await response.arrayBuffer()));
     },
     async [Symbol.asyncDispose]() {},
   };
 }
 
-function answer(status: number, headers: ReadonlyMap<string, readonly string[]>, body: Buffer): Answer {
+function toTestResponse(status: number, headers: ReadonlyMap<string, readonly string[]>, body: Buffer): TestResponse {
   const text = body.toString();
   return { status, headers, body, text, json: () => JSON.parse(text) as unknown };
 }
