@@ -24,6 +24,26 @@ describe("no wrong logout: a browser whose requests take up to R/2 is never answ
   });
 });
 
+describe("a late command", () => {
+  it("does nothing, so that none of those given up logs a browser out", () => {
+    expect(search({ time: grid(1), inFlight: 2, late: "does nothing" })).toMatchObject(proved);
+    expect(search({ time: DENSE, inFlight: 1, late: "does nothing" })).toMatchObject(proved);
+  });
+
+  it("would end the session if it acted: one request that was given up is enough", () => {
+    const { counterexample } = search({ time: grid(1), inFlight: 1, late: "acts" });
+    expect(counterexample).toEqual([
+      "a tab sends the child: rotate",
+      "0.5 R",
+      "the child arrives; just before, 1 left with the confirmed token",
+      "0.5 R",
+      "0.5 R; 1 lost, but the confirmed token is still on its way",
+      "a tab sends the child: rotate",
+      "a late command with a token 1 behind the confirmed one runs: reuse",
+    ]);
+  });
+});
+
 describe("the limits of that", () => {
   it("R/2 is exact: requests that take ever so little longer may end the session", () => {
     // One tick beyond a multiple of R/2 is the open region that begins there.

@@ -1,7 +1,8 @@
 /**
  * The store that needs no server: one SQLite file, for one machine.
  *
- * Every verb is one transaction, run to its end within one turn of the event loop. Creating and ending are on
+ * Every verb is one transaction, run to its end within one turn of the event loop: it waits for the lock of another process
+ * at most, so that nothing acts after its caller was given up on. Creating and ending are on
  * disk (fsync) before they are acknowledged. Rotations are written without waiting for the disk: a killed
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
@@ -21,7 +22,8 @@ import {
 } from "../../session/ports.ts";
 import { decide, firstState, type PresentedToken } from "../../session/rotation.ts";
 import { pageOf, parsePosition } from "../page.ts";
-import { Wakers } from "../wakers.ts";
+import { createStallGuard, type StallGuard } from "../stall.ts";
+import { watchChanges } from "./changes.ts";
 import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, served, sessionOf, toRow } from "./rows.ts";
 import { openDatabase } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
@@ -31,14 +33,13 @@ export type EmbeddedStoreOptions = {
   /** The database file. Its directory is made (0700) if it is not there. */
   readonly path: string;
   readonly clock: Clock;
+  /** Our own clock, ms: never set, and not that of the day. */
+  readonly monotonic?: Clock;
   /** R of rotation.ts, ms. */
   readonly reuseInterval: number;
   /** How long an ended session is remembered: at least the longest access token life, ms. */
   readonly markerLife: number;
 };
-
-/** How often the writes of other processes on the same file are looked for while somebody listens, ms. */
-const POLL = 100;
 
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
 export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore {
@@ -55,22 +56,22 @@ class EmbeddedStore implements SessionStore {
   readonly #sql: Statements;
   readonly #transactions: Transactions;
   readonly #options: EmbeddedStoreOptions;
+  readonly #monotonic: Clock;
+  readonly #stall: StallGuard;
   readonly #id: string;
-  readonly #wakers: Wakers;
+  readonly #wakers: ReturnType<typeof watchChanges>;
   /** Entries of the transaction that runs, told once it has been committed. */
   #appended: Revocation[] = [];
-  #poll: NodeJS.Timeout | undefined;
 
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
     this.#db = db;
     this.#options = options;
+    this.#monotonic = options.monotonic ?? (() => performance.now());
+    this.#stall = createStallGuard(this.#monotonic, options.reuseInterval / 4 || Number.POSITIVE_INFINITY);
     this.#sql = prepareStatements(db);
     this.#transactions = new Transactions(db, options.clock);
     this.#id = String(this.#sql.storeId.get()?.id);
-    this.#wakers = new Wakers(
-      () => this.#startPolling(),
-      () => clearInterval(this.#poll),
-    );
+    this.#wakers = watchChanges(this.#sql);
   }
 
   async create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome> {
@@ -161,7 +162,8 @@ class EmbeddedStore implements SessionStore {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#poll);
+    this.#wakers.close();
+    this.#stall.close();
     if (this.#db.isOpen) this.#db.close();
   }
 
@@ -214,28 +216,11 @@ class EmbeddedStore implements SessionStore {
   }
 
   #write<T>(durability: Durability, step: (now: number) => T): T {
+    this.#stall.check(this.#monotonic());
     this.#appended = [];
     const result = this.#transactions.write(durability, step);
     if (this.#appended.length > 0) this.#wakers.wake(this.#appended);
     return result;
-  }
-
-  #startPolling(): void {
-    let seen: unknown;
-    this.#poll = setInterval(() => {
-      const version = this.#dataVersion();
-      if (version !== seen) this.#wakers.wake([]);
-      seen = version;
-    }, POLL).unref();
-  }
-
-  /** Changes with every commit of another process; unknown is as good as changed. */
-  #dataVersion(): unknown {
-    try {
-      return this.#sql.dataVersion.get()?.data_version;
-    } catch {
-      return Number.NaN;
-    }
   }
 
   /** A cursor of another file (this one was replaced) is as good as none: all that the log holds is read again. */

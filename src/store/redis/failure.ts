@@ -17,3 +17,10 @@ export function translate(error: unknown): unknown {
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
+
+/** The time of a node that refused a command as late, ms; undefined for another error. */
+export function timeOfLate(error: unknown): number | undefined {
+  if (!(error instanceof Error) || error.name !== "ReplyError") return undefined;
+  const [, time] = /^(?:ERR )?LATE (\d+)/.exec(error.message) ?? [];
+  return time === undefined ? undefined : Number(time);
+}

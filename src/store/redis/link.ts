@@ -7,9 +7,12 @@
 
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
+import { createStallGuard, type StallGuard } from "../stall.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
-import { isUnknownScript, translate } from "./failure.ts";
+import { isUnknownScript, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusedCredentials } from "./fitness.ts";
+import { NodeClock, type Window } from "./node-clock.ts";
+import { TAGS } from "./partitions.ts";
 import { neededCommands } from "./permissions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
@@ -20,10 +23,16 @@ export type LinkOptions = {
   readonly commandTimeout: number;
   /** How many replicas must have an ending before it is acknowledged. */
   readonly waitReplicas: number;
+  /** R of rotation.ts, ms. */
+  readonly reuseInterval: number;
   readonly log?: (level: "info" | "warn" | "error", message: string) => void;
   /** For tests, which bring a clock that they can move. */
   readonly scripts?: Scripts;
+  /** Our own clock, ms: never set, and not that of the day. */
+  readonly monotonic?: () => number;
 };
+
+type Arguments = readonly (string | number | Buffer)[];
 
 /** How often Redis is asked anew whether it may be used, ms. */
 const RECHECK = 2_000;
@@ -35,6 +44,11 @@ export class Link {
   readonly #sender: Sender;
   readonly #clustered: boolean;
   readonly #needed: readonly string[];
+  readonly #monotonic: () => number;
+  readonly #stall: StallGuard;
+  /** Of the one node; in a cluster by hash tag, since a partition may move to another node at any time. */
+  readonly #clock: NodeClock;
+  readonly #clocks = new Map<string, NodeClock>();
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may be run: not checked yet, found unfit, or closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
@@ -50,6 +64,10 @@ export class Link {
     this.client = connect(options.target, options.commandTimeout);
     this.#sender = createSender(options.commandTimeout);
     this.#clustered = options.target.kind === "cluster";
+    this.#monotonic = options.monotonic ?? (() => performance.now());
+    const { reuseInterval, commandTimeout } = options;
+    this.#stall = createStallGuard(this.#monotonic, reuseInterval / 4 || Number.POSITIVE_INFINITY);
+    this.#clock = new NodeClock(commandTimeout);
     this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
 
@@ -69,7 +87,7 @@ export class Link {
     };
     const look = () => {
       if (this.client.status !== "ready") return;
-      Promise.all([this.#check(), others]).then(() => resolve(), fail);
+      Promise.all([this.#check().then(() => this.#readClock()), others]).then(() => resolve(), fail);
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
@@ -87,27 +105,73 @@ export class Link {
   }
 
   /**
-   * Runs the script of a verb: one command, where Redis knows the script.
+   * Runs the script of a verb: one command, where Redis knows the script and we know its clock.
+   *
+   * A command acts before its caller is given up on, or not at all. One that was late for Redis although its reply is here in
+   * time found a clock that is unknown, was set, or belongs to another node: nothing was done, and it is sent once more.
    *
    * @param tags the hash tags of partitions; in a cluster, of one
    * @throws StoreUnavailable
    */
-  async run(verb: Verb, tags: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
+  async run(verb: Verb, tags: readonly string[], args: Arguments): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
+    const sentAt = this.#monotonic();
+    this.#stall.check(sentAt);
+    const clock = this.#clockOf(tags);
+    try {
+      return await this.#execute(verb, tags, args, clock.window(sentAt));
+    } catch (error) {
+      const time = timeOfLate(error);
+      if (time === undefined) throw translate(error);
+      const now = this.#monotonic();
+      clock.learn(time, sentAt, now);
+      if (now - sentAt > 2 * this.#options.commandTimeout) throw translate(error);
+    }
+    try {
+      return await this.#execute(verb, tags, args, clock.window(this.#monotonic()));
+    } catch (error) {
+      throw translate(error);
+    }
+  }
+
+  /** The time of the node that holds these tags, as a reply of a command sent at `sentAt` has it. */
+  learn(tags: readonly string[], time: number, sentAt: number): void {
+    this.#clockOf(tags).learn(time, sentAt, this.#monotonic());
+  }
+
+  now(): number {
+    return this.#monotonic();
+  }
+
+  async #execute(verb: Verb, tags: readonly string[], args: Arguments, { from, until }: Window): Promise<unknown> {
     const { sha, text } = this.#scripts[verb];
     // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
     // running a script where some of the partition's keys are and others are not.
     const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
     try {
-      return await this.#sender.send(this.client, "evalsha", [sha, keys.length, keys, args]);
+      return await this.#sender.send(this.client, "evalsha", [sha, keys.length, keys, args, from, until]);
     } catch (error) {
-      if (!isUnknownScript(error)) throw translate(error);
+      if (!isUnknownScript(error)) throw error;
     }
-    try {
-      return await this.#sender.send(this.client, "eval", [text, keys.length, keys, args]); // known from now on
-    } catch (error) {
-      throw translate(error);
-    }
+    return await this.#sender.send(this.client, "eval", [text, keys.length, keys, args, from, until]); // known from now on
+  }
+
+  #clockOf(tags: readonly string[]): NodeClock {
+    if (!this.#clustered) return this.#clock;
+    const tag = tags[0] ?? "";
+    const known = this.#clocks.get(tag);
+    if (known !== undefined) return known;
+    const clock = new NodeClock(this.#options.commandTimeout);
+    this.#clocks.set(tag, clock);
+    return clock;
+  }
+
+  /** Asks the one node for the time. In a cluster every reading of the log brings that of its partition. */
+  async #readClock(): Promise<void> {
+    if (this.#clustered) return;
+    const sentAt = this.#monotonic();
+    const reply = await this.#sender.send(this.client, "eval", [this.#scripts.sync.text, 1, TAGS[0] ?? ""]);
+    this.learn([], Number(reply), sentAt);
   }
 
   /** @throws StoreUnavailable; StoreRefused when it must not be used */
@@ -124,6 +188,7 @@ export class Link {
     this.#closed = true;
     this.#obstacle = new Error("closed");
     clearInterval(this.#recheck);
+    this.#stall.close();
     this.#sender.close();
     disconnect(this.client);
   }

@@ -1,7 +1,8 @@
 /**
  * The scripts, one per verb of the port (lua/, each with its KEYS, ARGV and returns in a header).
  *
- * A script is its file behind the shared parts. The `#!lua` line makes Redis refuse all of them on a read-only
+ * A script is its file behind the shared parts: `clock()`, what lua/partition.lua defines, and the first step of each of them
+ * (lua/window.lua): outside the time in which the command may act, it does nothing; `now` is the time. The `#!lua` line makes Redis refuse all of them on a read-only
  * replica, where even an answer to a question could be out of date, and (but for those with allow-oom, which read
  * or make room) when memory is full, before anything is written.
  */
@@ -15,7 +16,8 @@ export type Verb = (typeof VERBS)[number];
 /** A script's text and its SHA-1, by which Redis knows it. */
 export type Script = { readonly text: string; readonly sha: string };
 
-export type Scripts = Readonly<Record<Verb, Script>>;
+/** `sync` is no verb: it returns the time, and has no time in which it may act. */
+export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
 export function readLua(name: string): string {
   return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8");
@@ -23,13 +25,15 @@ export function readLua(name: string): string {
 
 /** @param clock Lua that defines `clock()`, the time in ms: that of the store, but for tests that move it */
 export function loadScripts(clock: string = readLua("clock")): Scripts {
-  const shared = clock + readLua("partition");
-  const entries = VERBS.map((verb): [Verb, Script] => {
-    const [shebang, body] = splitFirstLine(readLua(verb));
-    const text = `${shebang}\n${shared}${body}`;
-    return [verb, { text, sha: hash("sha1", text) }];
-  });
-  return Object.fromEntries(entries) as Record<Verb, Script>;
+  const shared = clock + readLua("partition") + readLua("window");
+  const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared)]);
+  return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
+}
+
+function script(name: string, shared: string): Script {
+  const [shebang, body] = splitFirstLine(readLua(name));
+  const text = `${shebang}\n${shared}${body}`;
+  return { text, sha: hash("sha1", text) };
 }
 
 function splitFirstLine(text: string): [string, string] {

@@ -25,8 +25,6 @@ import { buffer, buffers, found, listed, rotateOutcome, sessionId, text } from "
 import { subscribe } from "./subscription.ts";
 
 export type RedisStoreOptions = LinkOptions & {
-  /** R of rotation.ts, ms. */
-  readonly reuseInterval: number;
   /** How long an ended session is remembered: at least the longest access token life, ms. */
   readonly markerLife: number;
 };
@@ -143,8 +141,12 @@ class RedisStore implements SessionStore {
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
-    const read = async (tags: readonly string[]) =>
-      buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
+    const read = async (tags: readonly string[]) => {
+      const sentAt = this.#link.now();
+      const reply = buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
+      this.#link.learn(tags, Number(reply[0]), sentAt);
+      return reply;
+    };
     const startedAt = performance.now();
     const isNext = cursor === this.#cursor && startedAt - this.#readAt < LONG_AGO;
     const cluster = this.#options.target.kind === "cluster";

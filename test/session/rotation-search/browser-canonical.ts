@@ -25,8 +25,9 @@ export function canonical(world: World, time: Time): { readonly key: string; rea
   return renamed(world.replica === undefined ? forgotten(world, time) : closer(world, time));
 }
 
-const tokensOf = ({ jar, requests }: World): Token[] => [
+const tokensOf = ({ jar, requests, stuck }: World): Token[] => [
   jar,
+  ...(stuck === undefined ? [] : [stuck]),
   ...requests.flatMap(({ token, answer }) => (answer === undefined ? [token] : [token, answer])),
 ];
 const statesOf = ({ state, replica }: World): RotationState[] => (replica === undefined ? [state] : [state, replica]);
@@ -36,12 +37,13 @@ const noncesOf = (world: World): string[] => [
 ];
 
 function mapped(world: World, stored: (s: RotationState) => RotationState, token: (t: Token) => Token): World {
-  const { state, jar, requests, replica } = world;
+  const { state, jar, requests, replica, stuck } = world;
   return {
     state: stored(state),
     jar: token(jar),
     requests: requests.map((r) => ({ ...r, token: token(r.token), answer: r.answer && token(r.answer) })),
     replica: replica && stored(replica),
+    stuck: stuck && token(stuck),
   };
 }
 
@@ -175,6 +177,7 @@ function renamed(world: World): { readonly key: string; readonly world: World } 
   const state = stored(world.state);
   const replica = world.replica && stored(world.replica);
   const jar = token(world.jar);
+  const stuck = world.stuck && token(world.stuck);
   const told = [...world.requests]
     .sort((a, b) => rough(a) - rough(b))
     .map((r) => {
@@ -188,8 +191,14 @@ function renamed(world: World): { readonly key: string; readonly world: World } 
       return { request, key: `${tokenKey(request.token)}@${request.sentAt}${request.nonce}>${answer}` };
     })
     .sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
-  const key = [stateKey(state), replica && stateKey(replica), tokenKey(jar), ...told.map((r) => r.key)].join("|");
-  return { key, world: { state, replica, jar, requests: told.map(({ request }) => request) } };
+  const key = [
+    stateKey(state),
+    replica && stateKey(replica),
+    tokenKey(jar),
+    stuck && tokenKey(stuck),
+    ...told.map((r) => r.key),
+  ].join("|");
+  return { key, world: { state, replica, stuck, jar, requests: told.map(({ request }) => request) } };
 }
 
 const rough = ({ token, sentAt, answer }: World["requests"][number]) =>

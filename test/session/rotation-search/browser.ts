@@ -5,7 +5,9 @@
  * request is in flight, the store may run its script at any moment and any number of times with the same arguments
  * (a resent command; the page asks for two), the answer of any run may be the one that arrives, in any order with
  * others, and an arriving answer overwrites the jar, be it older than what is there. It may also never arrive.
- * No request is in flight longer than `flight`. Time between any two events is arbitrary (time.ts).
+ * No request is in flight longer than `flight`. Its caller gives up then, but with `late` the command of one may go on waiting
+ * somewhere, in a socket or a stalled store, and run at any time after: it acts, or, as the scripts have it, the store's
+ * clock says that its time is over, and it does nothing. Time between any two events is arbitrary (time.ts).
  * The property: no request is ever answered `reuse`.
  *
  * Two shortcuts leave out only ways that another one covers:
@@ -38,6 +40,8 @@ export type World = {
   readonly requests: readonly Request[];
   /** What the replica has: an earlier state, from the time it stopped following. */
   readonly replica: RotationState | undefined;
+  /** What a command carries whose caller has given up, and that has not run yet. */
+  readonly stuck: Token | undefined;
 };
 
 export type Assumptions = {
@@ -49,6 +53,8 @@ export type Assumptions = {
   readonly flight?: number;
   /** Whether the store may fall back to its replica: what is in flight then is lost, or goes on (`crossed`). */
   readonly failover?: "none" | "lost" | "crossed";
+  /** What the command of a request does that runs after its time; undefined: there are none. */
+  readonly late?: "acts" | "does nothing";
 };
 
 export function browser(assumptions: Assumptions): Model<World> {
@@ -60,25 +66,44 @@ export function browser(assumptions: Assumptions): Model<World> {
     childServedAt: longAgo(time),
   };
   return {
-    start: { state: start, jar: childOf(start), requests: [], replica: undefined },
+    start: { state: start, jar: childOf(start), requests: [], replica: undefined, stuck: undefined },
     canonical: (world) => canonical(world, time),
     *steps(world) {
       yield* timePasses(world, assumptions);
       yield* requestsRun(world, assumptions);
       yield* answersArrive(world, assumptions);
       if (failover !== "none") yield* storeFails(world, failover);
+      if (assumptions.late !== undefined) yield* lateRuns(world, assumptions, assumptions.late);
     },
   };
 }
 
-function* timePasses(world: World, { time, flight = time.half }: Assumptions): Iterable<Step<World>> {
+function* timePasses(world: World, { time, flight = time.half, late }: Assumptions): Iterable<Step<World>> {
   const requests = world.requests.filter(({ sentAt }) => sentAt > -flight);
   const moment = untilNextMoment(clocks({ ...world, requests }, time), time);
-  const lost = world.requests.length - requests.length;
-  yield {
-    says: () => `${time.dense ? "some time" : `${moment / (2 * time.half)} R`}${lost > 0 ? `; ${lost} lost` : ""}`,
-    world: shifted({ ...world, requests }, moment),
-  };
+  const lost = world.requests.filter(({ sentAt }) => sentAt <= -flight);
+  const says = `${time.dense ? "some time" : `${moment / (2 * time.half)} R`}${lost.length > 0 ? `; ${lost.length} lost` : ""}`;
+  yield { says: () => says, world: shifted({ ...world, requests }, moment) };
+  if (late === undefined || world.stuck !== undefined) return;
+  for (const { token } of lost) {
+    yield {
+      says: () => `${says}, but ${named(token, world.state)} is still on its way`,
+      world: shifted({ ...world, requests, stuck: token }, moment),
+    };
+  }
+}
+
+function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "does nothing"): Iterable<Step<World>> {
+  const { stuck, state } = world;
+  if (stuck === undefined) return;
+  const says = (outcome: string) => () => `a late command with ${named(stuck, state)} runs: ${outcome}`;
+  if (late === "does nothing") {
+    yield { says: says(late), world: { ...world, stuck: undefined } };
+    return;
+  }
+  const decision = decide(state, stuck, freeNonce(world), 0, 2 * time.half);
+  const next = decision.outcome === "reuse" ? undefined : { ...world, state: decision.next, stuck: undefined };
+  yield { says: says(decision.outcome), world: next };
 }
 
 function* requestsRun(world: World, { decide, time, inFlight }: Assumptions): Iterable<Step<World>> {
@@ -141,7 +166,7 @@ function childOf({ generation, childNonce, childMintedAt }: RotationState): Toke
   return { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
 }
 
-function shifted({ state, jar, requests, replica }: World, by: number): World {
+function shifted({ state, jar, requests, replica, stuck }: World, by: number): World {
   const token = (t: Token): Token => ({ ...t, issuedAt: t.issuedAt - by });
   const stored = (s: RotationState): RotationState => ({
     ...s,
@@ -159,6 +184,7 @@ function shifted({ state, jar, requests, replica }: World, by: number): World {
       answer: r.answer && token(r.answer),
     })),
     replica: replica && stored(replica),
+    stuck: stuck && token(stuck),
   };
 }
 

@@ -14,11 +14,13 @@ const SEARCHES: readonly (readonly Search[])[] = [
     { name: "2 in flight, any times", time: DENSE, inFlight: 2 },
     { name: "4 in flight, multiples of R/2", time: grid(1), inFlight: 4 },
     { name: "1 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 1, failover: "lost" },
+    { name: "2 in flight, multiples of R/2, late commands", time: grid(1), inFlight: 2, late: "does nothing" },
   ],
   [
     { name: "3 in flight, any times", time: DENSE, inFlight: 3 },
     { name: "4 in flight, multiples of R/4", time: grid(2), inFlight: 4 },
     { name: "2 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 2, failover: "lost" },
+    { name: "2 in flight, any times, late commands", time: DENSE, inFlight: 2, late: "does nothing" },
   ],
   [
     { name: "4 in flight, any times", time: DENSE, inFlight: 4 },

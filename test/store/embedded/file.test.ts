@@ -105,6 +105,22 @@ describe("is unavailable", () => {
     expect(await store.end(sidOf(subject()), "logout")).toBe("marked");
   });
 
+  test("for a moment after the process stood still for a quarter of R: its requests may be old", async () => {
+    let monotonic = 0;
+    store = createEmbeddedStore({
+      path,
+      clock: () => now,
+      monotonic: () => monotonic,
+      reuseInterval: REUSE_INTERVAL,
+      markerLife: MARKER_LIFE,
+    });
+    const sid = sidOf(subject());
+    monotonic = REUSE_INTERVAL / 4 + 1;
+    await expect(store.end(sid, "logout")).rejects.toThrow(StoreUnavailable);
+    monotonic += 501;
+    expect(await store.end(sid, "logout")).toBe("marked");
+  });
+
   test("when it is no database", () => {
     writeFileSync(join(directory, "not-a-database"), "x".repeat(10_000));
     path = join(directory, "not-a-database");

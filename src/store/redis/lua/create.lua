@@ -4,7 +4,7 @@
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
 --       7 the record after its head, 8 cap, 9 marker life, ms
 -- Returns the session's record, then the ids of the sessions that were ended, oldest first.
-local partition, sid, now = KEYS[1], ARGV[1], clock()
+local partition, sid = KEYS[1], ARGV[1]
 local existing = live(partition, sid, now)
 if existing then return { existing } end
 

@@ -3,7 +3,7 @@
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 reason, 3 marker life, ms
 -- Returns 'ended'; 'already' if its marker is there; 'marked' if there was neither session nor marker.
-local partition, sid, now = KEYS[1], ARGV[1], clock()
+local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record and marked(partition, sid, now) then return 'already' end
 close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]))

@@ -3,7 +3,7 @@
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 reason, 3 marker life, ms, 4 the session to spare, or '', 5 the session that must be live, or ''
 -- Returns a list: 'actor_ended'; or 'ended' and the ids of the sessions that were ended, oldest first.
-local partition, subject, now = KEYS[1], ARGV[1], clock()
+local partition, subject = KEYS[1], ARGV[1]
 if ARGV[5] ~= '' then
   local actor = live(partition, ARGV[5], now)
   if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end

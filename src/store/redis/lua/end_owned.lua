@@ -3,7 +3,7 @@
 -- KEYS  1 partition of both
 -- ARGV  1 actor, 2 target, 3 reason, 4 marker life, ms
 -- Returns 'ended'; 'actor_ended' if the actor is not live; 'not_found' if the target is not, or is not of its subject.
-local partition, target, now = KEYS[1], ARGV[2], clock()
+local partition, target = KEYS[1], ARGV[2]
 local actor = live(partition, ARGV[1], now)
 if not actor then return 'actor_ended' end
 local record = live(partition, target, now)

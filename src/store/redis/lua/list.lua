@@ -3,7 +3,7 @@
 -- KEYS  1 partition
 -- ARGV  1 subject
 -- Returns sid, record, sid, record, …
-local now, found = clock(), {}
+local found = {}
 local sids = redis.call('HGET', KEYS[1] .. 'u', ARGV[1]) or ''
 for from = 1, #sids, ID do
   local sid = string.sub(sids, from, from + ID - 1)

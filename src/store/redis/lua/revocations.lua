@@ -3,7 +3,7 @@
 -- KEYS  any partitions of one slot
 -- ARGV  1 the least time of revocation, ms
 -- Returns the time, then the entries '<sid> <revoked at> <expires at> <reason>'.
-local found = { string.format('%.0f', clock()) }
+local found = { string.format('%.0f', now) }
 for _, partition in ipairs(KEYS) do
   for _, entry in ipairs(redis.call('ZRANGEBYSCORE', partition .. 'l', ARGV[1], '+inf')) do
     found[#found + 1] = entry

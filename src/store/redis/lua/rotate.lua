@@ -7,7 +7,7 @@
 --   x reuse: the same, of the session that was ended
 --   m revoked, u unknown, i idle, e expired: nothing
 local NEVER = 2 ^ 48 - 1 -- later than any token
-local partition, sid, now = KEYS[1], ARGV[1], clock()
+local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local record = redis.call('GET', key)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

@@ -1,0 +1,175 @@
+/** Commands that Redis gets to long after their callers were told "unavailable": they do nothing. */
+import { afterEach, describe, expect, test } from "vitest";
+import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { loadScripts } from "../../../src/store/redis/scripts.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
+import { startHoldingProxy } from "../../support/holding-proxy.ts";
+import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { until } from "../../support/until.ts";
+import { redisOptions } from "../backends.ts";
+import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+
+/** Short, so that a stall of more than 2 R is soon over: the proportions are what matters. */
+const R = 600;
+const TIMEOUT = 150;
+
+const cleanUp: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step();
+});
+
+async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
+  const store = await createRedisStore(redisOptions(url, { reuseInterval: R, commandTimeout: TIMEOUT, ...more }));
+  cleanUp.push(() => store.close());
+  await until(() => store.ping());
+  // From now on Redis knows every script that a late command may name.
+  const { sid } = await browser(store);
+  await until(() => store.endAll(subject(), "revoked_subject"));
+  await until(() => store.endOwned(sid, sid, "revoked_by_owner"));
+  await until(() => store.end(sid, "logout"));
+  return store;
+}
+
+async function server(): Promise<RedisServer> {
+  const redis = await startRedis();
+  cleanUp.push(() => redis.stop());
+  return redis;
+}
+
+/** A browser whose jar holds the child, and the token that its other tabs may still send. */
+async function browser(store: SessionStore) {
+  const first = nonce();
+  const session = newSession(subject());
+  await until(() => store.create(session, first, 10));
+  const old = { generation: 1, nonce: first, issuedAt: 0 };
+  const answer = await until(() => store.rotate(session.sid, old, nonce()));
+  if (!("child" in answer)) throw new Error(answer.outcome);
+  return { sid: session.sid, subject: session.subject, old, jar: answer.child };
+}
+
+const passed = (since: number, ms: number) => until(async () => expect(performance.now() - since).toBeGreaterThan(ms));
+const many = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 20 }, make));
+
+/** The other tab's request is on its way when the stall comes, and was told "unavailable" before it is over. */
+async function refreshLate(store: SessionStore, stall: () => void, resume: () => void): Promise<string[]> {
+  const browsers = await many(() => browser(store));
+  const begun = performance.now();
+  stall();
+  await Promise.all(
+    browsers.map(({ sid, old }) => expect(store.rotate(sid, old, nonce())).rejects.toThrow(StoreUnavailable)),
+  );
+  await passed(begun, 2.6 * R);
+  resume();
+  await until(() => store.ping());
+  return Promise.all(
+    browsers.map(async ({ sid, jar }) => (await until(() => store.rotate(sid, jar, nonce()))).outcome),
+  );
+}
+
+describe("no browser is logged out by a request that its other tab gave up", () => {
+  test("when Redis stood still for 2.6 R", async () => {
+    const redis = await server();
+    const outcomes = await refreshLate(
+      await open(redis.url),
+      () => redis.pause(),
+      () => redis.resume(),
+    );
+    expect(outcomes).toEqual(outcomes.map(() => "rotate"));
+  });
+
+  test("when the network held it back for 2.6 R", async () => {
+    const redis = await server();
+    const proxy = await startHoldingProxy(redis.port);
+    cleanUp.push(() => proxy.stop());
+    const outcomes = await refreshLate(await open(`redis://127.0.0.1:${proxy.port}`), proxy.hold, proxy.release);
+    expect(outcomes).toEqual(outcomes.map(() => "rotate"));
+  });
+
+  test("when it was to be sent again as a text, because Redis had forgotten the script", async () => {
+    const redis = await server();
+    const proxy = await startHoldingProxy(redis.port);
+    cleanUp.push(() => proxy.stop());
+    const store = await open(`redis://127.0.0.1:${proxy.port}`);
+    const outcomes = await refreshLate(store, proxy.hold, () => {
+      void redis.admin.script("FLUSH");
+      proxy.release();
+    });
+    expect(outcomes).toEqual(outcomes.map(() => "rotate"));
+  });
+});
+
+describe("an ending that comes late", () => {
+  test.each<[string, (store: SessionStore, of: Awaited<ReturnType<typeof browser>>) => Promise<unknown>]>([
+    ["of a subject's sessions", (store, of) => store.endAll(of.subject, "revoked_subject")],
+    ["of a session", (store, { sid }) => store.end(sid, "logout")],
+    ["of another session of the subject", (store, { sid }) => store.endOwned(sid, sid, "revoked_by_owner")],
+  ])("%s ends nothing, not even a login made meanwhile", async (_, end) => {
+    const redis = await server();
+    const proxy = await startHoldingProxy(redis.port);
+    cleanUp.push(() => proxy.stop());
+    const [slow, other] = [await open(`redis://127.0.0.1:${proxy.port}`), await open(redis.url)];
+    const before = await browser(slow);
+    proxy.hold();
+    const begun = performance.now();
+    await expect(end(slow, before)).rejects.toThrow(StoreUnavailable);
+    const login = newSession(before.subject);
+    await other.create(login, nonce(), 10);
+    await passed(begun, 2 * TIMEOUT);
+    proxy.release();
+    await until(() => slow.ping());
+    for (const sid of [before.sid, login.sid]) expect((await other.find(sid)).status).toBe("live");
+  });
+});
+
+test("a login that comes late makes no session", async () => {
+  const redis = await server();
+  const proxy = await startHoldingProxy(redis.port);
+  cleanUp.push(() => proxy.stop());
+  const store = await open(`redis://127.0.0.1:${proxy.port}`);
+  const session = newSession(subject());
+  proxy.hold();
+  const begun = performance.now();
+  await expect(store.create(session, nonce(), 10)).rejects.toThrow(StoreUnavailable);
+  await passed(begun, 2 * TIMEOUT);
+  proxy.release();
+  await until(() => store.ping());
+  expect((await until(() => store.find(session.sid))).status).toBe("unknown");
+});
+
+test("what was held up in this process is late as well", async () => {
+  const redis = await server();
+  const store = await open(redis.url);
+  const { sid } = await browser(store);
+  const ending = store.end(sid, "logout");
+  ending.catch(() => {});
+  // Not sent before this turn is over.
+  for (const resume = performance.now() + 3 * TIMEOUT; performance.now() < resume; );
+  await expect(ending).rejects.toThrow(StoreUnavailable);
+  expect((await until(() => store.find(sid))).status).toBe("live");
+});
+
+test("after the process stood still for a quarter of R nothing is done for a moment: its requests may be old", async () => {
+  const redis = await server();
+  const store = await open(redis.url, { reuseInterval: 2_800 });
+  const { sid, jar } = await browser(store);
+  for (const resume = performance.now() + 800; performance.now() < resume; );
+  await expect(store.rotate(sid, jar, nonce())).rejects.toThrow(/stood still/);
+  expect((await until(() => store.rotate(sid, jar, nonce()))).outcome).toMatch(/repeat|rotate/);
+});
+
+describe("commands in time are sent once more when Redis's clock is not the one that was known", () => {
+  const clock = "local function clock() return tonumber(redis.call('GET', '{clock}') or 4e12) end\n";
+
+  test.each([
+    ["set forward", 3_600_000],
+    ["set back", -3_600_000],
+    ["unknown", 0],
+  ])("%s", async (_, step) => {
+    const redis = await server();
+    const store = await open(redis.url, { scripts: loadScripts(clock), monotonic: () => 5 });
+    const sid = sidOf(subject());
+    await redis.admin.set("{clock}", 4e12 + step);
+    expect(await store.end(sid, "logout")).toBe("marked");
+    expect(await store.find(sid)).toEqual({ status: "revoked" });
+  });
+});

@@ -1,0 +1,45 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { NodeClock } from "../../../src/store/redis/node-clock.ts";
+
+const TIMEOUT = 500;
+
+test("while nothing is known no command may act", () => {
+  const { from, until } = new NodeClock(TIMEOUT).window(1_000);
+  expect(from).toBeGreaterThan(until);
+});
+
+/** A node whose clock is ahead of ours by `ahead`, asked from time to time, now quickly, now slowly. */
+const sample = fc.record({
+  wait: fc.nat(5_000),
+  there: fc.nat(2_000),
+  back: fc.nat(2_000),
+  step: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, fc.integer({ min: -100_000, max: 100_000 })),
+});
+
+test("a command's time is over by the node's clock when it is by ours, or earlier; after a step as soon as one reply told of it", () => {
+  fc.assert(
+    fc.property(fc.array(sample, { minLength: 1, maxLength: 20 }), fc.nat(1e12), (samples, start) => {
+      const clock = new NodeClock(TIMEOUT);
+      let now = 0;
+      let ahead = start;
+      for (const { wait, there, back, step } of samples) {
+        now += wait;
+        ahead += step;
+        clock.learn(now + there + ahead, now, now + there + back);
+        now += there + back;
+        const { from, until } = clock.window(now);
+        const truth = now + ahead;
+        expect(until).toBeLessThanOrEqual(truth + TIMEOUT);
+        expect(until - from).toBe(2 * TIMEOUT);
+      }
+    }),
+  );
+});
+
+test("one quick reply is worth more than slow ones after it", () => {
+  const clock = new NodeClock(TIMEOUT);
+  clock.learn(10_001, 0, 2);
+  clock.learn(10_101, 100, 900);
+  expect(clock.window(1_000)).toEqual({ from: 10_499, until: 11_499 });
+});
