@@ -9,7 +9,8 @@ const SRC = join(ROOT, "src");
 /** Which rooms a room may import, besides itself and packages. `server` and `main` may import all. */
 const WALLS: Record<string, readonly string[]> = {
   session: [],
-  tokens: ["session"],
+  files: [],
+  tokens: ["session", "files"],
   store: ["session", "config/redis-url.ts"],
   api: ["session", "gen", "http", "config/cookie.ts"],
   observability: ["session"],
@@ -19,7 +20,7 @@ const WALLS: Record<string, readonly string[]> = {
   "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google"],
   verifier: ["gen"],
   config: [],
-  cli: ["tokens", "config"],
+  cli: ["tokens", "config", "files"],
 };
 
 /** Which folders inside the HTTP layer a folder may import, besides itself. Files on top may import all of them. */

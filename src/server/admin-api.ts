@@ -22,6 +22,8 @@ import type { Metrics } from "../observability/metrics.ts";
 type Deps = SessionAdminServiceDeps & {
   readonly adminTokens: readonly string[];
   readonly jwks: () => string;
+  /** Resolves when requests can be served and what they store is kept. */
+  readonly ready: () => Promise<void>;
   readonly metrics: Metrics;
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
@@ -48,14 +50,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
   return withPages(
     new Map<string, Render>([
       ["/healthz", healthz],
-      [
-        "/readyz",
-        () =>
-          readyz(
-            () => deps.store.ping(),
-            () => stopping.aborted,
-          ),
-      ],
+      ["/readyz", () => readyz(deps.ready, () => stopping.aborted)],
       ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
       ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
     ]),

@@ -10,11 +10,14 @@ const MARKER_SLACK = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: SessionStore };
 
+/** The embedded store's file. */
+export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
+
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
   const { reuseInterval } = config;
   const markerLife = config.accessTokenTtl + MARKER_SLACK;
   if (config.redis === undefined) {
-    const path = join(config.dataDir, "sessions.db");
+    const path = embeddedFile(config);
     return { kind: "embedded", store: createEmbeddedStore({ path, clock: Date.now, reuseInterval, markerLife }) };
   }
   // Loaded only where it is used: a start on the embedded store stays quick.

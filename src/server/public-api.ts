@@ -27,6 +27,8 @@ import { docs } from "./docs.ts";
 
 type Deps = SessionServiceDeps & {
   readonly jwks: () => string;
+  /** Resolves when requests can be served and what they store is kept. */
+  readonly ready: () => Promise<void>;
   readonly metrics: Metrics;
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
@@ -77,14 +79,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   });
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
-    [
-      "/readyz",
-      () =>
-        readyz(
-          () => deps.store.ping(),
-          () => stopping.aborted,
-        ),
-    ],
+    ["/readyz", () => readyz(deps.ready, () => stopping.aborted)],
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
     ...docs(config.docs),
   ]);

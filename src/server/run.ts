@@ -2,7 +2,8 @@
 import { format } from "node:util";
 import { ConfigError, readConfig } from "../config/config.ts";
 import { createLogger } from "../observability/logger.ts";
-import { type Service, StartError, start } from "./start.ts";
+import { type Service, start } from "./start.ts";
+import { StartError } from "./start-error.ts";
 
 /** Runs the service until a signal ends it; ends the process with code 1 and a line per fault when it cannot. */
 export async function run(env: NodeJS.ProcessEnv): Promise<void> {

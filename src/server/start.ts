@@ -4,8 +4,7 @@ import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
 import { refreshCookie } from "../api/public/cookie.ts";
-import { ADMIN_TOKEN_FILE, ownAdminToken } from "../config/admin-tokens.ts";
-import { type Config, ConfigError } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { type Listener, openListener, type Tls } from "../listener/listener.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -14,22 +13,23 @@ import { outageLog } from "../observability/outage.ts";
 import { followRevocations } from "../session/feed.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
-import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
+import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { createRandom, systemEntropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
-import { KeyRingFault } from "../tokens/ring.ts";
 import { adminHandler } from "./admin-api.ts";
 import { openStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { quickstart } from "./quickstart.ts";
+import { openKeyRing, prepareDataDir, readOwnAdminToken } from "./secrets.ts";
+import { startError } from "./start-error.ts";
 
 /** How often a store that is late is asked again, ms. */
 const STORE_RETRY = 200;
 
-/** A fault that an operator can mend; its message is all there is to say. */
-export class StartError extends Error {
-  override readonly name = "StartError";
-}
+const KEY_RING_BROKEN = "the key ring is broken: the one before stays in force";
+const KEY_RING_GONE =
+  "the key ring's file is gone: not ready until it is restored. The ring stays in force in memory, and a restart " +
+  "without the file would log everybody out";
 
 export type Service = {
   readonly publicUrl: string;
@@ -49,8 +49,9 @@ export type World = {
  * is waited for, the listeners are open and answer "unavailable".
  */
 export async function start(config: Config, { log, out }: World): Promise<Service> {
+  await prepareDataDir(config);
   const ring = await openKeyRing(config);
-  const adminTokens = config.adminTokens ?? [readOwnAdminToken(config)];
+  const adminTokens = config.adminTokens ?? [await readOwnAdminToken(config)];
   const [publicListener, adminListener] = await openListeners(config, (err) => log.error({ err }, "bug"));
   const metrics = createMetrics();
   const audit = createAudit(log, metrics);
@@ -74,13 +75,19 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
       log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
       feed.beat();
     },
-    refused: (fault) => log.error({ fault: fault.message }, "the key ring is broken: the one before stays in force"),
+    refused: (fault) => log.error({ fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
+    recovered: () => log.info("the key ring's file is in order again"),
   });
+  const ready = async () => {
+    if (ring.lost) throw new Error("the key ring's file is gone");
+    await store.ping();
+  };
 
   const audiences = config.audiences ?? [issuer];
   const stopping = new AbortController();
   const common = {
     store,
+    ready,
     refreshTokens: createRefreshTokens(ring),
     accessTokens: createAccessTokens({ keys: ring, issuer, ttl: config.accessTokenTtl, entropy, clock: Date.now }),
     random: createRandom(entropy),
@@ -145,24 +152,6 @@ async function openListeners(config: Config, onBug: (error: unknown) => void): P
   }
 }
 
-async function openKeyRing(config: Config): Promise<KeyRing> {
-  try {
-    return config.redis === undefined
-      ? await loadOrCreateKeyRing(config.keysFile, config.signingAlgorithm, Date.now())
-      : await loadKeyRing(config.keysFile);
-  } catch (error) {
-    throw error instanceof KeyRingFault ? startError(error) : startError(error, "KEYS_FILE");
-  }
-}
-
-function readOwnAdminToken(config: Config): string {
-  try {
-    return ownAdminToken(config.dataDir);
-  } catch (error) {
-    throw error instanceof ConfigError ? error : startError(error, "DATA_DIR");
-  }
-}
-
 function readTls(config: Config): Tls | undefined {
   if (config.tlsCertFile === undefined || config.tlsKeyFile === undefined) return undefined;
   try {
@@ -185,10 +174,4 @@ async function untilItAnswers(store: SessionStore, log: Logger): Promise<void> {
       await sleep(STORE_RETRY);
     }
   }
-}
-
-/** @param what the variable or the deed that the error is about */
-function startError(error: unknown, what?: string): StartError {
-  const text = error instanceof Error ? error.message : String(error);
-  return new StartError(what === undefined ? text : `${what}: ${text}`, { cause: error });
 }

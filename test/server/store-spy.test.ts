@@ -49,7 +49,11 @@ beforeAll(async () => {
         return Reflect.get(target, verb).apply(target, given);
       },
   });
-  const ring = await loadOrCreateKeyRing(join(scratch(), "keys.json"), "ES256", Date.now());
+  const ring = await loadOrCreateKeyRing(join(scratch(), "keys.json"), {
+    alg: "ES256",
+    now: Date.now(),
+    hasSessions: () => false,
+  });
   const entropy = systemEntropy();
   listener = await openListener("public", "127.0.0.1", 0);
   const deps = {
@@ -62,6 +66,7 @@ beforeAll(async () => {
     jwks: () => "{}",
     metrics: createMetrics(),
     stopping: new AbortController().signal,
+    ready: () => store.ping(),
     onUnavailable: () => {},
     log: pino({ level: "trace" }, { write: (line: string) => void logged.push(line) }),
   };

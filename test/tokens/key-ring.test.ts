@@ -44,11 +44,13 @@ function fileWith(ring: Ring): string {
 describe("a ring on first start", () => {
   it("is made in a directory and a file that nobody else can read", async () => {
     const path = join(somewhere(), "new", "keys.json");
-    const ring = await loadOrCreateKeyRing(path, "EdDSA", NOW);
+    const ring = await loadOrCreateKeyRing(path, { alg: "EdDSA", now: NOW, hasSessions: () => false });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700);
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
-    expect((await loadOrCreateKeyRing(path, "ES256", NOW)).current.signing.kid).toBe(ring.current.signing.kid);
+    expect(
+      (await loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions: () => false })).current.signing.kid,
+    ).toBe(ring.current.signing.kid);
   });
 
   it("is one ring, however many processes start at once", async () => {
@@ -82,7 +84,9 @@ describe("a ring on first start", () => {
   it("never replaces a broken one", async () => {
     const path = join(somewhere(), "keys.json");
     writeFileSync(path, "{", { mode: 0o600 });
-    await expect(loadOrCreateKeyRing(path, "ES256", NOW)).rejects.toThrow(`key ring ${path}: not JSON`);
+    await expect(loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions: () => false })).rejects.toThrow(
+      `key ring ${path}: not JSON`,
+    );
     expect(await createRingFile(path, generateRing("ES256", NOW))).toBe(false);
   });
 });

@@ -2,7 +2,11 @@
 import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
 
 process.stdin.once("data", async () => {
-  const { current } = await loadOrCreateKeyRing(process.argv[2] ?? "", "ES256", Date.now());
+  const { current } = await loadOrCreateKeyRing(process.argv[2] ?? "", {
+    alg: "ES256",
+    now: Date.now(),
+    hasSessions: () => false,
+  });
   process.stdout.write(`${current.signing.kid} ${current.mac.id}\n`);
   process.stdin.destroy();
 });

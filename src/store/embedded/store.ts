@@ -24,6 +24,7 @@ import { decide, firstState, type PresentedToken } from "../../session/rotation.
 import { pageOf, parsePosition } from "../page.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
+import { FileGuard } from "./file-guard.ts";
 import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, served, sessionOf, toRow } from "./rows.ts";
 import { openDatabase } from "./schema.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
@@ -69,7 +70,7 @@ class EmbeddedStore implements SessionStore {
     this.#monotonic = options.monotonic ?? (() => performance.now());
     this.#stall = createStallGuard(this.#monotonic, options.reuseInterval / 4 || Number.POSITIVE_INFINITY);
     this.#sql = prepareStatements(db);
-    this.#transactions = new Transactions(db, options.clock);
+    this.#transactions = new Transactions(db, options.clock, new FileGuard(options.path));
     this.#id = String(this.#sql.storeId.get()?.id);
     this.#wakers = watchChanges(this.#sql);
   }
@@ -158,6 +159,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   async ping(): Promise<void> {
+    this.#transactions.checkFiles();
     this.#write("NORMAL", () => this.#sql.touch.run()); // only what is really written finds a full disk
   }
 

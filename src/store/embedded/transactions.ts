@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Clock } from "../../session/ports.ts";
 import { guarded } from "./failure.ts";
+import type { FileGuard } from "./file-guard.ts";
 
 /** What is on disk when a transaction returns: FULL, all of it; NORMAL, it may still be on its way there. */
 export type Durability = "FULL" | "NORMAL";
@@ -9,19 +10,34 @@ export type Durability = "FULL" | "NORMAL";
 export class Transactions {
   readonly #db: DatabaseSync;
   readonly #clock: Clock;
+  readonly #files: FileGuard;
   #durability: Durability | undefined;
 
-  constructor(db: DatabaseSync, clock: Clock) {
+  constructor(db: DatabaseSync, clock: Clock, files: FileGuard) {
     this.#db = db;
     this.#clock = clock;
+    this.#files = files;
   }
 
   read<T>(step: (now: number) => T): T {
+    this.#files.checkRecent();
     return guarded(() => step(this.#clock()));
   }
 
-  /** One transaction; nothing of it is there if it throws. */
+  /** One transaction; nothing of it is there if it throws. What is to be on disk is in the file of that name, too. */
   write<T>(durability: Durability, step: (now: number) => T): T {
+    const result = this.#commit(durability, step);
+    if (durability === "FULL") this.#files.check();
+    else this.#files.checkRecent();
+    return result;
+  }
+
+  /** @throws StoreUnavailable when what is written now would be lost */
+  checkFiles(): void {
+    this.#files.check();
+  }
+
+  #commit<T>(durability: Durability, step: (now: number) => T): T {
     return guarded(() => {
       if (this.#durability !== durability) this.#db.exec(`PRAGMA synchronous = ${durability}`);
       this.#durability = durability;

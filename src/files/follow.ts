@@ -1,0 +1,51 @@
+/** Follows a file that others replace or rewrite while the service runs. */
+import { type FSWatcher, watch } from "node:fs";
+import { dirname } from "node:path";
+
+/** How often a followed file is read, ms; notices of the file system only make it sooner. */
+export const FOLLOW_INTERVAL_MS = 1000;
+
+export type FollowDeps<Fault extends Error> = {
+  readonly path: string;
+  /** Reads the file and takes it into force if it changed. Never throws: a fault is its result. */
+  readonly take: () => Promise<Fault | undefined>;
+  /** Called once per fault, when a second reading finds it again: a file that is half written is not broken. */
+  readonly refused: (fault: Fault) => void;
+  /** Called when the file is in order again after a fault that was reported. */
+  readonly recovered?: (() => void) | undefined;
+  readonly everyMs?: number | undefined;
+};
+
+/** Follows until the returned function is called. Keeps no process alive. */
+export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => void {
+  const { path, take, refused, recovered = () => {}, everyMs = FOLLOW_INTERVAL_MS } = deps;
+  let lastFault = "";
+  let reported = "";
+  const poll = async (): Promise<void> => {
+    const fault = await take();
+    const message = fault?.message ?? "";
+    if (message === lastFault && message !== reported) {
+      if (fault !== undefined) refused(fault);
+      else recovered();
+      reported = message;
+    }
+    lastFault = message;
+  };
+
+  let busy: Promise<unknown> = Promise.resolve();
+  let stopped = false;
+  const queue = (look: () => Promise<unknown>): void => {
+    busy = busy.then(() => (stopped ? undefined : look()));
+  };
+  const timer = setInterval(() => queue(poll), everyMs).unref();
+  let watcher: FSWatcher | undefined;
+  try {
+    // The directory, since a file is replaced by a new one. Where it cannot be watched, polling is enough.
+    watcher = watch(dirname(path), { persistent: false }, () => queue(take)).on("error", () => watcher?.close());
+  } catch {}
+  return () => {
+    stopped = true;
+    clearInterval(timer);
+    watcher?.close();
+  };
+}

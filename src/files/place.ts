@@ -1,0 +1,82 @@
+/** Puts whole files in place: readers see the old file, the new one or none, never a part. */
+import { randomUUID } from "node:crypto";
+import type { Stats } from "node:fs";
+import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { errorCode } from "./error-code.ts";
+
+/** How old a temporary file is that its writer, killed, can no longer need, ms. */
+const STALE_MS = 60_000;
+const TEMPORARY = /^\.[0-9a-f-]{36}\.tmp$/;
+
+/**
+ * Creates a file (0600, its directories 0700) unless there is one. Of several processes that start at once exactly
+ * one creates it.
+ *
+ * @returns false when there was a file already
+ */
+export async function createFile(path: string, text: string): Promise<boolean> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return viaTemporary(path, text, {}, async (temporary) => {
+    try {
+      await link(temporary, path); // unlike rename, fails when the name is taken
+      return true;
+    } catch (error) {
+      if (errorCode(error) === "EEXIST") return false;
+      throw error;
+    }
+  });
+}
+
+/** Replaces a file; owner and mode stay, and a link stays a link. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const file = await realpath(path);
+  await viaTemporary(file, text, await stat(file), (temporary) => rename(temporary, file));
+}
+
+async function viaTemporary<T>(
+  path: string,
+  text: string,
+  like: Partial<Pick<Stats, "mode" | "uid" | "gid">>,
+  place: (temporary: string) => Promise<T>,
+): Promise<T> {
+  await removeStaleTemporaries(path);
+  const temporary = `${path}.${randomUUID()}.tmp`; // a random name: a process id comes again, in a container at once
+  try {
+    const file = await open(temporary, "wx", 0o600);
+    try {
+      await file.writeFile(text);
+      if (like.mode !== undefined) await file.chmod(like.mode & 0o777);
+      if (like.uid !== undefined && like.gid !== undefined && process.getuid?.() === 0) {
+        await file.chown(like.uid, like.gid);
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const placed = await place(temporary);
+    await syncDirectory(dirname(path));
+    return placed;
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+/** Removes what a killed writer of this file left behind: it may hold secrets. */
+async function removeStaleTemporaries(path: string): Promise<void> {
+  const directory = dirname(path);
+  const prefix = basename(path);
+  for (const name of await readdir(directory)) {
+    if (!name.startsWith(prefix) || !TEMPORARY.test(name.slice(prefix.length))) continue;
+    const temporary = join(directory, name);
+    const { mtimeMs } = await stat(temporary).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+    if (Date.now() - mtimeMs > STALE_MS) await rm(temporary, { force: true });
+  }
+}
+
+/** Makes a new name survive a power cut. */
+async function syncDirectory(path: string): Promise<void> {
+  if (process.platform === "win32") return; // where directories cannot be opened
+  const directory = await open(path, "r");
+  await directory.sync().finally(() => directory.close());
+}

@@ -1,0 +1,42 @@
+/** Who else can read or change a file or directory that holds secrets, judged as ssh judges a private key. */
+import type { Stats } from "node:fs";
+import { lstat, stat } from "node:fs/promises";
+
+export type Protection = {
+  /**
+   * What nobody but the owner may do. `read`: others may neither read nor write, and the group may not write;
+   * the group may read, since orchestrators mount secrets so. `write`: neither group nor others may write.
+   */
+  readonly forbids: "read" | "write";
+  /** The mode that the message recommends, such as 0o600. */
+  readonly mode: number;
+  /** Whether root may use a file of another user. For an operator's command; a service as root runs nobody else's keys. */
+  readonly rootUsesAny?: boolean;
+};
+
+const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
+
+/**
+ * Why a path must not be used, as the end of a sentence that begins with its name, or undefined. Links are followed;
+ * the link itself must belong to the same users. Always undefined on Windows, which has no such bits.
+ *
+ * @throws what the file system says, ENOENT among it
+ */
+export async function protectionFault(path: string, protection: Protection): Promise<string | undefined> {
+  const [link, target] = await Promise.all([lstat(path), stat(path)]);
+  return (
+    ownerFault(path, link, protection) ?? ownerFault(path, target, protection) ?? modeFault(path, target, protection)
+  );
+}
+
+function ownerFault(path: string, { uid }: Stats, { rootUsesAny }: Protection): string | undefined {
+  const own = process.geteuid?.();
+  if (own === undefined || uid === own || uid === 0 || (own === 0 && rootUsesAny)) return undefined;
+  return `belongs to another user (uid ${uid}; the service runs as ${own}): chown ${own} ${path}`;
+}
+
+function modeFault(path: string, { mode }: Stats, { forbids, mode: advised }: Protection): string | undefined {
+  if (process.platform === "win32" || (mode & FORBIDDEN_BITS[forbids]) === 0) return undefined;
+  const act = forbids === "read" ? "read or change" : "change";
+  return `has mode ${(mode & 0o777).toString(8)}, which lets others ${act} it: chmod ${advised.toString(8)} ${path}`;
+}

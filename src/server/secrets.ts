@@ -1,0 +1,46 @@
+/** The files that hold the service's own secrets, opened at start or refused with what to do. */
+import { mkdir } from "node:fs/promises";
+import type { Config } from "../config/config.ts";
+import { protectionFault } from "../files/protection.ts";
+import { holdsSessions } from "../store/embedded/holds-sessions.ts";
+import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
+import { AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
+import { KeyRingFault } from "../tokens/ring.ts";
+import { embeddedFile } from "./open-store.ts";
+import { startError } from "./start-error.ts";
+
+/** Makes DATA_DIR (0700) where something is kept in it. @throws StartError when others can get at what it holds */
+export async function prepareDataDir(config: Config): Promise<void> {
+  if (config.redis !== undefined && config.adminTokens !== undefined) return;
+  const path = config.dataDir;
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    const fault = await protectionFault(path, { forbids: "read", mode: 0o700 });
+    if (fault !== undefined) throw new Error(`the directory ${path} ${fault}`);
+  } catch (error) {
+    throw startError(error, "DATA_DIR");
+  }
+}
+
+/** @throws StartError */
+export async function openKeyRing(config: Config): Promise<KeyRing> {
+  try {
+    if (config.redis !== undefined) return await loadKeyRing(config.keysFile);
+    return await loadOrCreateKeyRing(config.keysFile, {
+      alg: config.signingAlgorithm,
+      now: Date.now(),
+      hasSessions: () => holdsSessions(embeddedFile(config), Date.now()),
+    });
+  } catch (error) {
+    throw error instanceof KeyRingFault ? startError(error) : startError(error, "KEYS_FILE");
+  }
+}
+
+/** @throws StartError */
+export async function readOwnAdminToken(config: Config): Promise<string> {
+  try {
+    return await ownAdminToken(config.dataDir);
+  } catch (error) {
+    throw error instanceof AdminTokenFault ? startError(error) : startError(error, "DATA_DIR");
+  }
+}

@@ -1,0 +1,10 @@
+/** A fault that an operator can fix; its message is all there is to say. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+}
+
+/** @param what the variable or the operation that the error is about */
+export function startError(error: unknown, what?: string): StartError {
+  const text = error instanceof Error ? error.message : String(error);
+  return new StartError(what === undefined ? text : `${what}: ${text}`, { cause: error });
+}

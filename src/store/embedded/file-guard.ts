@@ -1,0 +1,48 @@
+/**
+ * Whether the files that SQLite has open are still those under their names. A process goes on writing to a file that
+ * was removed or replaced, and all that it stores there is gone with it (SQLite itself looks only in other journal modes).
+ */
+import { realpathSync, statSync } from "node:fs";
+import { StoreUnavailable } from "../../session/ports.ts";
+
+/** How old a check may be before a write that need not be on disk, or a read, ms. A stat takes some 2 µs, a refresh 60. */
+const MAX_AGE_MS = 100;
+
+export class FileGuard {
+  readonly #path: string;
+  /** Each file with its identity when it was opened. */
+  readonly #files: readonly (readonly [path: string, identity: string])[];
+  /** By the process's own clock. */
+  #checkedAt = Number.NEGATIVE_INFINITY;
+
+  /** @param path of the database, which is open: its -wal and -shm are there */
+  constructor(path: string) {
+    this.#path = path;
+    const real = realpathSync(path);
+    this.#files = [path, `${real}-wal`, `${real}-shm`].map((file) => [file, identityOf(file)] as const);
+  }
+
+  /** @throws StoreUnavailable unless the files are in place at this moment */
+  check(): void {
+    for (const [file, identity] of this.#files) {
+      if (identityOf(file) === identity) continue;
+      this.#checkedAt = Number.NEGATIVE_INFINITY;
+      throw new StoreUnavailable(
+        `embedded store: ${file} was removed or replaced while it was in use, and nothing can be stored: ` +
+          `stop the service, restore ${this.#path} from a backup, start it again`,
+      );
+    }
+    this.#checkedAt = performance.now();
+  }
+
+  /** As `check`, but what was found within the last 100 ms will do. */
+  checkRecent(): void {
+    if (performance.now() - this.#checkedAt > MAX_AGE_MS) this.check();
+  }
+}
+
+/** Device and inode, or empty when there is no such file. */
+function identityOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.dev}:${found.ino}`;
+}

@@ -1,0 +1,33 @@
+/** The admin token that a service without configured ones makes for itself, once, in its DATA_DIR. */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { errorCode } from "../files/error-code.ts";
+import { createFile } from "../files/place.ts";
+import { protectionFault } from "../files/protection.ts";
+
+export const ADMIN_TOKEN_FILE = "admin-token";
+
+/** A file of an admin token that must not be used. The message says what to do and never holds the token. */
+export class AdminTokenFault extends Error {
+  override readonly name = "AdminTokenFault";
+}
+
+/** The token in `dataDir`, made when there is none. @throws AdminTokenFault, or what the file system says */
+export async function ownAdminToken(dataDir: string): Promise<string> {
+  const path = join(dataDir, ADMIN_TOKEN_FILE);
+  const text = await readToken(path).catch(async (error: unknown) => {
+    if (errorCode(error) !== "ENOENT") throw error;
+    await createFile(path, `${randomBytes(32).toString("base64url")}\n`);
+    return readToken(path);
+  });
+  const token = text.trim();
+  if (/^[A-Za-z0-9._~+/-]{32,}=*$/.test(token)) return token;
+  throw new AdminTokenFault(`the file ${path} holds no token of at least 32 characters: remove it to have one made`);
+}
+
+async function readToken(path: string): Promise<string> {
+  const fault = await protectionFault(path, { forbids: "read", mode: 0o600 });
+  if (fault !== undefined) throw new AdminTokenFault(`the file ${path} ${fault}`);
+  return readFile(path, "utf8");
+}
