@@ -1,5 +1,6 @@
 /** Real Redis servers, each a process of its own on a free loopback port, with a directory of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -101,14 +102,41 @@ export async function startSentinel(master: RedisServer): Promise<RedisServer> {
   return server;
 }
 
-export type RedisCluster = { readonly url: string; readonly nodes: readonly RedisServer[]; stop(): Promise<void> };
+export type ClusterNode = RedisServer & { readonly busPort: number };
+
+export type RedisCluster = { readonly url: string; readonly nodes: readonly ClusterNode[]; stop(): Promise<void> };
+
+/** A node of a cluster, alone yet. */
+export async function startClusterNode(...args: readonly string[]): Promise<ClusterNode> {
+  const busPort = await freePort();
+  const own = ["--cluster-enabled", "yes", "--cluster-port", `${busPort}`, "--repl-diskless-sync-delay", "0"];
+  const server = await startRedis(...own, ...args);
+  return Object.assign(server, { busPort });
+}
+
+/** Makes nodes known to a cluster; resolves when every node of it, and they, know all. */
+export async function joinCluster(members: readonly ClusterNode[], ...more: readonly ClusterNode[]): Promise<void> {
+  for (const { port, busPort } of more) await members[0]?.admin.call("CLUSTER", "MEET", "127.0.0.1", port, busPort);
+  const all = [...members, ...more];
+  const known = new RegExp(`cluster_known_nodes:${all.length}\\b`);
+  await Promise.all(all.map(({ admin }) => poll(async () => known.test(await admin.cluster("INFO")))));
+}
+
+/** Makes a node of a cluster a replica of another one; resolves when it has all that its master has. */
+export async function replicate(replica: ClusterNode, master: ClusterNode): Promise<void> {
+  const id = String(await master.admin.call("CLUSTER", "MYID"));
+  await replica.admin.call("CLUSTER", "REPLICATE", id);
+  await poll(async () => /master_link_status:up/.test(await replica.admin.info("replication")));
+  await poll(async () => /state=online/.test(await master.admin.info("replication")));
+}
+
+async function poll(done: () => Promise<boolean>): Promise<void> {
+  while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
 
 /** A cluster of three masters, each with a third of the slots. Resolves when all of them agree that it is whole. */
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const busPorts = [await freePort(), await freePort(), await freePort()];
-  const nodes = await Promise.all(
-    busPorts.map((port) => startRedis("--cluster-enabled", "yes", "--cluster-port", `${port}`)),
-  );
+export async function startRedisCluster(...args: readonly string[]): Promise<RedisCluster> {
+  const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(...args)));
   const bounds = [0, 5461, 10923, 16384];
   await Promise.all(
     nodes.map(async ({ admin }, at) => {
@@ -116,14 +144,9 @@ export async function startRedisCluster(): Promise<RedisCluster> {
       await admin.call("CLUSTER", "ADDSLOTSRANGE", bounds[at] ?? 0, (bounds[at + 1] ?? 0) - 1);
     }),
   );
-  const meet = nodes.map(({ port }, at) => ["CLUSTER", "MEET", "127.0.0.1", port, busPorts[at] ?? 0] as const);
-  for (const [command, ...args] of meet.slice(1)) await nodes[0]?.admin.call(command, ...args);
+  await joinCluster(nodes.slice(0, 1), ...nodes.slice(1));
   await Promise.all(
-    nodes.map(async ({ admin }) => {
-      while (!/cluster_state:ok.*cluster_known_nodes:3.*cluster_size:3/s.test(await admin.cluster("INFO"))) {
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    }),
+    nodes.map(({ admin }) => poll(async () => /cluster_state:ok.*cluster_size:3/s.test(await admin.cluster("INFO")))),
   );
   return {
     url: `redis://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`,
@@ -134,13 +157,37 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   };
 }
 
-/** A port that was free a moment ago. */
+/** The same, each master with a replica that has all that it has: nodes 3, 4 and 5 follow nodes 0, 1 and 2. */
+export async function startReplicatedCluster(...args: readonly string[]): Promise<RedisCluster> {
+  const [{ url, nodes: masters }, ...replicas] = await Promise.all([
+    startRedisCluster(...args),
+    ...[0, 1, 2].map(() => startClusterNode(...args)),
+  ]);
+  const nodes = [...masters, ...replicas];
+  await joinCluster(masters, ...replicas);
+  await Promise.all(replicas.map((replica, at) => replicate(replica, masters[at] as ClusterNode)));
+  return {
+    url,
+    nodes,
+    stop: async () => {
+      await Promise.all(nodes.map((node) => node.stop()));
+    },
+  };
+}
+
+/**
+ * A port that was free a moment ago, below those that the system gives to outgoing connections: one of these, of anybody
+ * on this machine, would otherwise take it before the server that it is for.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer().listen(port, "127.0.0.1");
+    const free = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    server.close();
+    if (free) return port;
+  }
 }

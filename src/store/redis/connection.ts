@@ -5,16 +5,22 @@
  *   is "unavailable", at once. A connection that stays silent for twice that long is given up, with all that waits on it.
  * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then be told "already
  *   ended" of its own doing; the caller, who can be told "don't know", retries better.
- * - Reconnecting goes on for ever, at most a second apart, so that service resumes as soon as Redis does; also where
+ * - Reconnecting goes on indefinitely, at most a second apart, so that service resumes as soon as Redis does; also where
  *   ioredis has given up (it does when a failover is announced while it connects).
+ * - The nodes of a cluster are connected as soon as they are known, replicas too: one of them may be the next master. A
+ *   command for a node that is still connecting waits for it; ioredis would otherwise refuse the first commands of each.
  */
-import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
+import { TAGS } from "./partitions.ts";
 
 export type Client = Redis | Cluster;
 
 /** How long a TCP or TLS handshake may take, ms. */
 const CONNECT_TIMEOUT = 2_000;
+
+/** How often a cluster is asked which nodes it has, ms: those that nobody has needed yet are connected ahead of use. */
+const SLOTS_REFRESH = 2_000;
 
 function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
@@ -32,19 +38,43 @@ export function disconnect(client: Client): void {
   client.disconnect();
 }
 
-export function connect(...options: Parameters<typeof createClient>): Client {
-  return createClient(...options).on("end", revive);
+/** @param commandTimeout ms */
+export function connect(target: RedisTarget, commandTimeout: number): Client {
+  const client = createClient(target, commandTimeout);
+  if (client instanceof Cluster) client.on("+node", (node: Redis) => node.connect().catch(() => {}));
+  return client.on("end", revive);
 }
 
-/**
- * @param commandTimeout ms
- * @param more for a connection that is not used through a Sender: a timer for each command
- */
-function createClient(
-  target: RedisTarget,
-  commandTimeout: number,
-  more: { readonly commandTimeout?: number } = {},
-): Client {
+/** Connects to one node of a cluster, and again whenever that connection is lost. */
+export function connectNode(node: Redis): Redis {
+  const own = { lazyConnect: false, readOnly: false, retryStrategy: backoff };
+  return node.duplicate(own as RedisOptions).on("end", revive);
+}
+
+/** The name by which a cluster's client knows a node. */
+export function nodeKey({ options }: Redis): string {
+  return `${options.host}:${options.port}`;
+}
+
+/** The node that serves a hash tag, as far as is known. */
+export function masterOf(cluster: Cluster, tag: string): string | undefined {
+  return cluster.slots[slotOf(tag)]?.[0];
+}
+
+/** The nodes that serve our partitions, as far as is known. */
+export function mastersOf(cluster: Cluster): readonly string[] {
+  return [...new Set(TAGS.map((tag) => masterOf(cluster, tag) ?? "a slot that no node is known to serve"))];
+}
+
+const slots = new Map<string, number>();
+
+function slotOf(tag: string): number {
+  const slot = slots.get(tag) ?? Number(new Command("get", [tag]).getSlot());
+  slots.set(tag, slot);
+  return slot;
+}
+
+function createClient(target: RedisTarget, commandTimeout: number): Client {
   const { host, port } = target.nodes[0];
   const common = {
     ...(target.username === undefined ? {} : { username: target.username }),
@@ -63,7 +93,6 @@ function createClient(
     maxRetriesPerRequest: 0,
     // A demoted master: find the new one.
     reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
-    ...more,
   };
   if (target.kind === "single") return new Redis({ ...common, retryStrategy: backoff, host, port });
   if (target.kind === "sentinel") {
@@ -79,10 +108,12 @@ function createClient(
     });
   }
   return new Cluster([...target.nodes], {
-    enableOfflineQueue: false,
+    // For as long as a node connects. Link sends nothing while the cluster as a whole is away.
+    enableOfflineQueue: true,
     enableReadyCheck: false,
     clusterRetryStrategy: backoff,
     slotsRefreshTimeout: CONNECT_TIMEOUT,
+    slotsRefreshInterval: SLOTS_REFRESH,
     // A moved slot is followed; nothing is retried for longer than a command may take.
     maxRedirections: 4,
     retryDelayOnFailover: 0,

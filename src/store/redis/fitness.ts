@@ -1,7 +1,7 @@
 /** Whether a Redis may hold sessions at all, which is another question than whether it answers. */
 import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
-import type { Client } from "./connection.ts";
+import { type Client, mastersOf, nodeKey } from "./connection.ts";
 import { missingPermissions } from "./permissions.ts";
 import { readLua } from "./scripts.ts";
 import type { Sender } from "./send.ts";
@@ -25,7 +25,15 @@ export async function checkFitness(
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
   const troubles = await Promise.all(nodes.map((node) => checkNode(node, sender, needed, client instanceof Cluster)));
-  return troubles.find((trouble) => trouble !== undefined);
+  return troubles.find((trouble) => trouble !== undefined) ?? unconnected(client);
+}
+
+/** A master that we cannot reach, though the others can. */
+function unconnected(client: Client): Error | undefined {
+  if (!(client instanceof Cluster)) return undefined;
+  const connected = new Set(client.nodes("master").flatMap((node) => (node.status === "ready" ? [nodeKey(node)] : [])));
+  const missing = mastersOf(client).find((key) => !connected.has(key));
+  return missing === undefined ? undefined : new StoreUnavailable(`Redis: no connection to ${missing}`);
 }
 
 async function checkNode(

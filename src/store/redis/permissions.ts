@@ -20,7 +20,7 @@ export function neededCommands(scripts: Scripts, target: RedisTarget, waitReplic
     `subscribe ${CHANNEL}`,
     ...(target.kind === "cluster" ? ["cluster info", "cluster slots"] : []),
     ...(target.db === 0 ? [] : [`select ${target.db}`]),
-    ...(waitReplicas === 0 ? [] : ["wait"]),
+    ...(waitReplicas === 0 ? [] : ["wait"]), // and what the scripts call, see shared-wait.ts
     ...[...new Set(called)].map((name) => `${name.toLowerCase()} ${name === "PUBLISH" ? CHANNEL : KEY}`),
   ];
 }

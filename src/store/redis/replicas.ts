@@ -1,69 +1,128 @@
 /**
- * `REDIS_WAIT_REPLICAS`: an ending is acknowledged once so many replicas have it.
+ * `REDIS_WAIT_REPLICAS`: a login or an ending is acknowledged once so many replicas have it.
  *
- * WAIT holds up its connection, so it has one of its own: a small write there comes after the ending in the one
- * stream that replicas follow, and WAIT waits for it. Too few replicas: unavailable. What was ended stays ended.
- *
- * One WAIT at a time (per hash tag on a cluster, where tags have different masters): those who come meanwhile share
- * the next one. So many endings cost few WAITs, and while replicas are missing none pile up.
+ * WAIT blocks its connection, so each master has one for it alone (shared-wait.ts). On a cluster the acknowledger follows
+ * the client of the store: the same nodes, connected as soon as they are known, and the same map of the slots.
  */
-import { once } from "node:events";
+import { Cluster, Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { connect, disconnect } from "./connection.ts";
+import { type Client, connect, connectNode, disconnect, masterOf, mastersOf, nodeKey } from "./connection.ts";
 import { translate } from "./failure.ts";
+import { createSender } from "./send.ts";
+import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 
 type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeout: number };
 
-export type Acknowledge = ((tag: string) => Promise<void>) & {
-  /** Resolves when its connection stands. */
-  readonly ready: Promise<unknown>;
+/**
+ * @param tag of the partition that was written
+ * @param evidence the keys, without the tag, of which the write has left at least one; none where it changed nothing
+ * @throws StoreUnavailable when too few replicas have it in time, or this master does not: what was done may stay done
+ */
+type Wait = (tag: string, evidence?: readonly string[]) => Promise<void>;
+
+export type Acknowledge = Wait & {
+  /** Resolves when every master has a connection for this. */
+  readonly ready: Promise<void>;
+  /** @throws StoreUnavailable while a master has no connection for this */
+  check(): void;
   close(): void;
 };
 
-export function createAcknowledger({ target, waitReplicas, commandTimeout }: Deps): Acknowledge {
-  if (waitReplicas === 0) return Object.assign(async () => {}, { ready: Promise.resolve(), close() {} });
-  const client = connect(target, commandTimeout, { commandTimeout });
-  client.on("error", () => {}); // told of by the main connection
-  const waitFor = async (tag: string): Promise<void> => {
-    const replies = await client
-      .pipeline()
-      .set(`${tag}w`, "", "PX", 1000)
-      .wait(waitReplicas, Math.floor(commandTimeout * 0.8))
-      .exec()
-      .catch((error: unknown) => {
-        throw translate(error);
-      });
-    const [[failed], [, replicas]] = replies as [[Error | null], [Error | null, number | undefined]];
-    if (failed !== null) throw translate(failed);
-    if ((replicas ?? 0) < waitReplicas) {
-      throw new StoreUnavailable(`Redis: ${replicas ?? 0} of ${waitReplicas} replicas have acknowledged in time`);
+const MAX_REDIRECTIONS = 4;
+
+type Channel = { readonly redis: Redis; readonly wait: SharedWait };
+
+/** @param client that of the store */
+export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
+  if (deps.waitReplicas === 0)
+    return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
+  const sender = createSender(deps.commandTimeout);
+  const ready = Promise.withResolvers<void>();
+  const look = () => {
+    if (channels.unconnected() === undefined) ready.resolve();
+  };
+  client.on("ready", look);
+  const channel = (redis: Redis): Channel => {
+    redis.on("error", () => {}); // reported by the client of the store
+    redis.on("ready", look);
+    return { redis, wait: createSharedWait({ ...deps, redis, send: sender.send }) };
+  };
+  const channels = client instanceof Cluster ? ofNodes(client, channel) : ofMaster(channel, deps);
+  const check = () => {
+    const key = channels.unconnected();
+    if (key !== undefined) throw new StoreUnavailable(`Redis: no connection to wait for the replicas of ${key}`);
+  };
+  const acknowledge: Wait = async (tag, evidence = []) => {
+    let key = channels.keyOf(tag);
+    for (let redirections = 0; ; redirections++) {
+      try {
+        const known = channels.of(key);
+        if (known === undefined) throw new StoreUnavailable("Redis: the master of a slot is not known");
+        return await known.wait(tag, evidence);
+      } catch (error) {
+        const moved = movedTo(error);
+        if (moved === undefined || redirections === MAX_REDIRECTIONS) throw translate(error);
+        if (client instanceof Cluster) client.refreshSlotsCache();
+        key = moved;
+      }
     }
   };
-  const turns = new Map<string, () => Promise<void>>();
-  const acknowledge = (tag: string): Promise<void> => {
-    const master = target.kind === "cluster" ? tag : "";
-    const turn = turns.get(master) ?? inTurn(() => waitFor(tag));
-    turns.set(master, turn);
-    return turn();
+  const close = () => {
+    sender.close();
+    channels.close();
   };
-  return Object.assign(acknowledge, { ready: once(client, "ready").catch(() => {}), close: () => disconnect(client) });
+  return Object.assign(acknowledge, { ready: ready.promise, check, close });
 }
 
-/** Runs one at a time. A call joins the run that begins next, never one that began before it. */
-function inTurn(run: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
-  const start = (): Promise<void> => {
-    next = undefined;
-    running = run().finally(() => {
-      running = undefined;
-    });
-    return running;
+/** The node that a cluster names instead. */
+function movedTo(error: unknown): string | undefined {
+  return error instanceof Error ? /^MOVED \d+ (\S+)$/.exec(error.message)?.[1] : undefined;
+}
+
+type Channels = {
+  /** A master without a connection. */
+  unconnected(): string | undefined;
+  keyOf(tag: string): string | undefined;
+  of(key: string | undefined): Channel | undefined;
+  close(): void;
+};
+
+function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeout }: Deps): Channels {
+  const client = connect(target, commandTimeout);
+  if (!(client instanceof Redis)) throw new TypeError("a cluster has several masters");
+  const only = channel(client);
+  return {
+    unconnected: () => (client.status === "ready" ? undefined : "the master"),
+    keyOf: () => "the master",
+    of: () => only,
+    close: () => disconnect(client),
   };
-  return () => {
-    if (running === undefined) return start();
-    next ??= running.then(start, start);
-    return next;
+}
+
+function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel): Channels {
+  const channels = new Map<string, Channel>();
+  const follow = () => {
+    const nodes = new Map(cluster.nodes("all").map((node) => [nodeKey(node), node]));
+    for (const [key, { redis }] of channels) {
+      if (nodes.has(key)) continue;
+      channels.delete(key);
+      disconnect(redis);
+    }
+    for (const [key, node] of nodes) {
+      if (!channels.has(key)) channels.set(key, channel(connectNode(node)));
+    }
+  };
+  cluster.on("+node", follow).on("-node", follow);
+  const close = () => {
+    cluster.off("+node", follow).off("-node", follow);
+    for (const { redis } of channels.values()) disconnect(redis);
+  };
+  const isConnected = (key: string) => channels.get(key)?.redis.status === "ready";
+  return {
+    unconnected: () => mastersOf(cluster).find((key) => !isConnected(key)),
+    keyOf: (tag) => masterOf(cluster, tag),
+    of: (key) => channels.get(key ?? ""),
+    close,
   };
 }

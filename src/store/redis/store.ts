@@ -65,7 +65,7 @@ class RedisStore implements SessionStore {
   constructor(options: RedisStoreOptions) {
     this.#options = options;
     this.#link = new Link(options);
-    this.#acknowledge = createAcknowledger(options);
+    this.#acknowledge = createAcknowledger(options, this.#link.client);
     this.#subscription = subscribe(this.#link.client);
   }
 
@@ -81,7 +81,7 @@ class RedisStore implements SessionStore {
     const { markerLife } = this.#options;
     const args = [sid, subject, ...nonce, idleTimeout, absoluteLifetime, encodeBody(session), cap, markerLife];
     const [record, ...evicted] = buffers(await this.#link.run("create", [tag], args));
-    if (evicted.length > 0) await this.#acknowledge(tag);
+    await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
     return { session: decodeSession(sid, buffer(record), 0), evicted: evicted.map(sessionId) };
   }
 
@@ -92,7 +92,7 @@ class RedisStore implements SessionStore {
     const [f1, f2] = nonceWords(freshNonce);
     const args = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
     const outcome = rotateOutcome(sid, await this.#link.run("rotate", [tag], args));
-    if (outcome.outcome === "reuse") await this.#acknowledge(tag);
+    if (outcome.outcome === "reuse") await this.#acknowledge(tag, [`m${sid}`]);
     return outcome;
   }
 
@@ -108,7 +108,7 @@ class RedisStore implements SessionStore {
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
     const outcome = text(await this.#link.run("end", [tag], [sid, reason, this.#options.markerLife]));
-    await this.#acknowledge(tag);
+    await this.#acknowledge(tag, [`m${sid}`]);
     return outcome as EndOutcome;
   }
 
@@ -119,7 +119,7 @@ class RedisStore implements SessionStore {
       return (await this.find(actor)).status === "live" ? "not_found" : "actor_ended";
     }
     const outcome = text(await this.#link.run("end_owned", [tag], [actor, target, reason, this.#options.markerLife]));
-    await this.#acknowledge(tag);
+    await this.#acknowledge(tag, outcome === "ended" ? [`m${target}`] : []);
     return outcome as "ended" | "not_found" | "actor_ended";
   }
 
@@ -130,9 +130,10 @@ class RedisStore implements SessionStore {
   ) {
     const tag = tagOfSubject(subject);
     const args = [subject, reason, this.#options.markerLife, except ?? "", actor ?? ""];
-    const [outcome, ...ended] = buffers(await this.#link.run("end_all", [tag], args));
-    await this.#acknowledge(tag);
-    return text(outcome) === "actor_ended" ? ("actor_ended" as const) : { ended: ended.map(sessionId) };
+    const [outcome, ...sids] = buffers(await this.#link.run("end_all", [tag], args));
+    const ended = sids.map(sessionId);
+    await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]); // all of them in one step
+    return text(outcome) === "actor_ended" ? ("actor_ended" as const) : { ended };
   }
 
   /**
@@ -169,8 +170,9 @@ class RedisStore implements SessionStore {
     return this.#subscription.add(wake);
   }
 
-  ping(): Promise<void> {
-    return this.#link.ping();
+  async ping(): Promise<void> {
+    await this.#link.ping();
+    this.#acknowledge.check();
   }
 
   async close(): Promise<void> {

@@ -306,28 +306,6 @@ describe("a Redis that must not be used", () => {
   });
 });
 
-describe("replicas", () => {
-  test("an ending is acknowledged only once enough replicas have it, and stays all the same", async () => {
-    const [master, replica] = [await server("--repl-diskless-sync-delay", "0"), await server()];
-    const store = await open(master.url, { waitReplicas: 1 });
-    const [a, b] = [await login(store), await login(store)];
-    await expect(store.end(a.sid, "logout")).rejects.toThrow(/0 of 1 replicas/);
-    expect(await store.find(a.sid)).toEqual({ status: "revoked" });
-
-    await replica.admin.replicaof("127.0.0.1", master.port);
-    expect(await until(() => store.end(a.sid, "logout"))).toBe("already");
-    expect(await store.end(b.sid, "logout")).toBe("ended");
-    expect(await replica.admin.keys(`*m${b.sid}`)).toHaveLength(1);
-  });
-
-  test("a refresh waits for no replica", async () => {
-    const redis = await server();
-    const store = await open(redis.url, { waitReplicas: 1 });
-    const { sid, first } = await login(store);
-    expect((await store.rotate(sid, first, nonce())).outcome).toBe("rotate");
-  });
-});
-
 test("a refresh is one command", async () => {
   const redis = await server();
   const store = await open(redis.url);

@@ -1,31 +1,142 @@
-import { expect, onTestFinished, test } from "vitest";
-import { StoreUnavailable } from "../../../src/session/ports.ts";
+/** `REDIS_WAIT_REPLICAS`: what is acknowledged, and what is not, by real replicas. */
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { SessionId } from "../../../src/session/model.ts";
+import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
-import { startRedis } from "../../support/redis.ts";
+import { CuttingProxy } from "../../proofs/support/proxy.ts";
+import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { sidOf, subject } from "../sessions.ts";
+import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+
+async function aRedis(...args: string[]): Promise<RedisServer> {
+  const redis = await startRedis("--repl-diskless-sync-delay", "0", ...args);
+  onTestFinished(() => redis.stop());
+  return redis;
+}
+
+async function aReplicaOf(master: RedisServer): Promise<RedisServer> {
+  const replica = await aRedis("--replicaof", `127.0.0.1 ${master.port}`);
+  await until(async () => {
+    await master.admin.set("anything", "");
+    expect(await master.admin.wait(1, 100)).toBe(1);
+  });
+  return replica;
+}
+
+async function open(url: string, waitReplicas = 1): Promise<SessionStore> {
+  const store = await createRedisStore(redisOptions(url, { waitReplicas, commandTimeout: 1_000, reuseInterval: 0 }));
+  onTestFinished(() => store.close());
+  await until(() => store.ping());
+  return store;
+}
+
+async function logIn(store: SessionStore, user = subject()) {
+  const first = nonce();
+  const session = newSession(user);
+  await store.create(session, first, 10);
+  return { user, sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+}
+
+type Known = { readonly user: string; readonly a: SessionId; readonly b: SessionId };
+
+/** What must be with the replicas before it is acknowledged, on two sessions of one subject; and what it leaves behind. */
+const VERBS: readonly {
+  readonly name: string;
+  run(store: SessionStore, known: Known): Promise<unknown>;
+  gone(known: Known): SessionId[];
+}[] = [
+  { name: "an ending", run: (store, { a }) => store.end(a, "logout"), gone: ({ a }) => [a] },
+  {
+    name: "an ending by another session",
+    run: (store, { a, b }) => store.endOwned(a, b, "revoked_by_owner"),
+    gone: ({ b }) => [b],
+  },
+  {
+    name: "the ending of all sessions",
+    run: (store, { user }) => store.endAll(user, "revoked_subject"),
+    gone: ({ a, b }) => [a, b],
+  },
+  {
+    name: "the ending of a session whose token was reused",
+    run: (store, { a }) => store.rotate(a, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
+    gone: ({ a }) => [a],
+  },
+  { name: "a login", run: (store, { user }) => store.create(newSession(user), nonce(), 10), gone: () => [] },
+  {
+    name: "a login that ends an older session",
+    run: (store, { user }) => store.create(newSession(user), nonce(), 2),
+    gone: ({ a }) => [a],
+  },
+];
+
+async function twoSessions(master: RedisServer): Promise<Known> {
+  const store = await open(master.url, 0);
+  const { user, sid: a, first } = await logIn(store);
+  await store.rotate(a, first, nonce()); // so that another token of its generation is none of its own
+  return { user, a, b: (await logIn(store, user)).sid };
+}
+
+describe.each(VERBS)("$name", ({ run, gone }) => {
+  test("is acknowledged when a replica has it", async () => {
+    const master = await aRedis();
+    const replica = await aReplicaOf(master);
+    const known = await twoSessions(master);
+    await run(await open(master.url), known);
+    for (const sid of gone(known)) expect(await replica.admin.keys(`*m${sid}`)).toHaveLength(1);
+  });
+
+  test("is not acknowledged while no replica has it, and is done all the same", async () => {
+    const master = await aRedis();
+    const known = await twoSessions(master);
+    const store = await open(master.url);
+    await expect(run(store, known)).rejects.toThrow(/0 of 1 replicas/);
+    for (const sid of gone(known)) expect(await store.find(sid)).toEqual({ status: "revoked" });
+  });
+
+  test("is not acknowledged by the replicas of another master, which never got it", async () => {
+    const [old, promoted] = [await aRedis(), await aRedis()];
+    for (const master of [old, promoted]) await aReplicaOf(master);
+    const known = await twoSessions(old);
+    const way = await CuttingProxy.to(old.port);
+    onTestFinished(() => way.stop());
+    const store = await open(`redis://127.0.0.1:${way.port}`);
+    await store.end(sidOf(subject()), "logout");
+    // The connection for commands stays where it is; the other one is led to the new master.
+    way.target = promoted.port;
+    const [, waiting = ""] = /^id=(\d+) .* cmd=wait /m.exec(String(await old.admin.client("LIST"))) ?? [];
+    await old.admin.client("KILL", "ID", waiting);
+    await until(() => store.ping());
+    await expect(run(store, known)).rejects.toThrow(/does not have what was written/);
+  });
+});
+
+test("a refused ending waits too: what it found may be news to the replicas", async () => {
+  const store = await open((await aRedis()).url);
+  const sid = sidOf(subject());
+  await expect(store.end(sid, "logout")).rejects.toThrow(StoreUnavailable);
+  await expect(store.end(sid, "logout")).rejects.toThrow(/0 of 1 replicas/);
+  await expect(store.endOwned(sid, sid, "revoked_by_owner")).rejects.toThrow(/0 of 1 replicas/);
+});
+
+test("a refresh waits for no replica", async () => {
+  const redis = await aRedis();
+  const { sid, first } = await logIn(await open(redis.url, 0));
+  expect((await (await open(redis.url)).rotate(sid, first, nonce())).outcome).toBe("rotate");
+});
 
 test("endings that wait for replicas share their waits, and pile nothing up where there are none", async () => {
-  const redis = await startRedis("--repl-diskless-sync-delay", "0");
-  onTestFinished(() => redis.stop());
-  const store = await createRedisStore(redisOptions(redis.url, { waitReplicas: 1, commandTimeout: 1000 }));
-  onTestFinished(() => store.close());
+  const redis = await aRedis();
+  const store = await open(redis.url);
   const sids = Array.from({ length: 200 }, () => sidOf(subject()));
   const outcomes = await Promise.allSettled(sids.map((sid) => store.end(sid, "logout")));
   for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: expect.any(StoreUnavailable) });
-  const { cmdstat_wait } = Object.fromEntries(
-    [...(await redis.admin.info("commandstats")).matchAll(/^(cmdstat_\w+):calls=(\d+)/gm)].map(([, ...row]) => row),
-  );
-  expect(Number(cmdstat_wait)).toBeLessThanOrEqual(3);
+  const stats = await redis.admin.info("commandstats");
+  expect(Number(/^cmdstat_wait:calls=(\d+)/m.exec(stats)?.[1])).toBeLessThanOrEqual(3);
   const { revocations } = await store.revocations(undefined);
   expect(new Set(revocations.map(({ sid }) => sid))).toEqual(new Set(sids));
 
-  const replica = await startRedis("--replicaof", `127.0.0.1 ${redis.port}`);
-  onTestFinished(() => replica.stop());
-  for (;;) {
-    const outcome = await store.end(sidOf(subject()), "logout").catch((error: unknown) => error);
-    if (outcome === "marked") break;
-    expect(outcome).toBeInstanceOf(StoreUnavailable);
-  }
+  await aReplicaOf(redis);
+  expect(await until(() => store.end(sidOf(subject()), "logout"))).toBe("marked");
   expect(await Promise.all(sids.map((sid) => store.end(sid, "logout")))).toEqual(sids.map(() => "already"));
 });

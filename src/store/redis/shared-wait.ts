@@ -1,0 +1,83 @@
+/**
+ * WAIT on one connection, shared: those who come while one is under way are served together by the next. So many endings
+ * cost few WAITs, and while replicas are missing none pile up.
+ *
+ * A small write on this connection comes after what is waited for in the one stream that replicas follow, so that WAIT,
+ * which counts from the last write of its own connection, waits for both. That the effects are there is looked up before:
+ * this connection may have been led to a new master already, one that never got them.
+ */
+import type { Redis } from "ioredis";
+import { StoreUnavailable } from "../../session/ports.ts";
+import type { Sender } from "./send.ts";
+
+/** @throws what the commands throw, or StoreUnavailable */
+export type SharedWait = (tag: string, evidence: readonly string[]) => Promise<void>;
+
+type Deps = {
+  readonly redis: Redis;
+  readonly send: Sender["send"];
+  readonly waitReplicas: number;
+  /** How long a command may take, ms. */
+  readonly commandTimeout: number;
+};
+
+type Waiter = {
+  readonly tag: string;
+  readonly evidence: readonly string[];
+  readonly served: PromiseWithResolvers<void>;
+};
+
+/** What PEXPIRETIME says of a key that is not there. */
+const ABSENT = -2;
+
+/** How long the small write stays, ms. */
+const WRITE_LIFE = 1_000;
+
+export function createSharedWait({ redis, send, waitReplicas, commandTimeout }: Deps): SharedWait {
+  let running = false;
+  let waiting: Waiter[] = [];
+
+  const isThere = async ({ tag, evidence }: Waiter): Promise<boolean> => {
+    const expiries = await Promise.all(evidence.map((key) => send(redis, "pexpiretime", [tag + key])));
+    return expiries.length === 0 || expiries.some((expiry) => Number(expiry) !== ABSENT);
+  };
+  const serve = async (waiters: readonly Waiter[]): Promise<void> => {
+    const found = waiters.map(isThere);
+    const writes = new Map<string, Promise<unknown>>();
+    for (const { tag } of waiters) {
+      if (!writes.has(tag)) writes.set(tag, send(redis, "set", [`${tag}w`, "", "PX", WRITE_LIFE]));
+    }
+    const replicas = send(redis, "wait", [waitReplicas, Math.floor(commandTimeout * 0.8)]);
+    await Promise.all(
+      waiters.map(async ({ tag, served }, at) => {
+        const [there, write, count] = await Promise.allSettled([found[at], writes.get(tag), replicas]);
+        for (const step of [there, write, count]) {
+          if (step.status === "rejected") return served.reject(step.reason);
+        }
+        if (there.status === "fulfilled" && there.value !== true) {
+          return served.reject(new StoreUnavailable("Redis: this master does not have what was written"));
+        }
+        const acknowledged = count.status === "fulfilled" ? Number(count.value) : 0;
+        if (acknowledged >= waitReplicas) return served.resolve();
+        served.reject(
+          new StoreUnavailable(`Redis: ${acknowledged} of ${waitReplicas} replicas have acknowledged in time`),
+        );
+      }),
+    );
+  };
+  const run = async () => {
+    running = true;
+    while (waiting.length > 0) {
+      const waiters = waiting;
+      waiting = [];
+      await serve(waiters);
+    }
+    running = false;
+  };
+  return (tag, evidence) => {
+    const served = Promise.withResolvers<void>();
+    waiting.push({ tag, evidence, served });
+    if (!running) void run();
+    return served.promise;
+  };
+}

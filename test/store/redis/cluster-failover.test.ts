@@ -1,0 +1,104 @@
+/** `REDIS_WAIT_REPLICAS` on a cluster: what is acknowledged while masters change, and by whom it is found again. */
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import {
+  type ClusterNode,
+  joinCluster,
+  type RedisCluster,
+  replicate,
+  startClusterNode,
+  startReplicatedCluster,
+} from "../../support/redis.ts";
+import { until } from "../../support/until.ts";
+import { redisOptions } from "../backends.ts";
+import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+
+const cleanUp: (() => Promise<void>)[] = [];
+let cluster: RedisCluster;
+let store: SessionStore;
+
+const open = async () => {
+  const store = await createRedisStore(redisOptions(cluster.url, { waitReplicas: 1, commandTimeout: 1_000 }));
+  cleanUp.push(() => store.close());
+  return store;
+};
+
+beforeEach(async () => {
+  cluster = await startReplicatedCluster("--cluster-node-timeout", "1000");
+  cleanUp.push(() => cluster.stop());
+  store = await open();
+  await until(() => store.ping());
+});
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step();
+});
+
+const node = (at: number) => cluster.nodes[at] as ClusterNode;
+const manySids = (count: number) => Array.from({ length: count }, () => sidOf(subject()));
+
+/** Ends one session after the other, at least so many; each must be acknowledged. */
+async function endAll(count: number): Promise<void> {
+  for (const sid of manySids(count)) expect(await store.end(sid, "logout")).toBe("marked");
+}
+
+async function isMaster(node: ClusterNode): Promise<boolean> {
+  return (await node.admin.info("replication")).includes("role:master");
+}
+
+test("an instance that is ready acknowledges its first logins and endings on every master", async () => {
+  for (let instance = 0; instance < 3; instance++) {
+    const fresh = await open();
+    await fresh.ping();
+    await Promise.all(manySids(60).map((sid) => fresh.end(sid, "logout")));
+    await Promise.all(manySids(60).map(() => fresh.create(newSession(subject()), nonce(), 10)));
+  }
+});
+
+test("after planned failovers the first endings are acknowledged", async () => {
+  await endAll(30);
+  for (const [master, replica] of [[node(0), node(3)] as const, [node(1), node(4)] as const]) {
+    await replica.admin.call("CLUSTER", "FAILOVER");
+    await until(async () => expect(await isMaster(replica)).toBe(true));
+    await until(async () => expect(await isMaster(master)).toBe(false));
+    await until(async () => expect(await replica.admin.info("replication")).toContain("state=online"));
+    await endAll(60);
+  }
+});
+
+test("after a master is lost its replica acknowledges, once it has a replica itself, and what was acknowledged is there", async () => {
+  const acknowledged = manySids(60);
+  await Promise.all(acknowledged.map((sid) => store.end(sid, "logout")));
+  const spare = await startClusterNode("--cluster-node-timeout", "1000");
+  cleanUp.push(() => spare.stop());
+  await joinCluster(cluster.nodes, spare);
+  await replicate(spare, node(0));
+  await node(0).kill();
+  await until(async () => {
+    for (const sid of manySids(30)) await store.end(sid, "logout");
+  });
+  for (const sid of acknowledged) expect(await store.find(sid)).toEqual({ status: "revoked" });
+  await until(() => store.ping());
+  await endAll(30);
+});
+
+test("slots that move to a new master are followed, and it is connected before it is needed", async () => {
+  const [master, replica] = [
+    await startClusterNode("--cluster-node-timeout", "1000"),
+    await startClusterNode("--cluster-node-timeout", "1000"),
+  ];
+  cleanUp.push(
+    () => master.stop(),
+    () => replica.stop(),
+  );
+  await joinCluster(cluster.nodes, master, replica);
+  await replicate(replica, master);
+  const id = await master.admin.call("CLUSTER", "MYID");
+  for (const { admin } of [master, node(0), node(1), node(2)]) {
+    // They are empty yet: nothing has to be migrated.
+    const slots = Array.from({ length: 5461 }, (_, slot) => slot);
+    await Promise.all(slots.map((slot) => admin.call("CLUSTER", "SETSLOT", slot, "NODE", `${id}`)));
+  }
+  await until(() => store.ping());
+  await endAll(60);
+});
