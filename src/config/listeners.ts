@@ -24,6 +24,10 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     tlsKeyFile: read("TLS_KEY_FILE", readableFile, undefined),
     docs: read("DOCS", boolean, docsByDefault),
     maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
+    maxConnections: read("MAX_CONNECTIONS", integer(16, 1_000_000), 10_000),
+    maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", integer(1, 1_000_000), undefined),
+    requestTimeoutMs: read("REQUEST_TIMEOUT", duration(SECOND_MS, 600 * SECOND_MS), 20 * SECOND_MS),
+    drainDelayMs: read("DRAIN_DELAY", duration(0, 600 * SECOND_MS), 5 * SECOND_MS),
     shutdownTimeout: read("SHUTDOWN_TIMEOUT", duration(0, 600 * SECOND_MS), 10 * SECOND_MS),
     jwksMaxAge: read("JWKS_MAX_AGE", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
   };

@@ -1,4 +1,4 @@
-import type { Handler } from "./listener.ts";
+import type { Handler } from "./exchange.ts";
 
 /**
  * Keeps away requests of which no URL can be made: without `Host` (HTTP/1.0 may), or with one that is no host.

@@ -1,6 +1,6 @@
 /** Who asks, and whom they think they ask: as far as the connection and the trusted proxies in front tell. */
 import { constants } from "node:http2";
-import type { Request } from "./listener.ts";
+import type { Request } from "./exchange.ts";
 
 export type Caller = {
   /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */

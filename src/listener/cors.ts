@@ -2,7 +2,7 @@
  * CORS with credentials, for the configured origins exactly (Fetch standard, section 3.3). Everything
  * that differs by origin says so with `Vary`, for caches in between.
  */
-import { answer, type Handler, type Request, type Response } from "./listener.ts";
+import { answer, type Handler, type Request, type Response } from "./exchange.ts";
 
 const PREFLIGHT = {
   "access-control-allow-methods": "GET, POST, DELETE",

@@ -1,4 +1,4 @@
-import type { Handler } from "./listener.ts";
+import type { Handler } from "./exchange.ts";
 
 /** Answers hold credentials and what is true only now: no cache may keep them, errors included (RFC 6749 section 5.1). */
 export function withNoStore(next: Handler): Handler {

@@ -1,5 +1,5 @@
 /** The few plain pages of a listener: exact paths, GET and HEAD, no framework. */
-import { answer, type Handler, type Request, type Response } from "./listener.ts";
+import { answer, type Handler, type Request, type Response } from "./exchange.ts";
 
 export type Page = {
   readonly status: number;

@@ -25,6 +25,7 @@ type Deps = SessionAdminServiceDeps & {
   /** Resolves when requests can be served and what they store is kept. */
   readonly ready: () => Promise<void>;
   readonly metrics: Metrics;
+  readonly isDraining: () => boolean;
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
   readonly log: Logger;
@@ -50,7 +51,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
   return withPages(
     new Map<string, Render>([
       ["/healthz", healthz],
-      ["/readyz", () => readyz(deps.ready, () => stopping.aborted)],
+      ["/readyz", () => readyz(deps.ready, deps.isDraining)],
       ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
       ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
     ]),

@@ -30,6 +30,7 @@ type Deps = SessionServiceDeps & {
   /** Resolves when requests can be served and what they store is kept. */
   readonly ready: () => Promise<void>;
   readonly metrics: Metrics;
+  readonly isDraining: () => boolean;
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
   readonly log: Logger;
@@ -79,7 +80,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   });
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
-    ["/readyz", () => readyz(deps.ready, () => stopping.aborted)],
+    ["/readyz", () => readyz(deps.ready, deps.isDraining)],
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
     ...docs(config.docs),
   ]);

@@ -5,6 +5,9 @@ import { createLogger } from "../observability/logger.ts";
 import { type Service, start } from "./start.ts";
 import { StartError } from "./start-error.ts";
 
+/** How soon a signal that comes again is the same order, passed on by a parent process, ms. */
+const SAME_ORDER_MS = 500;
+
 /** Runs the service until a signal ends it; ends the process with code 1 and a line per fault when it cannot. */
 export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   try {
@@ -15,14 +18,16 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       console[level] = (...words: readonly unknown[]) => log[level](format(...words));
     }
     let service: Service | undefined;
-    let stopping = false;
+    let first: { readonly signal: string; readonly atMs: number } | undefined;
     const stop = (signal: string) => {
-      // A supervisor may signal us and our parent, which passes it on: what is in flight is not to suffer from that.
-      if (stopping) return;
-      stopping = true;
-      log.info({ event: "stopping", signal }, "stopping");
+      const nowMs = performance.now();
+      // A supervisor may signal us and our parent, which passes it on: that is one order to stop, not two.
+      if (first?.signal === signal && nowMs - first.atMs < SAME_ORDER_MS) return;
+      const manner = first === undefined && signal === "SIGTERM" ? "drain" : "now";
+      first ??= { signal, atMs: nowMs };
+      log.info({ event: "stopping", signal, manner }, "stopping");
       // Before it is ready there is nothing in flight that could be finished.
-      Promise.resolve(service?.stop()).then(
+      Promise.resolve(service?.stop(manner)).then(
         () => process.exit(0),
         (error: unknown) => fail(faultsOf(error)),
       );

@@ -17,11 +17,13 @@ import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { createRandom, systemEntropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
+import { listenerLimits, openFileLimit } from "./listener-limits.ts";
 import { openStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { quickstart } from "./quickstart.ts";
 import { openKeyRing, prepareDataDir, readOwnAdminToken } from "./secrets.ts";
 import { startError } from "./start-error.ts";
+import { createStop, type Manner } from "./stop.ts";
 
 /** How often a store that is late is asked again, ms. */
 const STORE_RETRY = 200;
@@ -34,8 +36,8 @@ const KEY_RING_GONE =
 export type Service = {
   readonly publicUrl: string;
   readonly adminUrl: string;
-  /** Stops accepting, finishes what is in flight, closes the store. */
-  stop(): Promise<void>;
+  /** Ends everything in order (stop.ts). Called again with "now", it does not wait any more for clients to go. */
+  stop(manner: Manner): Promise<void>;
 };
 
 export type World = {
@@ -52,7 +54,7 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const adminTokens = config.adminTokens ?? [await readOwnAdminToken(config)];
-  const [publicListener, adminListener] = await openListeners(config, (err) => log.error({ err }, "bug"));
+  const [publicListener, adminListener] = await openListeners(config, log);
   const metrics = createMetrics();
   const audit = createAudit(log, metrics);
   const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
@@ -84,6 +86,7 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
   };
 
   const audiences = config.audiences ?? [issuer];
+  const draining = new AbortController();
   const stopping = new AbortController();
   const common = {
     store,
@@ -96,6 +99,7 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     cookie: refreshCookie(config.cookie, Date.now),
     jwks: () => JSON.stringify(ring.current.jwks),
     metrics,
+    isDraining: () => draining.signal.aborted,
     stopping: stopping.signal,
     onUnavailable: outageLog(log),
     log,
@@ -113,15 +117,20 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     }),
   );
 
-  const stop = async () => {
-    stopping.abort();
-    stopWatching();
-    await feed.close();
-    await Promise.all([publicListener.close(config.shutdownTimeout), adminListener.close(config.shutdownTimeout)]);
-    await store.close();
-  };
+  const stop = createStop({
+    drainDelayMs: config.drainDelayMs,
+    shutdownTimeoutMs: config.shutdownTimeout,
+    listeners: [publicListener, adminListener],
+    onDrain: () => draining.abort(),
+    async onDrained() {
+      stopping.abort();
+      stopWatching();
+      await feed.close();
+    },
+    onClosed: () => store.close(),
+  });
   await untilItAnswers(store, log).catch(async (error: unknown) => {
-    await stop();
+    await stop("now");
     throw startError(error);
   });
   out(`${JSON.stringify({ event: "ready", public: publicListener.url, admin: adminListener.url, store: kind })}\n`);
@@ -139,13 +148,18 @@ function shortest(path: string): string {
   return near.startsWith("..") ? resolve(path) : near;
 }
 
-async function openListeners(config: Config, onBug: (error: unknown) => void): Promise<[Listener, Listener]> {
-  const tls = readTls(config);
+async function openListeners(config: Config, log: Logger): Promise<[Listener, Listener]> {
+  const common = { tls: readTls(config), onBug: (err: unknown) => log.error({ err }, "bug") };
+  const limits = listenerLimits(config, openFileLimit());
+  if (limits.public.maxConnections < config.maxConnections) {
+    log.warn({ maxConnections: limits.public.maxConnections }, "the limit of open files allows fewer connections");
+  }
   const listeners: Listener[] = [];
   try {
-    const first = await openListener("public", config.host, config.port, { tls, onBug });
+    const first = await openListener("public", config.host, config.port, { ...common, limits: limits.public });
     listeners.push(first);
-    return [first, await openListener("admin", config.adminHost, config.adminPort, { tls, onBug })];
+    const { adminHost, adminPort } = config;
+    return [first, await openListener("admin", adminHost, adminPort, { ...common, limits: limits.admin })];
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close(0)));
     throw startError(error);

@@ -46,6 +46,10 @@ const BAD: Record<string, string> = {
   TLS_KEY_FILE: "/nonexistent/key.pem",
   DOCS: "on",
   MAX_BODY_BYTES: "1",
+  MAX_CONNECTIONS: "15",
+  MAX_CONNECTIONS_PER_ADDRESS: "0",
+  REQUEST_TIMEOUT: "999ms",
+  DRAIN_DELAY: "601s",
   SHUTDOWN_TIMEOUT: "x",
   LOG_LEVEL: "loud",
 };

@@ -101,21 +101,21 @@ describe("one port", () => {
 });
 
 describe("peers that behave badly", () => {
-  const headTimeout = 60;
+  const headTimeoutMs = 60;
 
   test.each([
     ["sends nothing", ""],
     ["stops within the preface of HTTP/2", "PR"],
     ["stops within a request head", GET],
   ])("a connection that %s is cut", async (_, text) => {
-    const listener = await opened(versionHandler, { headTimeout });
+    const listener = await opened(versionHandler, { limits: { headTimeoutMs } });
     const { socket, closed } = dial(listener);
     socket.write(text);
     expect(await closed).not.toContain("200");
   });
 
   test("a head that drips is cut all the same", async () => {
-    const listener = await opened(versionHandler, { headTimeout });
+    const listener = await opened(versionHandler, { limits: { headTimeoutMs } });
     const { socket, closed } = dial(listener);
     socket.write(GET);
     const drip = setInterval(() => socket.write("X: y\r\n"), 10);
@@ -124,7 +124,7 @@ describe("peers that behave badly", () => {
   });
 
   test("a TLS handshake that does not come is cut", async () => {
-    const listener = await opened(versionHandler, { tls, headTimeout });
+    const listener = await opened(versionHandler, { tls, limits: { headTimeoutMs } });
     await dial(listener).closed;
     const { socket, closed } = dial(listener);
     socket.write("nonsense");
@@ -133,7 +133,7 @@ describe("peers that behave badly", () => {
   });
 
   test("a secure connection that sends nothing is cut", async () => {
-    const listener = await opened(versionHandler, { tls, headTimeout });
+    const listener = await opened(versionHandler, { tls, limits: { headTimeoutMs } });
     const socket = connectTls({ port: listener.port, host: "127.0.0.1", ca: tls.cert, ALPNProtocols: ["http/1.1"] });
     socket.on("error", () => {});
     await once(socket, "secureConnect");

@@ -65,6 +65,7 @@ beforeAll(async () => {
     cookie: refreshCookie(config.cookie, Date.now),
     jwks: () => "{}",
     metrics: createMetrics(),
+    isDraining: () => false,
     stopping: new AbortController().signal,
     ready: () => store.ping(),
     onUnavailable: () => {},

@@ -107,7 +107,8 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
 /** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` says otherwise. */
 export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
-  const given = { PORT: "0", ADMIN_PORT: "0", ...env, DATA_DIR: dataDir };
+  // Nobody is behind a load balancer here: tests of the drain set a delay.
+  const given = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...env, DATA_DIR: dataDir };
   const running = spawnService(given);
   const line = await waitFor(running, () => {
     const end = running.stdout().indexOf("\n");

@@ -1,0 +1,66 @@
+/**
+ * The open connections of a listener, by network address. A full listener stays open to those who hold little of it: a
+ * newcomer takes the place of the oldest connection of whoever holds the most, if that is more than twice its own.
+ */
+import type { Socket } from "node:net";
+import { networkOf } from "./network.ts";
+
+export type Refusal = "full" | "address";
+
+type Limits = { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };
+type Holding = { readonly network: string; readonly sockets: Set<Socket> };
+
+export class Connections {
+  readonly #limits: Limits;
+  readonly #holdings = new Map<string, Holding>();
+  #count = 0;
+  /** Who held the most when it was last looked up, and how much that was. */
+  #largest: { readonly holding: Holding; readonly size: number } | undefined;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /** Takes a connection up until it closes, or returns why there is no place for it. */
+  admit(socket: Socket): Refusal | undefined {
+    const network = networkOf(socket.remoteAddress ?? "");
+    const holding = this.#holdings.get(network) ?? { network, sockets: new Set() };
+    if (holding.sockets.size >= this.#limits.maxConnectionsPerAddress) return "address";
+    if (this.#count >= this.#limits.maxConnections && !this.#makePlace(holding.sockets.size + 1)) return "full";
+    this.#count++;
+    this.#holdings.set(network, holding);
+    holding.sockets.add(socket);
+    socket.once("close", () => this.#release(holding, socket));
+    return undefined;
+  }
+
+  destroyAll(): void {
+    for (const { sockets } of this.#holdings.values()) for (const socket of sockets) socket.destroy();
+  }
+
+  #release({ network, sockets }: Holding, socket: Socket): void {
+    if (!sockets.delete(socket)) return;
+    this.#count--;
+    if (sockets.size === 0) this.#holdings.delete(network);
+  }
+
+  #makePlace(share: number): boolean {
+    // Looked up again when half is gone: a flood from many addresses must not cost a search for each connection.
+    if (this.#largest === undefined || this.#largest.holding.sockets.size * 2 <= this.#largest.size)
+      this.#findLargest();
+    const holding = this.#largest?.holding;
+    if (holding === undefined || holding.sockets.size <= share * 2) return false;
+    for (const oldest of holding.sockets) {
+      this.#release(holding, oldest);
+      oldest.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  #findLargest(): void {
+    let largest: Holding | undefined;
+    for (const one of this.#holdings.values()) if (one.sockets.size > (largest?.sockets.size ?? 0)) largest = one;
+    this.#largest = largest && { holding: largest, size: largest.sockets.size };
+  }
+}

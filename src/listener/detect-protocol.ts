@@ -1,0 +1,42 @@
+import type { Socket } from "node:net";
+
+/** How a connection with prior knowledge begins (RFC 9113 section 3.4); no HTTP/1.1 method does. */
+const HTTP2_PREFACE = "PRI";
+
+export type ProtocolDetector = {
+  /** Reads what a connection begins with, and hands it on. */
+  detect(socket: Socket): void;
+  /** Closes the connections that have not sent enough yet. */
+  closeSilent(): void;
+};
+
+/** Tells HTTP/2 by prior knowledge from HTTP/1.1. */
+export function detectProtocol(
+  timeoutMs: number,
+  found: (version: "http1" | "http2", socket: Socket) => void,
+): ProtocolDetector {
+  const silent = new Set<Socket>();
+  return {
+    detect(socket) {
+      const head: Buffer[] = [];
+      const giveUp = () => socket.destroy();
+      const onReadable = () => {
+        for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) head.push(chunk);
+        const bytes = Buffer.concat(head);
+        const start = bytes.toString("latin1", 0, HTTP2_PREFACE.length);
+        if (bytes.length < HTTP2_PREFACE.length && HTTP2_PREFACE.startsWith(start)) return;
+        socket.off("readable", onReadable).off("end", giveUp).setTimeout(0).off("timeout", giveUp);
+        silent.delete(socket);
+        // In this order: HTTP/2 would lose bytes that are put back after it has taken the connection.
+        socket.unshift(bytes);
+        found(start === HTTP2_PREFACE ? "http2" : "http1", socket);
+      };
+      silent.add(socket);
+      socket.on("readable", onReadable).on("end", giveUp).setTimeout(timeoutMs, giveUp);
+      socket.once("close", () => silent.delete(socket));
+    },
+    closeSilent() {
+      for (const socket of silent) socket.destroy();
+    },
+  };
+}

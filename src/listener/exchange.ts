@@ -1,0 +1,21 @@
+/** What a listener hands to its handlers, whatever the version of HTTP. */
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
+export type Handler = (request: Request, response: Response) => void;
+
+/** What all response types have in common. */
+export type Answerable = {
+  writeHead(status: number, headers: OutgoingHttpHeaders): unknown;
+  end(): unknown;
+  end(body: string | Buffer): unknown;
+};
+
+/** Sends a whole response. */
+export function answer(response: Answerable, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer) {
+  response.writeHead(status, headers);
+  if (body === undefined) response.end();
+  else response.end(body);
+}

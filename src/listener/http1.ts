@@ -1,0 +1,141 @@
+/** HTTP/1.1 on connections that the listener has accepted. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Handler } from "./exchange.ts";
+import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
+import { PendingBodies } from "./pending-bodies.ts";
+
+/** One version of HTTP on the connections of a listener. */
+export type Protocol = {
+  /** Takes a connection over. */
+  take(socket: Socket): void;
+  /** Has clients leave: each response from now on is the last on its connection. */
+  drain(): void;
+  /** Closes what has no request in flight, now and as soon as that is so. */
+  closeIdle(): void;
+  close(): void;
+};
+
+type Connection = {
+  /** The response under way, or the last one. */
+  current: ServerResponse | undefined;
+  /** Pipelined requests that wait for it. */
+  waiting: number;
+  /** What it had sent when it was taken over, bytes. */
+  readonly sentBefore: number;
+};
+
+const STATE = Symbol("connection");
+type Http1Socket = Socket & { [STATE]?: Connection };
+
+/** How often timeouts are looked for, ms. */
+const CHECK_MS = 1000;
+/** How often connections that have become idle are looked for while the listener closes, ms. */
+const IDLE_CHECK_MS = 20;
+
+export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
+  const { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs } = limits;
+  const pending = new PendingBodies(limits.maxPendingBodies);
+  const sockets = new Set<Http1Socket>();
+  let draining = false;
+  let closing: NodeJS.Timeout | undefined;
+
+  const serve = (connection: Connection, request: IncomingMessage, response: ServerResponse) => {
+    connection.current = response;
+    if (draining) announceClose(connection);
+    if (mayComeLate(request)) {
+      pending.add(request);
+      outlive(request, response);
+    }
+    handle(request, response);
+  };
+  const server = createServer(
+    {
+      headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
+      maxHeaderSize: MAX_HEAD_BYTES,
+    },
+    (request, response) => {
+      const connection = stateOf(request.socket);
+      // Node gives a response its socket when those before it are out: pipelined requests are handled one by one.
+      if (response.socket !== null) return serve(connection, request, response);
+      if (++connection.waiting > MAX_PIPELINED) return void request.socket.destroy();
+      response.once("socket", () => {
+        connection.waiting--;
+        serve(connection, request, response);
+      });
+    },
+  );
+  // Node drops header fields beyond a number, silently; a dropped `Origin` is one that is not checked. Bytes bound them.
+  server.maxHeadersCount = 0;
+  server.timeout = writeTimeoutMs;
+  server.on("timeout", (socket: Http1Socket) => {
+    const response = socket[STATE]?.current;
+    const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
+    if (isHandled) socket.setTimeout(writeTimeoutMs);
+    else socket.destroy();
+  });
+  // It never listens itself: without this it keeps no list of its connections and enforces none of their timeouts.
+  server.emit("listening");
+
+  const closeIdle = () => {
+    server.closeIdleConnections();
+    for (const socket of sockets) {
+      const { current, sentBefore } = stateOf(socket);
+      if (current === undefined && socket.bytesRead === sentBefore) socket.destroy();
+    }
+  };
+  return {
+    take(socket: Http1Socket) {
+      socket[STATE] = { current: undefined, waiting: 0, sentBefore: socket.bytesRead - socket.readableLength };
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+      server.emit("connection", socket);
+    },
+    drain() {
+      draining = true;
+      for (const socket of sockets) announceClose(stateOf(socket));
+    },
+    closeIdle() {
+      closing ??= setInterval(closeIdle, IDLE_CHECK_MS);
+      closeIdle();
+    },
+    close() {
+      clearInterval(closing);
+      server.close();
+    },
+  };
+}
+
+function stateOf(socket: Http1Socket): Connection {
+  socket[STATE] ??= { current: undefined, waiting: 0, sentBefore: 0 };
+  return socket[STATE];
+}
+
+/** `Connection: close` on the response under way, unless pipelined requests are to follow it on the connection. */
+function announceClose({ current, waiting }: Connection): void {
+  if (current !== undefined && waiting === 0 && !current.headersSent) current.setHeader("connection", "close");
+}
+
+/** Whether a body may still be on its way when the response goes out: whatever does not come along with its head. */
+function mayComeLate({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
+}
+
+/**
+ * Keeps a connection in order whose request is answered before it has come as a whole. Iterating over a request and
+ * stopping destroys it, and its connection would then stay open and never be read again: so nothing destroys it, and
+ * what is left of it is read and dropped, up to a limit.
+ */
+function outlive(request: IncomingMessage, response: ServerResponse): void {
+  request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
+  response.once("finish", () => {
+    let left = MAX_LEFTOVER_BYTES;
+    request.removeAllListeners("data").on("data", (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) request.socket.destroy();
+    });
+  });
+}

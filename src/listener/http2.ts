@@ -1,0 +1,120 @@
+/** HTTP/2 on connections that the listener has accepted. */
+import {
+  constants,
+  createServer,
+  type Http2Session,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { Handler, Request, Response } from "./exchange.ts";
+import { farewell } from "./farewell.ts";
+import type { Protocol } from "./http1.ts";
+import { type ListenerLimits, MAX_CONTROL_FRAMES, MAX_HEAD_BYTES, MAX_HEAD_FIELDS, MAX_STREAMS } from "./limits.ts";
+import { PendingBodies } from "./pending-bodies.ts";
+import { StreamTimeouts } from "./stream-timeouts.ts";
+
+type Session = {
+  readonly socket: Socket;
+  /** When a stream was last opened or closed, ms. */
+  usedAt: number;
+  openStreams: number;
+  /** PING and SETTINGS frames within the second. */
+  controlFrames: number;
+};
+
+const { NGHTTP2_ENHANCE_YOUR_CALM } = constants;
+/** How often timeouts are looked for, ms. */
+const CHECK_MS = 1000;
+
+export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
+  const sessions = new Map<Http2Session, Session>();
+  const timeouts = new StreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
+  const pending = new PendingBodies(limits.maxPendingBodies);
+  let state: "serving" | "draining" | "closing" = "serving";
+  let taken: Socket | undefined;
+  /** Looked up every so often: requests must not ask the clock. */
+  let nowMs = performance.now();
+
+  const server = createServer(
+    {
+      maxSessionMemory: 10,
+      maxHeaderListPairs: MAX_HEAD_FIELDS,
+      settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
+    },
+    (request, response) => {
+      const { stream } = response;
+      // A response may be whole before its request is. Nobody reads the rest, so the stream would never close (and
+      // ending it with RST_STREAM, as RFC 9113 section 8.1 allows, loses trailers in Node): let it run out.
+      stream.once("finish", dropRest);
+      if (!stream.endAfterHeaders) pending.add(request);
+      const session = stream.session && sessions.get(stream.session);
+      if (session === undefined) return;
+      session.usedAt = nowMs;
+      session.openStreams++;
+      timeouts.add(stream, request, response, nowMs);
+      stream.once("close", onStreamClose);
+      handle(request as Request, response as Response);
+    },
+  );
+  function onStreamClose(this: ServerHttp2Stream) {
+    const session = timeouts.remove(this);
+    const known = session && sessions.get(session);
+    if (known === undefined) return;
+    known.usedAt = nowMs;
+    known.openStreams--;
+  }
+
+  server.on("session", (session: ServerHttp2Session) => {
+    const known: Session = { socket: taken as Socket, usedAt: nowMs, openStreams: 0, controlFrames: 0 };
+    sessions.set(session, known);
+    session.once("close", () => sessions.delete(session));
+    const countControlFrame = () => {
+      if (++known.controlFrames > MAX_CONTROL_FRAMES) session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
+    };
+    session.on("ping", countControlFrame).on("remoteSettings", countControlFrame);
+    // A dead peer: first a farewell that lets streams finish (it counts as activity), then the end.
+    session.setTimeout(limits.keepAliveTimeoutMs, () => (session.closed ? session.destroy() : session.close()));
+    if (state === "draining") farewell(session, known.socket);
+    if (state === "closing") session.close();
+  });
+  // A peer that breaks the protocol or leaves is its own affair; Node has closed its connection.
+  server.on("sessionError", () => {});
+
+  const check = setInterval(
+    () => {
+      nowMs = performance.now();
+      timeouts.check(nowMs);
+      for (const [session, known] of sessions) {
+        known.controlFrames = 0;
+        const isIdle = known.openStreams === 0 && nowMs - known.usedAt > limits.keepAliveTimeoutMs;
+        if (isIdle) session.close();
+      }
+    },
+    Math.min(CHECK_MS, limits.requestTimeoutMs / 4),
+  ).unref();
+
+  return {
+    take(socket) {
+      taken = socket;
+      server.emit("connection", socket); // and in it "session"
+      taken = undefined;
+    },
+    drain() {
+      state = "draining";
+      for (const [session, { socket }] of sessions) farewell(session, socket);
+    },
+    closeIdle() {
+      state = "closing";
+      for (const session of sessions.keys()) session.close();
+    },
+    close() {
+      clearInterval(check);
+      server.close();
+    },
+  };
+}
+
+function dropRest(this: ServerHttp2Stream) {
+  this.removeAllListeners("data").resume();
+}

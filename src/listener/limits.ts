@@ -1,0 +1,47 @@
+/** What one client may take of a listener. docs/security.md states these limits; test/attacks measures them. */
+
+/** A connection that sends nothing, an incomplete request head, an incomplete TLS handshake: closed after this, ms. */
+export const HEAD_TIMEOUT_MS = 10_000;
+/** From the first byte of a request to the last of its body, ms. HTTP/1.1 responds 408; HTTP/2 resets the stream. */
+export const REQUEST_TIMEOUT_MS = 20_000;
+/** How long a client may take nothing of a response that waits for it, ms. */
+export const WRITE_TIMEOUT_MS = 30_000;
+/** How long a connection may stay without a request, ms. Load balancers (60 s as a rule) are to close first. */
+export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+/** Requests that wait for the one before them on an HTTP/1.1 connection. They are handled one after another. */
+export const MAX_PIPELINED = 32;
+/** Open streams of an HTTP/2 connection: what clients assume before they have read our settings. */
+export const MAX_STREAMS = 100;
+/** A request head, bytes. HTTP/1.1 responds 431; HTTP/2 resets the stream. */
+export const MAX_HEAD_BYTES = 16 * 1024;
+/** Header fields of an HTTP/2 request. Browsers send every cookie as a field of its own. */
+export const MAX_HEAD_FIELDS = 256;
+/** PING and SETTINGS frames that an HTTP/2 connection may send in a second. */
+export const MAX_CONTROL_FRAMES = 100;
+/** Request bodies that are still on their way, in memory, bytes: beyond it the oldest such request is cut. */
+export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
+/** How much of a request is still read when its response has been given, bytes. */
+export const MAX_LEFTOVER_BYTES = 1024 * 1024;
+
+export type ListenerLimits = {
+  /** Open connections. */
+  readonly maxConnections: number;
+  /** Open connections of one IPv4 address or one IPv6 /64. */
+  readonly maxConnectionsPerAddress: number;
+  /** Requests whose bodies are still on their way. */
+  readonly maxPendingBodies: number;
+  readonly headTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly writeTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+};
+
+export const DEFAULT_LIMITS: ListenerLimits = {
+  maxConnections: 10_000,
+  maxConnectionsPerAddress: 7_500,
+  maxPendingBodies: 2_000,
+  headTimeoutMs: HEAD_TIMEOUT_MS,
+  requestTimeoutMs: REQUEST_TIMEOUT_MS,
+  writeTimeoutMs: WRITE_TIMEOUT_MS,
+  keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+};

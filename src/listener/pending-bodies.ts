@@ -1,0 +1,32 @@
+/**
+ * The requests of a listener whose bodies are still on their way. What has come of them is in memory, so there is a
+ * limit to all of them together: beyond it the oldest is cut, which is hardly ever one that is honestly sent.
+ */
+import { constants } from "node:http2";
+import type { Request } from "./exchange.ts";
+
+export class PendingBodies {
+  readonly #max: number;
+  readonly #requests = new Set<Request>();
+  readonly #forget: (this: Request) => void;
+
+  constructor(max: number) {
+    this.#max = max;
+    const requests = this.#requests;
+    this.#forget = function forget() {
+      requests.delete(this);
+    };
+  }
+
+  add(request: Request): void {
+    this.#requests.add(request);
+    request.once("end", this.#forget).once("close", this.#forget);
+    if (this.#requests.size <= this.#max) return;
+    for (const oldest of this.#requests) {
+      this.#requests.delete(oldest);
+      if ("stream" in oldest) oldest.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      else oldest.socket.destroy();
+      return;
+    }
+  }
+}

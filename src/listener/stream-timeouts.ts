@@ -1,0 +1,63 @@
+/**
+ * Ends HTTP/2 streams whose client does not finish its request, or does not take its response. One list in the order of
+ * time for all streams of a listener: a timer for each would cost more than the list.
+ */
+import {
+  constants,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type Http2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+
+type OpenStream = {
+  readonly session: Http2Session | undefined;
+  readonly request: Http2ServerRequest;
+  readonly response: Http2ServerResponse;
+  /** When it was opened, or last found to be in order, ms. */
+  since: number;
+  /** Since when its response waits for the client alone, ms. */
+  writtenAt: number | undefined;
+};
+
+export class StreamTimeouts {
+  readonly #requestTimeoutMs: number;
+  readonly #writeTimeoutMs: number;
+  readonly #streams = new Map<ServerHttp2Stream, OpenStream>();
+
+  constructor(requestTimeoutMs: number, writeTimeoutMs: number) {
+    this.#requestTimeoutMs = requestTimeoutMs;
+    this.#writeTimeoutMs = writeTimeoutMs;
+  }
+
+  add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
+    this.#streams.set(stream, { session: stream.session, request, response, since: nowMs, writtenAt: undefined });
+  }
+
+  /** @returns the session that it belonged to */
+  remove(stream: ServerHttp2Stream): Http2Session | undefined {
+    const open = this.#streams.get(stream);
+    this.#streams.delete(stream);
+    return open?.session;
+  }
+
+  check(nowMs: number): void {
+    for (const [stream, open] of this.#streams) {
+      if (nowMs - open.since < this.#requestTimeoutMs) return;
+      this.#judge(stream, open, nowMs);
+      // To the end of the list.
+      open.since = nowMs;
+      if (this.#streams.delete(stream)) this.#streams.set(stream, open);
+    }
+  }
+
+  #judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
+    // It was reset at the last check: this client does not even take that.
+    if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    else if (!open.request.complete) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    // While it is being handled it may take its time: a stream of messages lasts.
+    else if (!open.response.writableEnded) return;
+    else if (open.writtenAt === undefined) open.writtenAt = nowMs;
+    else if (nowMs - open.writtenAt >= this.#writeTimeoutMs) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+}

@@ -1,0 +1,48 @@
+/** The end of the service, in the order in which nobody who follows HTTP sees a failure (docs/operations.md). */
+import type { Listener } from "../listener/listener.ts";
+
+/** Whether clients and load balancers are given time to go elsewhere. */
+export type Manner = "drain" | "now";
+
+type Deps = {
+  readonly drainDelayMs: number;
+  readonly shutdownTimeoutMs: number;
+  readonly listeners: readonly Pick<Listener, "close">[];
+  /** Load balancers are to notice, from now on. */
+  readonly onDrain: () => void;
+  /** What waits in requests is to end: streams, above all. */
+  readonly onDrained: () => Promise<void>;
+  /** No connection is left. */
+  readonly onClosed: () => Promise<void>;
+};
+
+export function createStop(deps: Deps): (manner: Manner) => Promise<void> {
+  const { drainDelayMs, shutdownTimeoutMs, listeners } = deps;
+  const close = (lingerMs: number) => listeners.map((listener) => listener.close(shutdownTimeoutMs, lingerMs));
+  const hurry = Promise.withResolvers<void>();
+  let isHurried = false;
+  let isClosing = false;
+  let stopped: Promise<void> | undefined;
+
+  async function stop(): Promise<void> {
+    deps.onDrain();
+    const delay = setTimeout(hurry.resolve, drainDelayMs);
+    await hurry.promise;
+    clearTimeout(delay);
+    await deps.onDrained();
+    isClosing = true;
+    // What is idle is given as long once more: a client that keeps a connection sends its last request on it.
+    await Promise.all(close(isHurried ? 0 : drainDelayMs));
+    await deps.onClosed();
+  }
+
+  return (manner) => {
+    if (manner === "now") {
+      isHurried = true;
+      hurry.resolve();
+      if (isClosing) close(0);
+    }
+    stopped ??= stop();
+    return stopped;
+  };
+}

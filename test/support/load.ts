@@ -1,0 +1,104 @@
+/** Clients that refresh one session after another's answer until they are told to stop, each in its own way of connecting. */
+
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request as send } from "node:http";
+import { type ClientHttp2Session, connect } from "node:http2";
+
+export type Load = {
+  /** What did not go as it should, in words. */
+  readonly failures: readonly string[];
+  readonly requests: () => number;
+  /** Resolves when every client has had its last answer. */
+  stop(): Promise<void>;
+};
+
+export type Way = "keep-alive" | "rare keep-alive" | "new connections" | "HTTP/2";
+
+/** A request with a cookie: its status and the next cookie. */
+type Refresh = (cookie: string) => Promise<[status: number, cookie: string | undefined]>;
+type Client = { readonly refresh: Refresh; readonly pauseMs: number; close(): void };
+
+const PATH = "/v1/auth/refresh";
+const nextCookie = (lines: readonly string[] | undefined) => lines?.[0]?.split(";")[0];
+
+function overHttp1(url: string, keepAlive: boolean, pauseMs: number): Client {
+  const agent = new Agent({ keepAlive, maxSockets: 1 });
+  return {
+    pauseMs,
+    close: () => agent.destroy(),
+    refresh: (cookie) =>
+      new Promise((resolve, reject) => {
+        const outgoing = send(new URL(PATH, url), { method: "POST", agent, headers: { cookie } });
+        outgoing.once("error", reject).once("response", (incoming: IncomingMessage) => {
+          incoming.resume().once("error", reject);
+          incoming.once("end", () => resolve([incoming.statusCode ?? 0, nextCookie(incoming.headers["set-cookie"])]));
+        });
+        outgoing.end();
+      }),
+  };
+}
+
+/** As RFC 9113 has it: after GOAWAY it opens no stream on that connection. */
+function overHttp2(url: string): Client {
+  let session: ClientHttp2Session | undefined;
+  const usable = () => {
+    if (session === undefined || session.closed || session.destroyed) {
+      const opened = connect(url);
+      opened.on("error", () => {});
+      opened.once("goaway", () => {
+        if (session === opened) session = undefined;
+      });
+      session = opened;
+    }
+    return session;
+  };
+  return {
+    pauseMs: 0,
+    close: () => session?.destroy(),
+    async refresh(cookie) {
+      const stream = usable().request({ ":method": "POST", ":path": PATH, cookie }, { endStream: true });
+      const [headers] = await once(stream, "response");
+      stream.resume();
+      await once(stream, "end");
+      return [Number(headers[":status"]), nextCookie(headers["set-cookie"])];
+    },
+  };
+}
+
+const WAYS: Readonly<Record<Way, (url: string) => Client>> = {
+  "keep-alive": (url) => overHttp1(url, true, 0),
+  "rare keep-alive": (url) => overHttp1(url, true, 300),
+  "new connections": (url) => overHttp1(url, false, 0),
+  "HTTP/2": overHttp2,
+};
+
+/** @param cookies one session for each client */
+export function startLoad(url: string, way: Way, cookies: readonly string[]): Load {
+  const failures: string[] = [];
+  let requests = 0;
+  let stopping = false;
+  const clients = cookies.map(async (first) => {
+    const client = WAYS[way](url);
+    let cookie = first;
+    while (!stopping) {
+      requests++;
+      try {
+        const [status, next] = await client.refresh(cookie);
+        if (status !== 200) failures.push(`${way}: ${status}`);
+        cookie = next ?? cookie;
+      } catch (error) {
+        failures.push(`${way}: ${error instanceof Error && "code" in error ? error.code : error}`);
+      }
+      if (client.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, client.pauseMs));
+    }
+    client.close();
+  });
+  return {
+    failures,
+    requests: () => requests,
+    async stop() {
+      stopping = true;
+      await Promise.all(clients);
+    },
+  };
+}
