@@ -120,8 +120,9 @@ describe("start", () => {
   });
 });
 
-test("a prefixed cookie name is set, and the plain one still read, so that a deployment can move over", async () => {
-  const service = await startService({ COOKIE_NAME: "__Host-refresh_token" });
+test("a prefixed cookie name is set, and the plain one read until the date that a deployment names", async () => {
+  const COOKIE_MIGRATE_UNTIL = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+  const service = await startService({ COOKIE_NAME: "__Host-refresh_token", COOKIE_MIGRATE_UNTIL });
   const user = await logIn(service);
   const answer = await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
   message(answer);
