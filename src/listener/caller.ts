@@ -1,5 +1,6 @@
 /** Who asks, and whom they think they ask: as far as the connection and the trusted proxies in front tell. */
 import { constants } from "node:http2";
+import { isIP } from "node:net";
 import type { Request } from "./exchange.ts";
 
 export type Caller = {
@@ -22,10 +23,10 @@ export function callerOf(request: Request, hops: number): Caller {
       const authority = request.headers[":authority"] ?? request.headers.host;
       if (typeof authority !== "string") return null;
       const secure = "encrypted" in request.socket && request.socket.encrypted === true;
-      const scheme = forwarded(request, "x-forwarded-proto", hops)?.toLowerCase() ?? (secure ? "https" : "http");
+      const scheme = schemeOf(forwarded(request, "x-forwarded-proto", hops)) ?? (secure ? "https" : "http");
       return `${scheme}://${authority.toLowerCase()}`;
     },
-    address: () => forwarded(request, "x-forwarded-for", hops) ?? request.socket.remoteAddress,
+    address: () => addressOf(forwarded(request, "x-forwarded-for", hops)) ?? request.socket.remoteAddress,
     hangUp() {
       // Over HTTP/2 only the one call: gRPC calls this code resource_exhausted.
       if ("stream" in request) request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
@@ -40,4 +41,21 @@ function forwarded(request: Request, name: string, hops: number): string | undef
   if (typeof header !== "string") return undefined;
   const seen = header.split(",");
   return seen[Math.max(0, seen.length - hops)]?.trim();
+}
+
+/** A forwarded scheme, if it is one. */
+function schemeOf(text = ""): "http" | "https" | undefined {
+  const scheme = text.toLowerCase();
+  return scheme === "http" || scheme === "https" ? scheme : undefined;
+}
+
+/** The longest IPv6 address with brackets, zone and port fits. */
+const MAX_ADDRESS_LENGTH = 128;
+
+/** A forwarded IP address, without the port that some proxies add; anything else is not one. */
+function addressOf(text = ""): string | undefined {
+  if (text.length > MAX_ADDRESS_LENGTH) return undefined;
+  if (isIP(text) !== 0) return text;
+  const address = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1];
+  return address !== undefined && isIP(address) !== 0 ? address : undefined;
 }

@@ -1,13 +1,13 @@
-/** Business events to log and metrics. Never throws: an audit that fails must not fail what it tells of. */
+/** Business events to log and metrics. Never throws: a failing audit must not fail the operation that it records. */
 import type { Audit, AuditEvent } from "../session/audit.ts";
 import type { RefusalReason } from "../session/errors.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Reasons of a refusal that come with everyday life: tokens age, cookies are gone. The rest somebody has made. */
+/** Reasons of a refusal in normal operation: tokens age, cookies are gone. The others are manufactured. */
 const EVERYDAY = new Set<RefusalReason>(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"]);
 
-/** Everyday events, several a second per thousand users, are told by the metrics, and by the log only when asked for. */
+/** Everyday events, several a second per thousand users, are in the metrics, and in the log at level debug only. */
 function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   switch (event.event) {
     case "session_created":
@@ -22,39 +22,14 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   }
 }
 
-/** Refusals that are logged in one second: a stranger can make any number of them. The metrics count them all. */
-const REFUSALS_PER_SECOND = 10;
-
-/** How many refusals were left out since the last one that was let through; undefined for one to leave out. */
-function refusalGate(clock: () => number): () => number | undefined {
-  let second = 0;
-  let passed = 0;
-  let leftOut = 0;
-  return () => {
-    const now = Math.floor(clock() / 1000);
-    if (now !== second) [second, passed] = [now, 0];
-    if (passed === REFUSALS_PER_SECOND) {
-      leftOut++;
-      return undefined;
-    }
-    const since = leftOut;
-    [passed, leftOut] = [passed + 1, 0];
-    return since;
-  };
-}
-
-export function createAudit(log: Logger, metrics: Metrics, clock: () => number = Date.now): Audit {
-  const gate = refusalGate(clock);
+export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit {
   return (event, address) => {
     try {
       metrics.count(event);
       const level = levelOf(event);
-      if (!log.isLevelEnabled(level)) return;
-      const leftOut = event.event === "authn_failed" ? gate() : 0;
-      if (leftOut === undefined) return;
-      log[level]({ ...event, address: address?.(), ...(leftOut > 0 && { leftOut }) }, event.event);
+      if (log.isLevelEnabled(level)) log[level]({ ...event, address: address?.() }, event.event);
     } catch {
-      // Nothing to be done: the deed it tells of is done.
+      // The operation that it records is done.
     }
   };
 }

@@ -1,10 +1,30 @@
 /**
- * The log: JSON lines on standard error, readable text on a terminal. What may carry a credential is
- * redacted by name, whoever logs it.
+ * The log: JSON lines on standard error, readable text on a terminal. Fields that may carry a credential are redacted
+ * by name; every text is made safe and bounded; every event has a budget of lines; a reader that stalls loses lines.
  */
-import { type Logger, type LoggerOptions, pino } from "pino";
+import { type Level, type Logger, type LoggerOptions, pino } from "pino";
+import { createLineLimit } from "./line-limit.ts";
+import { createLineSink, type LineSink } from "./line-sink.ts";
+import { safeStack, safeText } from "./text.ts";
 
 export type { Logger };
+
+/** What the log did, for the metrics: what it drops, they count. */
+export type LogCounts = {
+  /** Lines asked for at an enabled level, whether written or not. */
+  readonly onLine: (listener: (event: string, level: string, suppressed: boolean) => void) => void;
+  /** Lines that the reader did not take. */
+  readonly lost: () => number;
+};
+
+export type Log = {
+  readonly log: Logger;
+  readonly counts: LogCounts;
+  /** Reports suppressed lines that no later line has reported. Called every ten seconds; public for tests. */
+  readonly reportSuppressed: () => void;
+  /** Writes what is still buffered. Logging goes on to work. */
+  readonly flush: () => Promise<void>;
+};
 
 const SECRETS = new Set([
   "token",
@@ -17,36 +37,113 @@ const SECRETS = new Set([
   "privateJwk",
 ]);
 
-export async function createLogger(level: string): Promise<Logger> {
+/** How often suppressed lines are reported that no later line of their kind has reported. */
+const SUPPRESSED_REPORT_INTERVAL_MS = 10_000;
+/** How long the end of the process waits for a reader that stalls. */
+const FLUSH_TIMEOUT_MS = 1000;
+/** Nested objects, entries of an array or an object: what a line shows of them. */
+const MAX_DEPTH = 4;
+const MAX_ENTRIES = 50;
+
+/** @param clock milliseconds */
+export async function createLogger(level: string, clock: () => number = Date.now): Promise<Log> {
+  const limit = createLineLimit(clock);
+  let onLine: Parameters<LogCounts["onLine"]>[0] = () => {};
   const options: LoggerOptions = {
     level,
     // Redis tells a failed command with its arguments, and they name sessions: type, code and stack will do.
     serializers: { err: describeError },
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }), log: (fields) => redacted(fields) },
+    formatters: { level: (label) => ({ level: label }), log: (fields) => safeFields(fields, MAX_DEPTH) },
+    hooks: {
+      logMethod(args, method, levelNumber) {
+        const [fields, message] = partsOf(args);
+        const label = pino.levels.labels[levelNumber] ?? "info";
+        const event = typeof fields.event === "string" ? safeText(fields.event, 64) : message || "other";
+        const suppressed = limit.admit(event, kindOf(event, label, fields));
+        onLine(event, label, suppressed === undefined);
+        if (suppressed === undefined) return;
+        method.call(this, suppressed > 0 ? { ...fields, suppressed } : fields, message);
+      },
+    },
   };
-  if (!process.stderr.isTTY) return pino(options, pino.destination(2));
-  const { default: pretty } = await import("pino-pretty");
-  return pino(options, pretty({ destination: 2, sync: true }));
+  const { log, sink } = await openLog(options);
+  const reportSuppressed = () => {
+    for (const { kind, lines } of limit.takeSuppressed()) {
+      log.warn({ event: "log_lines_suppressed", kind, lines }, "log_lines_suppressed");
+    }
+  };
+  setInterval(reportSuppressed, SUPPRESSED_REPORT_INTERVAL_MS).unref();
+  return {
+    log,
+    counts: {
+      onLine(listener) {
+        onLine = listener;
+      },
+      lost: () => sink?.lost ?? 0,
+    },
+    reportSuppressed,
+    async flush() {
+      reportSuppressed();
+      await sink?.flush(FLUSH_TIMEOUT_MS);
+    },
+  };
 }
 
-/** Not by pino's own means: they take as long as all the rest of a line. */
-function redacted(fields: Readonly<Record<string, unknown>>, levels = 4): Record<string, unknown> {
-  const shown: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    shown[name] = SECRETS.has(name) ? "[redacted]" : levels > 0 && isPlain(value) ? redacted(value, levels - 1) : value;
+async function openLog(options: LoggerOptions): Promise<{ log: Logger; sink: LineSink | undefined }> {
+  if (process.stderr.isTTY) {
+    const { default: pretty } = await import("pino-pretty");
+    return { log: pino(options, pretty({ destination: 2, sync: true })), sink: undefined };
   }
-  return shown;
+  const sink = createLineSink(process.stderr, (lines) => {
+    log.warn({ event: "log_lines_lost", lines }, "log_lines_lost");
+  });
+  const log: Logger = pino(options, sink);
+  return { log, sink };
+}
+
+/** The arguments of a call with fields, a message, or both. */
+function partsOf(args: readonly unknown[]): [fields: Readonly<Record<string, unknown>>, message: string] {
+  const [first, second] = args;
+  if (typeof first === "string") return [{}, safeText(first)];
+  const message = typeof second === "string" ? safeText(second) : "";
+  return [isPlain(first) ? first : { err: first }, message];
+}
+
+/** What has one budget of lines: refusals of different reasons, or of admin tokens, do not use up each other's. */
+function kindOf(event: string, level: Level | string, fields: Readonly<Record<string, unknown>>): string {
+  const reason = typeof fields.reason === "string" ? ` ${safeText(fields.reason, 64)}` : "";
+  return `${level} ${event}${reason}${fields.admin === true ? " admin" : ""}`;
+}
+
+/** Not by pino's own redaction: it takes as long as all the rest of a line. */
+function safeFields(fields: Readonly<Record<string, unknown>>, levels: number): Record<string, unknown> {
+  const safe: Record<string, unknown> = {};
+  let entries = 0;
+  for (const [name, value] of Object.entries(fields)) {
+    if (entries++ === MAX_ENTRIES) break;
+    safe[name] = SECRETS.has(name) ? "[redacted]" : safeValue(value, levels);
+  }
+  return safe;
+}
+
+function safeValue(value: unknown, levels: number): unknown {
+  if (typeof value === "string") return safeText(value);
+  if (levels === 0) return typeof value === "object" && value !== null ? "[nested]" : value;
+  if (Array.isArray(value)) return value.slice(0, MAX_ENTRIES).map((entry) => safeValue(entry, levels - 1));
+  return isPlain(value) ? safeFields(value, levels - 1) : value;
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-function describeError(error: unknown): object {
+function describeError(error: unknown, levels = MAX_DEPTH): object {
   if (!(error instanceof Error)) return { type: typeof error };
-  const code = "code" in error ? { code: error.code } : {};
-  const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
-  return { type: error.name, message: error.message, ...code, stack: error.stack, ...cause };
+  const code = "code" in error ? { code: safeValue(error.code, 0) } : {};
+  const nested = error.cause !== undefined && levels > 0;
+  const cause = nested ? { cause: describeError(error.cause, levels - 1) } : {};
+  const stack = safeStack(error.stack ?? "");
+  return { type: safeText(error.name, 64), message: safeText(error.message), ...code, stack, ...cause };
 }

@@ -1,25 +1,81 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Metrics } from "./metrics.ts";
 
-/** Measures every call on every protocol: how long until its answer, and with what code. Goes outermost. */
-export function measure(metrics: Pick<Metrics, "handled">): Interceptor {
+/**
+ * Measures every call on every protocol: its duration and its code. A stream is measured when it ends, and counted
+ * as open until then. Goes outermost.
+ */
+export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "streamClosed">): Interceptor {
   return (next) => async (request) => {
     const start = performance.now();
+    const { name } = request.method;
     let code = "ok";
+    let streaming = false;
     try {
-      return await next(request);
+      const response = await next(request);
+      if (!response.stream) return response;
+      streaming = true;
+      metrics.streamOpened(name);
+      const onEnd = (end: string) => {
+        metrics.streamClosed(name);
+        metrics.handled(name, end, secondsSince(start));
+      };
+      return { ...response, message: observed(response.message, request.signal, onEnd) };
     } catch (error) {
-      code = CODES.get(ConnectError.from(error).code) ?? "unknown";
+      code = codeOf(error);
       throw error;
     } finally {
-      metrics.handled(request.method.name, code, (performance.now() - start) / 1000);
+      if (!streaming) metrics.handled(name, code, secondsSince(start));
     }
   };
 }
 
-/** The codes as the Connect protocol spells them. */
-const CODES = new Map(
-  Object.entries(Code).flatMap(([name, code]) =>
-    typeof code === "number" ? [[code, name.replace(/(?<=.)[A-Z]/g, "_$&").toLowerCase()] as const] : [],
-  ),
-);
+const secondsSince = (start: number) => (performance.now() - start) / 1000;
+const codeOf = (error: unknown) => codeToString(ConnectError.from(error).code);
+
+/** The messages, and a call of `onEnd` with the stream's code, once: when it ends, fails or is given up. */
+function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (code: string) => void): AsyncIterable<T> {
+  let ended = false;
+  const end = (code: string) => {
+    if (ended) return;
+    ended = true;
+    onEnd(code);
+  };
+  // A stream may be given up before its first message is asked for: no iterator learns of that.
+  const onAbort = () => end(codeOfAbort(signal));
+  signal.addEventListener("abort", onAbort, { once: true });
+  return {
+    [Symbol.asyncIterator]() {
+      signal.removeEventListener("abort", onAbort);
+      const iterator = messages[Symbol.asyncIterator]();
+      return {
+        async next() {
+          try {
+            const result = await iterator.next();
+            if (result.done) end(signal.aborted ? codeOfAbort(signal) : "ok");
+            return result;
+          } catch (error) {
+            end(codeOf(error));
+            throw error;
+          }
+        },
+        async throw(error) {
+          end(codeOfAbort(signal));
+          if (iterator.throw !== undefined) return iterator.throw(error);
+          await iterator.return?.();
+          throw error;
+        },
+        async return(value?: unknown) {
+          end(codeOfAbort(signal));
+          return (await iterator.return?.(value)) ?? { done: true, value };
+        },
+      };
+    },
+  };
+}
+
+/** What Connect gives as the reason, such as the caller's deadline; anything else: the caller left. */
+function codeOfAbort({ reason }: AbortSignal): string {
+  return reason instanceof ConnectError ? codeOf(reason) : codeToString(Code.Canceled);
+}

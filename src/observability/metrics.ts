@@ -1,16 +1,22 @@
 /** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
-import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
+import type { LogCounts } from "./logger.ts";
 
 export type Metrics = {
   count(event: AuditEvent): void;
-  /** A call was answered. @param seconds how long it took */
+  /** A call has ended: a unary one with its response, a stream with its last message. */
   handled(method: string, code: string, seconds: number): void;
+  streamOpened(method: string): void;
+  streamClosed(method: string): void;
+  /** A request was refused as cross-site. @param header the request header that gave it away */
+  crossSiteRefused(header: string): void;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
 
-export function createMetrics(): Metrics {
+/** @param log what the log did, where its counts are wanted */
+export function createMetrics(log?: LogCounts): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const counter = (name: string, help: string, labelNames: string[] = []) =>
@@ -22,12 +28,23 @@ export function createMetrics(): Metrics {
   const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
   const handled = new Histogram({
     name: "session_rpc_duration_seconds",
-    help: "Time until a call was answered, by method and Connect code, whatever the protocol",
+    help: "Duration of a call until its end, by method and Connect code, whatever the protocol",
     labelNames: ["method", "code"],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
     registers: [registry],
   });
+  const streams = new Gauge({
+    name: "session_open_streams",
+    help: "Streams that are open, by method",
+    labelNames: ["method"],
+    registers: [registry],
+  });
+  const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
+  if (log !== undefined) countLines(registry, log);
   return {
+    streamOpened: (method) => streams.inc({ method }),
+    streamClosed: (method) => streams.dec({ method }),
+    crossSiteRefused: (header) => crossSite.inc({ header }),
     handled: (method, code, seconds) => handled.observe({ method, code }, seconds),
     count(event) {
       switch (event.event) {
@@ -45,4 +62,35 @@ export function createMetrics(): Metrics {
     },
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };
+}
+
+/** Values of the label `event`; further ones share one. */
+const MAX_EVENTS = 100;
+
+function countLines(registry: Registry, log: LogCounts) {
+  const registers = [registry];
+  const labelNames = ["event", "level"];
+  const lines = new Counter({ name: "session_log_lines_total", help: "Log lines by event", labelNames, registers });
+  const suppressed = new Counter({
+    name: "session_log_lines_suppressed_total",
+    help: "Log lines not written: their event had used up its lines of the second",
+    labelNames,
+    registers,
+  });
+  new Counter({
+    name: "session_log_lines_lost_total",
+    help: "Log lines that the reader of the log did not take",
+    registers,
+    collect() {
+      this.reset();
+      this.inc(log.lost());
+    },
+  });
+  const events = new Set<string>();
+  log.onLine((given, level, isSuppressed) => {
+    if (events.size < MAX_EVENTS) events.add(given);
+    const event = events.has(given) ? given : "other";
+    lines.inc({ event, level });
+    if (isSuppressed) suppressed.inc({ event, level });
+  });
 }

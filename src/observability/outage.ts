@@ -1,16 +1,18 @@
 import type { Logger } from "./logger.ts";
 
-/** How long the same trouble is not told again, ms: every request of an outage has it. */
-const QUIET = 10_000;
+/** How long the same fault is not reported again: every request of an outage has it. */
+const QUIET_MS = 10_000;
+/** Faults that are told apart. */
+const MAX_FAULTS = 100;
 
-/** Tells of a store that cannot answer: each kind of trouble at once, and again while it lasts. */
+/** Reports a store that cannot answer: each kind of fault at once, and again while it lasts. */
 export function outageLog(log: Pick<Logger, "error">, clock: () => number = Date.now): (error: Error) => void {
-  const told = new Map<string, number>();
+  const reportedAt = new Map<string, number>();
   return (error) => {
     const now = clock();
-    if (now - (told.get(error.message) ?? Number.NEGATIVE_INFINITY) < QUIET) return;
-    if (told.size >= 100) told.clear();
-    told.set(error.message, now);
+    if (now - (reportedAt.get(error.message) ?? Number.NEGATIVE_INFINITY) < QUIET_MS) return;
+    if (reportedAt.size >= MAX_FAULTS) reportedAt.clear();
+    reportedAt.set(error.message, now);
     log.error({ event: "store_unavailable", fault: error.message }, "store_unavailable");
   };
 }

@@ -36,7 +36,7 @@ const always = (status: number, text: string) => (_request: unknown, response: A
 
 export function adminHandler(config: Config, deps: Deps): Handler {
   const { log, audit, stopping, metrics } = deps;
-  const onBug = (err: unknown, method: string) => log.error({ err, method }, "bug");
+  const onBug = (err: unknown, method: string) => log.error({ event: "bug", err, method }, "bug");
   const rpc = connectNodeAdapter({
     routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(deps)), onBug),
     requestGate: adminAuthentication(deps.adminTokens, audit),

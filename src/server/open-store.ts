@@ -28,7 +28,7 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
     markerLife,
     waitReplicas: config.redisWaitReplicas,
     commandTimeout: config.redisCommandTimeout,
-    log: (level, message) => log[level](message),
+    log: (level, message) => log[level]({ event: "redis" }, message),
   });
   return { kind: "redis", store };
 }

@@ -51,12 +51,13 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     // Whoever sets SameSite=None wants the listed origins to call from other sites.
     allowCrossSite: config.cookie.sameSite === "None",
   };
-  const onBug = (err: unknown, method?: string) => log.error({ err, method }, "bug");
+  const onBug = (err: unknown, method?: string) => log.error({ event: "bug", err, method }, "bug");
   const options = {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(deps)),
-    requestGate: crossSiteDefence(rules, (refusal) =>
-      log.info({ event: "cross_site_refused", ...refusal }, "cross_site_refused"),
-    ),
+    requestGate: crossSiteDefence(rules, (refusal) => {
+      deps.metrics.crossSiteRefused(refusal.header);
+      log.info({ event: "cross_site_refused", ...refusal }, "cross_site_refused");
+    }),
     interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,

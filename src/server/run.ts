@@ -1,22 +1,28 @@
 /** Environment → config → start → signals. */
-import { format } from "node:util";
 import { ConfigError, readConfig } from "../config/config.ts";
-import { createLogger } from "../observability/logger.ts";
+import { logConsole } from "../observability/console.ts";
+import { createLogger, type Log } from "../observability/logger.ts";
 import { type Service, start } from "./start.ts";
 import { StartError } from "./start-error.ts";
 
 /** How soon a signal that comes again is the same order, passed on by a parent process, ms. */
 const SAME_ORDER_MS = 500;
+/** How long a reader that stalls holds up the end of the process. */
+const LAST_WORDS_TIMEOUT_MS = 1000;
 
 /** Runs the service until a signal ends it; ends the process with code 1 and a line per fault when it cannot. */
 export async function run(env: NodeJS.ProcessEnv): Promise<void> {
+  // A reader of our output that leaves (EPIPE) ends nothing.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     const config = readConfig(env);
-    const log = await createLogger(config.logLevel);
-    // What a dependency prints (ioredis warns of a password that Redis did not ask for) is a line of the log like others.
-    for (const level of ["info", "warn", "error"] as const) {
-      console[level] = (...words: readonly unknown[]) => log[level](format(...words));
-    }
+    const output = await createLogger(config.logLevel);
+    const { log } = output;
+    globalThis.console = logConsole(log);
+    process.on("uncaughtException", (err) => {
+      log.fatal({ event: "uncaught_exception", err }, "uncaught_exception");
+      void output.flush().finally(() => process.exit(1));
+    });
     let service: Service | undefined;
     let first: { readonly signal: string; readonly atMs: number } | undefined;
     const stop = (signal: string) => {
@@ -28,21 +34,26 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       log.info({ event: "stopping", signal, manner }, "stopping");
       // Before it is ready there is nothing in flight that could be finished.
       Promise.resolve(service?.stop(manner)).then(
-        () => process.exit(0),
-        (error: unknown) => fail(faultsOf(error)),
+        () => output.flush().finally(() => process.exit(0)),
+        (error: unknown) => fail(error, output),
       );
     };
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
-    service = await start(config, { log, out: (text) => process.stdout.write(text) });
+    service = await start(config, { log, logCounts: output.counts, out: (text) => process.stdout.write(text) }).catch(
+      (error: unknown) => fail(error, output),
+    );
   } catch (error) {
-    fail(faultsOf(error));
+    await fail(error);
   }
 }
 
-function fail(lines: readonly string[]): never {
-  for (const line of lines) process.stderr.write(`${line}\n`);
-  process.exit(1);
+/** Ends the process once the operator's lines are written, after all that was logged before. */
+async function fail(error: unknown, output?: Log): Promise<never> {
+  await output?.flush();
+  const exit = () => process.exit(1);
+  process.stderr.write(`${faultsOf(error).join("\n")}\n`, exit);
+  return new Promise(() => setTimeout(exit, LAST_WORDS_TIMEOUT_MS));
 }
 
 /** What went wrong, for the operator: known faults by their text, anything else with its stack. */

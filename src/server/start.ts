@@ -7,7 +7,7 @@ import { refreshCookie } from "../api/public/cookie.ts";
 import type { Config } from "../config/config.ts";
 import { type Listener, openListener, type Tls } from "../listener/listener.ts";
 import { createAudit } from "../observability/audit.ts";
-import type { Logger } from "../observability/logger.ts";
+import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
 import { followRevocations } from "../session/feed.ts";
@@ -42,6 +42,7 @@ export type Service = {
 
 export type World = {
   readonly log: Logger;
+  readonly logCounts?: LogCounts;
   /** Standard output. */
   readonly out: (text: string) => void;
 };
@@ -50,16 +51,19 @@ export type World = {
  * Starts the service; resolves once it is ready, having said so on `out`. While a Redis that is late
  * is waited for, the listeners are open and answer "unavailable".
  */
-export async function start(config: Config, { log, out }: World): Promise<Service> {
+export async function start(config: Config, { log, logCounts, out }: World): Promise<Service> {
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const adminTokens = config.adminTokens ?? [await readOwnAdminToken(config)];
   const [publicListener, adminListener] = await openListeners(config, log);
-  const metrics = createMetrics();
+  const metrics = createMetrics(logCounts);
   const audit = createAudit(log, metrics);
   const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
   if (config.redis !== undefined && config.issuer === undefined) {
-    log.warn({ issuer }, "ISSUER is not set: instances on other ports will not accept each other's access tokens");
+    log.warn(
+      { event: "issuer_default", issuer },
+      "ISSUER is not set: instances on other ports will not accept each other's access tokens",
+    );
   }
   const entropy = systemEntropy();
   const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
@@ -70,15 +74,20 @@ export async function start(config: Config, { log, out }: World): Promise<Servic
     store,
     clock: Date.now,
     instance: entropy.text(12),
-    onError: (err) => log.error({ err }, "the revocation log cannot be read: the feed is silent until it can"),
+    onError: (err) =>
+      log.error(
+        { event: "feed_unreadable", err },
+        "the revocation log cannot be read: the feed is silent until it can",
+      ),
   });
   const stopWatching = ring.watch({
     changed: ({ signing, revokedKids }) => {
       log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
       feed.beat();
     },
-    refused: (fault) => log.error({ fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
-    recovered: () => log.info("the key ring's file is in order again"),
+    refused: (fault) =>
+      log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
+    recovered: () => log.info({ event: "key_ring_recovered" }, "the key ring's file is in order again"),
   });
   const ready = async () => {
     if (ring.lost) throw new Error("the key ring's file is gone");
@@ -149,10 +158,13 @@ function shortest(path: string): string {
 }
 
 async function openListeners(config: Config, log: Logger): Promise<[Listener, Listener]> {
-  const common = { tls: readTls(config), onBug: (err: unknown) => log.error({ err }, "bug") };
+  const common = { tls: readTls(config), onBug: (err: unknown) => log.error({ event: "bug", err }, "bug") };
   const limits = listenerLimits(config, openFileLimit());
   if (limits.public.maxConnections < config.maxConnections) {
-    log.warn({ maxConnections: limits.public.maxConnections }, "the limit of open files allows fewer connections");
+    log.warn(
+      { event: "few_open_files", maxConnections: limits.public.maxConnections },
+      "the limit of open files allows fewer connections",
+    );
   }
   const listeners: Listener[] = [];
   try {
@@ -184,7 +196,7 @@ async function untilItAnswers(store: SessionStore, log: Logger): Promise<void> {
       return await store.ping();
     } catch (err) {
       if (err instanceof StoreRefused) throw err;
-      if (attempt === 0) log.warn({ err }, "waiting for the store");
+      if (attempt === 0) log.warn({ event: "store_awaited", err }, "waiting for the store");
       await sleep(STORE_RETRY);
     }
   }

@@ -49,6 +49,12 @@ test.each<[string, number, Record<string, string>, string, string]>([
     "127.0.0.1",
   ],
   ["as many proxies as there were", 3, forwarded, "https", "192.0.2.66"],
+  ["an address without its port", 1, { "x-forwarded-for": "192.0.2.1:4711" }, "http", "192.0.2.1"],
+  ["an IPv6 address without brackets and port", 1, { "x-forwarded-for": "[2001:db8::1]:4711" }, "http", "2001:db8::1"],
+  ["an IPv6 address", 1, { "x-forwarded-for": "2001:db8::1" }, "http", "2001:db8::1"],
+  ["no address that is none", 1, { "x-forwarded-for": "192.0.2.1\u0085evil" }, "http", "127.0.0.1"],
+  ["no address of any length", 1, { "x-forwarded-for": `::1%${"a".repeat(8000)}` }, "http", "127.0.0.1"],
+  ["no scheme that is none", 1, { "x-forwarded-proto": "javascript" }, "http", "127.0.0.1"],
   ["a proxy that says nothing", 1, {}, "http", "127.0.0.1"],
 ])("believes %s", async (_, proxies, headers, scheme, address) => {
   expect(await believed(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);

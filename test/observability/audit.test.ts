@@ -65,17 +65,3 @@ test("an audit that fails does not fail what it tells of", () => {
   const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics());
   expect(() => audit({ event: "session_created", sid, subject: "alice" })).not.toThrow();
 });
-
-test("a flood of refusals leaves ten lines a second, which say how many there were", () => {
-  const lines: Record<string, unknown>[] = [];
-  const log = pino({ level: "info" }, { write: (line) => void lines.push(JSON.parse(line)) });
-  let now = 0;
-  const audit = createAudit(log, createMetrics(), () => now);
-  const forged = () => audit({ event: "authn_failed", operation: "Refresh", reason: "forged" });
-  for (let time = 0; time < 50; time++) forged();
-  expect(lines).toHaveLength(10);
-  now = 1000;
-  forged();
-  forged();
-  expect(lines.slice(10).map((line) => line.leftOut)).toEqual([40, undefined]);
-});

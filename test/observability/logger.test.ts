@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 /** What a process logs that runs `code` with a logger named `log`. */
 function logged(level: string, code: string): Record<string, unknown>[] {
   const logger = new URL("../../src/observability/logger.ts", import.meta.url).href;
-  const script = `import { createLogger } from ${JSON.stringify(logger)};\nconst log = await createLogger("${level}");\n${code}`;
+  const script = `import { createLogger } from ${JSON.stringify(logger)};\nconst { log, reportSuppressed, flush } = await createLogger("${level}");\n${code}`;
   const run = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
   expect([run.status, run.stdout]).toEqual([0, ""]);
   return run.stderr
@@ -24,6 +24,40 @@ test("what may carry a credential is redacted, wherever it stands", () => {
   );
   expect(first).toMatchObject({ level: "info", subject: "alice", msg: "first", time: expect.stringMatching(/T.*Z$/) });
   expect(JSON.stringify([first, second])).not.toContain("s3cret");
+});
+
+test("what an attacker wrote is bounded and carries no control characters, wherever it stands", () => {
+  const evil = `\\u009b2J\\u202e\\u2028${"x".repeat(14_000)}`;
+  const [line] = logged(
+    "info",
+    `const evil = "${evil}";
+     const nested = { a: { b: { c: { d: { e: evil } } } } };
+     log.warn({ event: evil, value: evil, list: [evil], many: Array(1000).fill("y"), nested, err: new Error(evil, { cause: evil }) }, evil);`,
+  );
+  const text = JSON.stringify(line);
+  expect(text.length).toBeLessThan(8_000);
+  expect(text).not.toMatch(/[\x7f-\x9f\u2028\u202e]/);
+  expect(line).toMatchObject({ value: expect.stringMatching(/^\ufffd2J\ufffd\ufffdx+… \(14005 characters\)$/) });
+});
+
+test("refusals of one reason do not use up the lines of another, nor the public API's those of admin tokens", () => {
+  const lines = logged(
+    "debug",
+    `for (let n = 0; n < 50; n++) {
+       log.debug({ event: "authn_failed", reason: "expired" }, "authn_failed");
+       log.warn({ event: "authn_failed", reason: "forged" }, "authn_failed");
+       log.warn({ event: "authn_failed", reason: "forged", admin: true }, "authn_failed");
+     }
+     await flush();`,
+  );
+  const count = (wanted: object) =>
+    lines.filter((line) => Object.entries(wanted).every(([name, value]) => line[name] === value)).length;
+  expect(count({ reason: "expired" })).toBeLessThanOrEqual(20);
+  expect(count({ reason: "forged", admin: undefined })).toBeGreaterThanOrEqual(10);
+  expect(count({ reason: "forged", admin: true })).toBeGreaterThanOrEqual(10);
+  const suppressed = lines.reduce((sum, line) => sum + Number(line.suppressed ?? line.lines ?? 0), 0);
+  expect(count({ event: "authn_failed" }) + suppressed).toBe(150);
+  expect(lines.at(-1)).toMatchObject({ event: "log_lines_suppressed", level: "warn", lines: expect.any(Number) });
 });
 
 test("an error is told with its type, text, code, stack and cause, and nothing else that hangs on it", () => {

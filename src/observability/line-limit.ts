@@ -1,0 +1,63 @@
+/**
+ * How many log lines an event may cause: whoever can cause one can cause millions. What is suppressed is counted, and
+ * the count is reported with the next line of its kind, or by `takeSuppressed` when none comes.
+ */
+
+/** Lines of one kind in one second. */
+export const LINES_PER_SECOND = 10;
+/** Kinds that are told apart; further ones share one budget. */
+const MAX_KINDS = 256;
+const OVERFLOW = "other";
+
+/** One line each per session at most, and each is a fact of the audit trail: creating a session takes an admin token. */
+const UNLIMITED: ReadonlySet<string> = new Set(["session_created", "session_ended", "authn_token_reuse"]);
+
+type Budget = { second: number; lines: number; suppressed: number };
+
+export type LineLimit = {
+  /** @returns how many lines of this kind were suppressed since the last that passed; undefined: suppress this one */
+  admit(event: string, kind: string): number | undefined;
+  /** The kinds with suppressed lines that no later line has reported; their counts start again. */
+  takeSuppressed(): readonly { readonly kind: string; readonly lines: number }[];
+};
+
+/** @param clock milliseconds */
+export function createLineLimit(clock: () => number): LineLimit {
+  const budgets = new Map<string, Budget>();
+  const budgetOf = (kind: string): Budget => {
+    const known = budgets.get(kind);
+    if (known !== undefined) return known;
+    if (budgets.size >= MAX_KINDS && kind !== OVERFLOW) return budgetOf(OVERFLOW);
+    const budget = { second: 0, lines: 0, suppressed: 0 };
+    budgets.set(kind, budget);
+    return budget;
+  };
+  return {
+    admit(event, kind) {
+      if (UNLIMITED.has(event)) return 0;
+      const budget = budgetOf(kind);
+      const second = Math.floor(clock() / 1000);
+      if (second !== budget.second) {
+        budget.second = second;
+        budget.lines = 0;
+      }
+      if (budget.lines >= LINES_PER_SECOND) {
+        budget.suppressed++;
+        return undefined;
+      }
+      budget.lines++;
+      const { suppressed } = budget;
+      budget.suppressed = 0;
+      return suppressed;
+    },
+    takeSuppressed() {
+      const found: { kind: string; lines: number }[] = [];
+      for (const [kind, budget] of budgets) {
+        if (budget.suppressed === 0) continue;
+        found.push({ kind, lines: budget.suppressed });
+        budget.suppressed = 0;
+      }
+      return found;
+    },
+  };
+}
