@@ -3,9 +3,10 @@
  *
  *     redis://[user:password@]host[:port][/db]                     one node; rediss:// the same over TLS
  *     redis://[user:password@]host[:port],host[:port],…            a cluster, by some of its nodes
- *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS)
+ *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS, to both)
  *
- * Credentials are those of Redis itself, percent-encoded. A list may also repeat the scheme: `redis://a,redis://b`.
+ * Credentials are those of Redis itself, percent-encoded; those of the Sentinels are variables of their own. A list may
+ * also repeat the scheme: `redis://a,redis://b`.
  */
 export type RedisNode = { readonly host: string; readonly port: number };
 
@@ -19,6 +20,11 @@ export type RedisTarget = {
   readonly db: number;
   /** The name by which the sentinels know the master; for Sentinel only. */
   readonly master: string | undefined;
+  /** What the sentinels want to be shown, where they want anything. */
+  readonly sentinelUsername?: string | undefined;
+  readonly sentinelPassword?: string | undefined;
+  /** PEM of the authorities that Redis's certificates are checked against; undefined: those of Node. */
+  readonly ca?: string | undefined;
 };
 
 /** What is wrong, as the end of a sentence about the variable. It never repeats the value, which may hold a password. */

@@ -1,5 +1,6 @@
 /** Where sessions are kept. */
-
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import type { AddFault, Read } from "./reader.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
 import { duration, Fault, integer, SECOND_MS, text } from "./values.ts";
@@ -9,9 +10,35 @@ function redisTarget(value: string): RedisTarget | Fault {
   return "fault" in target ? new Fault(target.fault) : target;
 }
 
+/** The text of a file of certificates. */
+function certificates(path: string): string | Fault {
+  try {
+    const pem = readFileSync(path, "utf8");
+    new X509Certificate(pem);
+    return pem;
+  } catch {
+    return new Fault("names a file that cannot be read, or is no PEM certificate");
+  }
+}
+
+function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
+  const target = read("REDIS_URL", redisTarget, undefined);
+  const ca = read("REDIS_TLS_CA_FILE", certificates, undefined);
+  const sentinelUsername = read("REDIS_SENTINEL_USERNAME", text(255), undefined);
+  const sentinelPassword = read("REDIS_SENTINEL_PASSWORD", text(1024), undefined);
+  if (ca !== undefined && target?.tls !== true) addFault("REDIS_TLS_CA_FILE needs a REDIS_URL with rediss://");
+  if (sentinelPassword !== undefined && target?.kind !== "sentinel") {
+    addFault("REDIS_SENTINEL_PASSWORD needs a REDIS_URL with redis+sentinel:// or rediss+sentinel://");
+  }
+  if (sentinelUsername !== undefined && sentinelPassword === undefined) {
+    addFault("REDIS_SENTINEL_USERNAME needs REDIS_SENTINEL_PASSWORD");
+  }
+  return target === undefined ? undefined : { ...target, ca, sentinelUsername, sentinelPassword };
+}
+
 export function readStore(read: Read, addFault: AddFault) {
   const store = {
-    redis: read("REDIS_URL", redisTarget, undefined),
+    redis: readRedis(read, addFault),
     redisWaitReplicas: read("REDIS_WAIT_REPLICAS", integer(0, 16), 0),
     redisCommandTimeout: read("REDIS_COMMAND_TIMEOUT", duration(10, 10 * SECOND_MS), 500),
     dataDir: read("DATA_DIR", text(4096), "./data"),

@@ -1,5 +1,12 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError, configVariables, readConfig } from "../../src/config/config.ts";
+import { selfSigned } from "../support/certificate.ts";
+import { scratch } from "../support/service.ts";
+
+const CA_FILE = join(scratch(), "ca.pem");
+writeFileSync(CA_FILE, selfSigned().cert);
 
 function faultsOf(env: Record<string, string>): readonly string[] {
   try {
@@ -18,6 +25,9 @@ const BAD: Record<string, string> = {
   ADMIN_HOST: "a/b",
   ADMIN_PORT: "-1",
   REDIS_URL: "http://127.0.0.1",
+  REDIS_TLS_CA_FILE: "/nonexistent/ca.pem",
+  REDIS_SENTINEL_USERNAME: "u".repeat(300),
+  REDIS_SENTINEL_PASSWORD: "p".repeat(2000),
   REDIS_WAIT_REPLICAS: "many",
   REDIS_COMMAND_TIMEOUT: "1ms",
   DATA_DIR: "d".repeat(5000),
@@ -119,6 +129,11 @@ describe("settings that browsers or the protocol cannot live with are refused", 
     ["SESSION_IDLE_TTL must not exceed", { SESSION_IDLE_TTL: "91d" }],
     ["a third of SESSION_IDLE_TTL", { SESSION_IDLE_TTL: "20s" }],
     ["REDIS_WAIT_REPLICAS needs REDIS_URL", { REDIS_WAIT_REPLICAS: "1" }],
+    ["REDIS_TLS_CA_FILE needs a REDIS_URL with rediss", { REDIS_URL: "redis://a", REDIS_TLS_CA_FILE: CA_FILE }],
+    ["REDIS_TLS_CA_FILE needs a REDIS_URL with rediss", { REDIS_TLS_CA_FILE: CA_FILE }],
+    ["REDIS_TLS_CA_FILE names a file", { REDIS_URL: "rediss://a", REDIS_TLS_CA_FILE: import.meta.filename }],
+    ["REDIS_SENTINEL_PASSWORD needs a REDIS_URL with", { REDIS_URL: "redis://a", REDIS_SENTINEL_PASSWORD: "hunter2" }],
+    ["USERNAME needs REDIS_SENTINEL_PASSWORD", { REDIS_URL: "redis+sentinel://a/m", REDIS_SENTINEL_USERNAME: "u" }],
     ["ADMIN_PORT must differ", { PORT: "9000", ADMIN_PORT: "9000" }],
     ["REDIS_URL", { REDIS_URL: "redis://:hunter2@127.0.0.1:notaport" }],
   ])("%s", (text, env) => {

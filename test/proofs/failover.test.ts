@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
-import { type RedisServer, startSentinel } from "../support/redis.ts";
+import { type RedisServer, startReplica, startSentinel } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, type LoggedIn, logIn } from "../support/sessions.ts";
 import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./support/deployment.ts";
@@ -14,11 +14,9 @@ const { refresh, logout } = SessionService.method;
 
 /** A replica that has all that its master has, and says so. */
 async function replicaOf(master: RedisServer): Promise<RedisServer> {
-  const replica = await aRedis("--replicaof", `127.0.0.1 ${master.port}`);
-  for (;;) {
-    await master.admin.set("anything", "");
-    if ((await master.admin.wait(1, 100)) === 1) return replica;
-  }
+  const replica = await startReplica(master);
+  onTestFinished(() => replica.stop());
+  return replica;
 }
 
 async function aPair() {

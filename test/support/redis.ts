@@ -91,13 +91,20 @@ export async function startRedis(...args: string[]): Promise<RedisServer> {
   return server;
 }
 
-/** A sentinel that alone decides, quickly, that the master named `main` is down. */
-export async function startSentinel(master: RedisServer): Promise<RedisServer> {
+/**
+ * A sentinel that alone decides, quickly, that the master named `main` is down.
+ *
+ * @param more lines of its configuration
+ * @param ofMaster those about `main`
+ */
+export async function startSentinel(master: { readonly port: number }, more = "", ofMaster = ""): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), ["--sentinel"]);
   await server.start(`
+    ${more}
     sentinel monitor main 127.0.0.1 ${master.port} 1
     sentinel down-after-milliseconds main 300
     sentinel failover-timeout main 2000
+    ${ofMaster}
   `);
   return server;
 }
@@ -128,6 +135,22 @@ export async function replicate(replica: ClusterNode, master: ClusterNode): Prom
   await replica.admin.call("CLUSTER", "REPLICATE", id);
   await poll(async () => /master_link_status:up/.test(await replica.admin.info("replication")));
   await poll(async () => /state=online/.test(await master.admin.info("replication")));
+}
+
+/**
+ * A replica that reports what it has.
+ *
+ * WAIT alone does not tell: to a master that never had a replica every write is at offset 0, which a replica that was just
+ * attached counts as having, and that one then stays silent until its first report, up to a second later.
+ */
+export async function startReplica(master: RedisServer, ...args: readonly string[]): Promise<RedisServer> {
+  await master.admin.config("SET", "repl-diskless-sync-delay", "0");
+  const replica = await startRedis("--replicaof", `127.0.0.1 ${master.port}`, ...args);
+  await poll(async () => {
+    await master.admin.set("anything", "", "PX", 1);
+    return new RegExp(`port=${replica.port},state=online,offset=[1-9]`).test(await master.admin.info("replication"));
+  });
+  return replica;
 }
 
 async function poll(done: () => Promise<boolean>): Promise<void> {

@@ -76,10 +76,11 @@ function slotOf(tag: string): number {
 
 function createClient(target: RedisTarget, commandTimeout: number): Client {
   const { host, port } = target.nodes[0];
+  const tls = target.tls ? { ...(target.ca === undefined ? {} : { ca: target.ca }) } : undefined;
   const common = {
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
-    ...(target.tls ? { tls: {} } : {}),
+    ...(tls === undefined ? {} : { tls }),
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT,
@@ -102,6 +103,9 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
       sentinels: target.nodes.map((node) => ({ ...node })),
       name: target.master ?? "",
       enableTLSForSentinelMode: target.tls,
+      ...(tls === undefined ? {} : { sentinelTLS: tls }),
+      ...(target.sentinelUsername === undefined ? {} : { sentinelUsername: target.sentinelUsername }),
+      ...(target.sentinelPassword === undefined ? {} : { sentinelPassword: target.sentinelPassword }),
       sentinelCommandTimeout: commandTimeout,
       sentinelRetryStrategy: backoff,
       failoverDetector: true,

@@ -4,23 +4,20 @@ import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { CuttingProxy } from "../../proofs/support/proxy.ts";
-import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { type RedisServer, startRedis, startReplica } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
 import { newSession, nonce, sidOf, subject } from "../sessions.ts";
 
-async function aRedis(...args: string[]): Promise<RedisServer> {
-  const redis = await startRedis("--repl-diskless-sync-delay", "0", ...args);
+async function aRedis(): Promise<RedisServer> {
+  const redis = await startRedis();
   onTestFinished(() => redis.stop());
   return redis;
 }
 
 async function aReplicaOf(master: RedisServer): Promise<RedisServer> {
-  const replica = await aRedis("--replicaof", `127.0.0.1 ${master.port}`);
-  await until(async () => {
-    await master.admin.set("anything", "");
-    expect(await master.admin.wait(1, 100)).toBe(1);
-  });
+  const replica = await startReplica(master);
+  onTestFinished(() => replica.stop());
   return replica;
 }
 

@@ -1,9 +1,13 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
-import { startRedis, startSentinel } from "../../support/redis.ts";
+import { selfSigned } from "../../support/certificate.ts";
+import { freePort, startRedis, startSentinel } from "../../support/redis.ts";
+import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
+import { redisOptions, target } from "../backends.ts";
 import { newSession, nonce, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
@@ -47,4 +51,57 @@ test("when the master dies the store follows to the new one, with what replicas 
     expect(hints.length).toBeGreaterThan(heard);
   });
   stop();
+});
+
+/** A Redis beside a port for TLS, both with the same certificate. */
+async function aTlsRedis(...args: readonly string[]) {
+  const { cert, key } = selfSigned();
+  const directory = scratch();
+  const files = { cert: join(directory, "cert.pem"), key: join(directory, "key.pem") };
+  writeFileSync(files.cert, cert);
+  writeFileSync(files.key, key);
+  const tls = {
+    "tls-cert-file": files.cert,
+    "tls-key-file": files.key,
+    "tls-ca-cert-file": files.cert,
+    "tls-auth-clients": "no",
+    "tls-replication": "yes",
+  };
+  const tlsPort = await freePort();
+  const given = Object.entries(tls).flatMap(([name, value]) => [`--${name}`, value]);
+  const server = await startRedis("--tls-port", `${tlsPort}`, ...given, ...args);
+  cleanUp.push(() => server.stop());
+  return { tlsPort, ca: cert, config: Object.entries(tls).map((line) => line.join(" ")) };
+}
+
+test("Redis over TLS is checked against the authorities that were given, and refused without them", async () => {
+  const { tlsPort, ca } = await aTlsRedis();
+  const url = `rediss://localhost:${tlsPort}`;
+  const trusting = await createRedisStore(redisOptions(url, { target: { ...target(url), ca } }));
+  cleanUp.push(() => trusting.close());
+  await trusting.ping();
+  const other = await createRedisStore(redisOptions(url, { target: { ...target(url), ca: selfSigned().cert } }));
+  cleanUp.push(() => other.close());
+  await expect(other.ping()).rejects.toThrow(StoreUnavailable);
+});
+
+test("Sentinels over TLS and with a password of their own are asked for the master", async () => {
+  const { tlsPort, ca, config } = await aTlsRedis("--requirepass", "of-redis", "--masterauth", "of-redis");
+  const sentinelPort = await freePort();
+  const more = [...config, `tls-port ${sentinelPort}`, "user default on >of-sentinels ~* &* +@all"].join("\n");
+  const auth = "sentinel auth-pass main of-redis";
+  const sentinel = await startSentinel({ port: tlsPort }, more, auth);
+  cleanUp.push(() => sentinel.stop());
+  const url = `rediss+sentinel://:of-redis@localhost:${sentinelPort}/main`;
+  const open = async (more: { ca?: string; sentinelUsername?: string; sentinelPassword?: string }) => {
+    const store = await createRedisStore(redisOptions(url, { target: { ...target(url), ...more } }));
+    cleanUp.push(() => store.close());
+    return store;
+  };
+  const store = await open({ ca, sentinelUsername: "default", sentinelPassword: "of-sentinels" });
+  await until(() => store.ping());
+  await (await open({ ca, sentinelPassword: "of-sentinels" })).ping();
+  for (const wrong of [{ ca }, { ca, sentinelPassword: "another" }, { sentinelPassword: "of-sentinels" }]) {
+    await expect((await open(wrong)).ping()).rejects.toThrow(StoreUnavailable);
+  }
 });
