@@ -22,6 +22,7 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     trustProxy: read("TRUST_PROXY", integer(0, 16), 0),
     tlsCertFile: read("TLS_CERT_FILE", readableFile, undefined),
     tlsKeyFile: read("TLS_KEY_FILE", readableFile, undefined),
+    hstsMaxAgeMs: read("HSTS_MAX_AGE", duration(0, 3650 * DAY_MS), 365 * DAY_MS),
     docs: read("DOCS", boolean, docsByDefault),
     maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
     maxConnections: read("MAX_CONNECTIONS", integer(16, 1_000_000), 10_000),

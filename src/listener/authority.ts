@@ -1,4 +1,4 @@
-import type { Handler } from "./exchange.ts";
+import type { Handler, Request } from "./exchange.ts";
 
 /**
  * Keeps away requests of which no URL can be made: without `Host` (HTTP/1.0 may), or with one that is no host.
@@ -10,4 +10,24 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
     const usable = typeof authority === "string" && URL.canParse(request.url ?? "", `http://${authority}`);
     return usable ? next(request, response) : otherwise(request, response);
   };
+}
+
+/**
+ * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy in front may have gone by
+ * one of them, and we would go by the other.
+ */
+export function withOneHost(next: Handler, otherwise: Handler): Handler {
+  return (request, response) => (namesTwoHosts(request) ? otherwise(request, response) : next(request, response));
+}
+
+function namesTwoHosts(request: Request): boolean {
+  // nghttp2 refuses two fields of one name.
+  if ("stream" in request) return request.headers.host !== undefined && request.headers.host !== request.authority;
+  const { rawHeaders } = request;
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+  }
+  return hosts > 1;
 }

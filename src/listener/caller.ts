@@ -23,7 +23,7 @@ export function callerOf(request: Request, hops: number): Caller {
       const authority = request.headers[":authority"] ?? request.headers.host;
       if (typeof authority !== "string") return null;
       const secure = "encrypted" in request.socket && request.socket.encrypted === true;
-      const scheme = schemeOf(forwarded(request, "x-forwarded-proto", hops)) ?? (secure ? "https" : "http");
+      const scheme = forwardedScheme(request, hops) ?? (secure ? "https" : "http");
       return `${scheme}://${authority.toLowerCase()}`;
     },
     address: () => addressOf(forwarded(request, "x-forwarded-for", hops)) ?? request.socket.remoteAddress,
@@ -35,18 +35,18 @@ export function callerOf(request: Request, hops: number): Caller {
   };
 }
 
+/** The scheme that the outermost trusted proxy was called by, if it says so. */
+export function forwardedScheme(request: Request, hops: number): "http" | "https" | undefined {
+  const scheme = forwarded(request, "x-forwarded-proto", hops)?.toLowerCase();
+  return scheme === "http" || scheme === "https" ? scheme : undefined;
+}
+
 /** Every hop adds at the end: what stands further left than the outermost trusted one is anybody's word. */
 function forwarded(request: Request, name: string, hops: number): string | undefined {
   const header = hops > 0 ? request.headers[name] : undefined;
   if (typeof header !== "string") return undefined;
   const seen = header.split(",");
   return seen[Math.max(0, seen.length - hops)]?.trim();
-}
-
-/** A forwarded scheme, if it is one. */
-function schemeOf(text = ""): "http" | "https" | undefined {
-  const scheme = text.toLowerCase();
-  return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
 /** The longest IPv6 address with brackets, zone and port fits. */

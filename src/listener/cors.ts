@@ -3,6 +3,7 @@
  * that differs by origin says so with `Vary`, for caches in between.
  */
 import { answer, type Handler, type Request, type Response } from "./exchange.ts";
+import type { SecurityHeaders } from "./security-headers.ts";
 
 const PREFLIGHT = {
   "access-control-allow-methods": "GET, POST, DELETE",
@@ -13,7 +14,8 @@ const PREFLIGHT = {
 /** What a page may read of an answer beyond the safelisted: the gRPC-Web status, and when to try again. */
 const EXPOSED = "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Retry-After, WWW-Authenticate";
 
-export function withCors(allowedOrigins: readonly string[], next: Handler): Handler {
+/** @param headersFor of preflights, which are answered here */
+export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
   if (allowedOrigins.length === 0) return next;
   return (request: Request, response: Response) => {
     const { origin } = request.headers;
@@ -26,6 +28,7 @@ export function withCors(allowedOrigins: readonly string[], next: Handler): Hand
       return next(request, response);
     }
     response.setHeader("vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+    for (const [name, value] of headersFor(request)) response.setHeader(name, value);
     answer(response, 204, PREFLIGHT);
   };
 }

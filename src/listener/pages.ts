@@ -1,9 +1,12 @@
 /** The few plain pages of a listener: exact paths, GET and HEAD, no framework. */
-import { answer, type Handler, type Request, type Response } from "./exchange.ts";
+import { type Answerable, answer, type Handler, type Request, type Response } from "./exchange.ts";
+import type { SecurityHeaders } from "./security-headers.ts";
+import { writeSlowly } from "./write-slowly.ts";
 
 export type Page = {
   readonly status: number;
   readonly type: string;
+  /** A buffer may be shared by all responses. */
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -11,10 +14,11 @@ export type Page = {
 export type Render = (request: Request) => Page | Promise<Page>;
 export type Pages = ReadonlyMap<string, Render>;
 
-export function withPages(pages: Pages, next: Handler): Handler {
+export function withPages(pages: Pages, headersFor: SecurityHeaders, next: Handler): Handler {
   return (request: Request, response: Response) => {
     const page = pages.get(pathOf(request.url ?? ""));
     if (page === undefined) return next(request, response);
+    for (const [name, value] of headersFor(request)) response.setHeader(name, value);
     if (request.method !== "GET" && request.method !== "HEAD") {
       return answer(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
     }
@@ -32,10 +36,15 @@ async function send(render: Render, request: Request, response: Response) {
   const headers = {
     "content-type": page.type,
     "content-length": Buffer.byteLength(page.body),
-    "x-content-type-options": "nosniff",
     ...page.headers,
   };
-  answer(response, page.status, headers, request.method === "HEAD" ? undefined : page.body);
+  if (request.method === "HEAD") answer(response, page.status, headers);
+  else if (typeof page.body === "string") answer(response, page.status, headers, page.body);
+  else {
+    const head: Answerable = response;
+    head.writeHead(page.status, headers);
+    await writeSlowly(response, page.body);
+  }
 }
 
 /** Liveness: the process answers. Never asks the store, or an outage there would have every instance restarted. */

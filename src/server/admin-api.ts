@@ -10,14 +10,16 @@ import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { jsonOptions } from "../api/json.ts";
 import type { Config } from "../config/config.ts";
-import { withAuthority } from "../listener/authority.ts";
+import { withAuthority, withOneHost } from "../listener/authority.ts";
 import { callerOf } from "../listener/caller.ts";
 import { type Answerable, answer, type Handler } from "../listener/listener.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import { withSecurityHeaders } from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import { responseHeaders } from "./response-headers.ts";
 
 type Deps = SessionAdminServiceDeps & {
   readonly adminTokens: readonly string[];
@@ -48,13 +50,14 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     shutdownSignal: stopping,
     fallback: always(404, "not found\n"),
   });
-  return withPages(
-    new Map<string, Render>([
-      ["/healthz", healthz],
-      ["/readyz", () => readyz(deps.ready, deps.isDraining)],
-      ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
-      ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
-    ]),
-    withNoStore(withAuthority(rpc, always(400, "bad request\n"))),
-  );
+  const headersFor = responseHeaders(config);
+  const badRequest = withSecurityHeaders(headersFor, always(400, "bad request\n"));
+  const pages = new Map<string, Render>([
+    ["/healthz", healthz],
+    ["/readyz", () => readyz(deps.ready, deps.isDraining)],
+    ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
+    ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
+  ]);
+  const calls = withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest)));
+  return withOneHost(withPages(pages, headersFor, calls), badRequest);
 }

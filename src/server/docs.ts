@@ -3,6 +3,7 @@
  * that are read when they are asked for, nothing from anywhere but this service.
  */
 import { readFile } from "node:fs/promises";
+import type { Request } from "../listener/exchange.ts";
 import type { Page, Render } from "../listener/pages.ts";
 
 const DOCUMENT = new URL("../../gen/openapi.json", import.meta.url);
@@ -56,20 +57,32 @@ async function file(type: string, maxAge: number, locate: () => string | URL): P
   }
 }
 
-const asset = (type: string, name: string) => () =>
-  file(type, 86_400, () => import.meta.resolve(`swagger-ui-dist/${name}`));
+/** Reads a file once: all its responses share the bytes. One that cannot be read is tried again the next time. */
+function once(read: () => Promise<Page>): Render {
+  let kept: Promise<Page> | undefined;
+  return () => {
+    kept ??= read().then((page) => {
+      if (page.status !== 200) kept = undefined;
+      return page;
+    });
+    return kept;
+  };
+}
+
+const asset = (type: string, name: string) =>
+  once(() => file(type, 86_400, () => import.meta.resolve(`swagger-ui-dist/${name}`)));
 
 const styles = asset("text/css; charset=utf-8", "swagger-ui.css");
 
-async function page(): Promise<Page> {
-  const needed = await styles();
+async function page(request: Request): Promise<Page> {
+  const needed = await styles(request);
   const headers = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
   return needed.status === 200 ? text("text/html", PAGE, headers) : needed;
 }
 
 /** @param reference whether the page is wanted, not only the document */
 export function docs(reference: boolean): [path: string, render: Render][] {
-  const document: [string, Render] = ["/openapi.json", () => file("application/json", 300, () => DOCUMENT)];
+  const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => DOCUMENT))];
   if (!reference) return [document];
   return [
     document,

@@ -13,17 +13,19 @@ import { jsonOptions } from "../api/json.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
 import { createHttpHandler } from "../http/index.ts";
-import { withAuthority } from "../listener/authority.ts";
+import { withAuthority, withOneHost } from "../listener/authority.ts";
 import { callerOf } from "../listener/caller.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Answerable, answer, type Handler, type Request } from "../listener/listener.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import { withSecurityHeaders } from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { docs } from "./docs.ts";
+import { responseHeaders } from "./response-headers.ts";
 
 type Deps = SessionServiceDeps & {
   readonly jwks: () => string;
@@ -51,6 +53,8 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     // Whoever sets SameSite=None wants the listed origins to call from other sites.
     allowCrossSite: config.cookie.sameSite === "None",
   };
+  const headersFor = responseHeaders(config);
+  const badRequest = withSecurityHeaders(headersFor, withNoStore(always("E400_INVALID_REQUEST")));
   const onBug = (err: unknown, method?: string) => log.error({ event: "bug", err, method }, "bug");
   const options = {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(deps)),
@@ -75,9 +79,13 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     tables: [SessionServiceRoutes],
     shutdownSignal: stopping,
     failureEncoder: envelopeEncoder(onBug),
-    // As withNoStore; said among the other headers it costs next to nothing, before them a thirtieth of a refresh.
-    onResponse: (headers) => headers.set("cache-control", "no-store"),
-    fallback: withNoStore(withAuthority(rpc, always("E400_INVALID_REQUEST"))),
+    // As the layers of the fallback do it; among the other headers they cost next to nothing, before them a thirtieth of
+    // a refresh.
+    onResponse(headers, { request }) {
+      headers.set("cache-control", "no-store");
+      for (const [name, value] of headersFor(request)) headers.set(name, value);
+    },
+    fallback: withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest))),
   });
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
@@ -85,5 +93,5 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
     ...docs(config.docs),
   ]);
-  return withPages(pages, withCors(config.allowedOrigins, json));
+  return withOneHost(withPages(pages, headersFor, withCors(config.allowedOrigins, headersFor, json)), badRequest);
 }

@@ -54,6 +54,7 @@ const BAD: Record<string, string> = {
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",
   TLS_KEY_FILE: "/nonexistent/key.pem",
+  HSTS_MAX_AGE: "-1",
   DOCS: "on",
   MAX_BODY_BYTES: "1",
   MAX_CONNECTIONS: "15",

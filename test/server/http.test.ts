@@ -180,7 +180,7 @@ describe("routes", () => {
   test.each([
     ["GET", REFRESH.path, "POST"],
     ["PUT", REFRESH.path, "POST"],
-    ["POST", LOGOUT.path, "DELETE"],
+    ["PUT", LOGOUT.path, "DELETE"],
     ["DELETE", SESSIONS.path, "GET"],
     ["GET", `${SESSIONS.path}/x`, "DELETE"],
     ["PATCH", OTHERS.path, "POST"],

@@ -1,8 +1,9 @@
 /** The service as a process: how it starts, refuses to start, stops, and what outlives it. */
 
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
@@ -249,3 +250,37 @@ test("what a dependency prints is a line of the log", async () => {
     expect.objectContaining({ level: "warn", msg: "beware of this" }),
   );
 });
+
+test("the end of whoever reads standard output does not end the service", async () => {
+  const { child, ready } = await startUnread();
+  expect((await request(ready.public, { path: "/readyz" })).status).toBe(200);
+  child.kill("SIGINT");
+  expect(await once(child, "exit")).toEqual([0, null]);
+});
+
+/** As in `npm start | head -1`, but the reader leaves before it has read anything. */
+async function startUnread() {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  const { port } = holder.address() as AddressInfo;
+  holder.close();
+  const ready = { public: `http://127.0.0.1:${port}` };
+  const child = spawn(process.execPath, ["src/main.ts"], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { PATH: process.env.PATH, PORT: String(port), ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  child.stdout.destroy();
+  await expect
+    .poll(
+      () =>
+        request(ready.public, { path: "/readyz" }).then(
+          (answer) => answer.status,
+          () => 0,
+        ),
+      { timeout: 20_000 },
+    )
+    .toBe(200);
+  // What it has to say next, it says to nobody.
+  return { child, ready };
+}

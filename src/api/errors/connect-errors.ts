@@ -24,9 +24,25 @@ const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.Unimplemented, "E404_NOT_FOUND"],
   [Code.ResourceExhausted, "E413_TOO_LARGE"],
   [Code.Canceled, "E499_CANCELED"],
+  [Code.Aborted, "E499_CANCELED"],
   [Code.DeadlineExceeded, "E504_DEADLINE_EXCEEDED"],
   [Code.Unavailable, "E503_UNAVAILABLE"],
 ]);
+
+/** What Connect calls an internal error although the caller made it, by how its text begins. */
+const FAULTS_OF_CALLERS = [
+  "parse binary: ",
+  "decompression failed",
+  "received compressed envelope",
+  // The peer reset its stream with a code of its own choice.
+  "http/2 stream closed with error code",
+];
+
+function frameworkCode({ code, rawMessage }: ConnectError): ErrorCode | undefined {
+  const known = FRAMEWORK_CODES.get(code);
+  if (known !== undefined || code !== Code.Internal) return known;
+  return FAULTS_OF_CALLERS.some((start) => rawMessage.startsWith(start)) ? "E400_INVALID_REQUEST" : undefined;
+}
 
 /** Headers that a code carries whatever raised it (RFC 9110 sections 10.2.3 and 11.6.1). */
 const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
@@ -64,7 +80,7 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   if (error instanceof StoreUnavailable) {
     return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);
   }
-  const known = error instanceof ConnectError ? FRAMEWORK_CODES.get(error.code) : undefined;
+  const known = error instanceof ConnectError ? frameworkCode(error) : undefined;
   if (known !== undefined && error instanceof ConnectError) {
     // Connect's own words on a bad message name the field; on all else the table speaks.
     const message = known === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[known].message;

@@ -32,21 +32,34 @@ export function withOurErrors(router: ConnectRouter, onBug: (error: unknown, met
   for (const [at, handler] of router.handlers.entries()) {
     const translate: Translate = (error) => {
       if (error === undefined || errorCodeOf(error) !== undefined) return undefined;
-      return toConnectError(faultOfTheCaller(error), (bug) => onBug(bug, handler.method.name));
+      return toConnectError(error, (bug) => onBug(bug, handler.method.name));
     };
-    const respond: UniversalHandler = Object.assign(
-      async (...[request]: Parameters<UniversalHandler>) => retold(await handler(request), translate),
-      handler,
-    );
+    const respond: UniversalHandler = Object.assign(async (...[request]: Parameters<UniversalHandler>) => {
+      const { body } = request;
+      const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
+      const whole = isStream ? { ...request, body: fromCaller(body as Body) } : request;
+      return retold(await handler(whole), translate);
+    }, handler);
     router.handlers[at] = respond;
   }
   return router;
 }
 
-/** Connect calls a binary message that it cannot parse an internal error, and one in JSON an invalid argument. */
-function faultOfTheCaller(error: ConnectError): ConnectError {
-  const unparsed = error.code === Code.Internal && error.rawMessage.startsWith("parse binary: ");
-  return unparsed ? new ConnectError(error.rawMessage, Code.InvalidArgument) : error;
+/** Fails, where the caller stops in the middle of a body, with an error that says so. Connect makes a bug of it. */
+function fromCaller(body: Body): Body {
+  return {
+    [Symbol.asyncIterator]() {
+      const pieces = body[Symbol.asyncIterator]();
+      return {
+        next: () => pieces.next().catch(throwCanceled),
+        return: async () => (await pieces.return?.()) ?? { done: true, value: undefined },
+      };
+    },
+  };
+}
+
+function throwCanceled(cause: unknown): never {
+  throw new ConnectError("the caller stopped in the middle of the request", Code.Canceled, undefined, undefined, cause);
 }
 
 function retold(

@@ -1,0 +1,37 @@
+import { constants } from "node:http2";
+import type { Response } from "./exchange.ts";
+import { WRITE_TIMEOUT_MS } from "./limits.ts";
+
+/** How much of a body is on its way at a time, bytes: TLS and HTTP/2 copy what they are given. */
+const PIECE_BYTES = 64 * 1024;
+
+/** Ends a response with a body, as fast as the client takes it. One that takes nothing is cut. Never rejects. */
+export async function writeSlowly(response: Response, body: Buffer): Promise<void> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    const piece = body.subarray(at, at + PIECE_BYTES);
+    // The two kinds of response have overloads that do not unify.
+    const isTaken = "stream" in response ? response.write(piece) : response.write(piece);
+    if (!isTaken && !(await drained(response))) return cut(response);
+  }
+  response.end();
+}
+
+/** @returns whether it takes more */
+function drained(response: Response): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (takesMore: boolean) => () => {
+      clearTimeout(timer);
+      response.off("drain", onDrain).off("close", onClose);
+      resolve(takesMore);
+    };
+    const onDrain = settle(true);
+    const onClose = settle(false);
+    const timer = setTimeout(onClose, WRITE_TIMEOUT_MS);
+    response.once("drain", onDrain).once("close", onClose);
+  });
+}
+
+function cut(response: Response): void {
+  if ("stream" in response) response.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  else response.destroy();
+}

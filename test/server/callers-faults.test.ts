@@ -1,0 +1,118 @@
+/** What a caller sends wrong is the caller's fault on every protocol: no 500, and nothing of it is logged as a bug. */
+import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type RawAnswer, request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+import { bearer } from "../support/sessions.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ LOG_LEVEL: "debug" });
+});
+afterAll(async () => {
+  await service.stop();
+  expect(service.stderr()).not.toMatch(/"bug"|"level":"error"|handler for rpc/);
+});
+
+const UNARY = "/auth.v1.SessionService/Refresh";
+const WATCH = "/auth.admin.v1.SessionAdminService/WatchRevocations";
+/** Half of a gzip stream. */
+const half = gzipSync("{}".repeat(100)).subarray(0, 15);
+/** @param flags 1: compressed */
+const envelope = (flags: number, data: Buffer) => Buffer.concat([Buffer.from([flags, 0, 0, 0, data.length]), data]);
+
+async function post(path: string, headers: Record<string, string>, body: Buffer): Promise<RawAnswer> {
+  const url = path === WATCH ? service.adminUrl : service.publicUrl;
+  return request(url, { method: "POST", path, headers: { ...bearer(service.adminToken), ...headers }, body });
+}
+
+/** All that a response says of its error, whatever the protocol. */
+function told({ headers, trailers, body }: RawAnswer): string {
+  const details =
+    trailers.get("grpc-status-details-bin") ??
+    headers.get("grpc-status-details-bin") ??
+    /details-bin: (\S+)/i.exec(body)?.[1];
+  return details === undefined ? body : Buffer.from(details, "base64").toString();
+}
+
+describe.each<[string, string, string, string]>([
+  ["Connect unary, JSON", UNARY, "application/json", "content-encoding"],
+  ["Connect unary, binary", UNARY, "application/proto", "content-encoding"],
+  ["Connect streaming", WATCH, "application/connect+json", "connect-content-encoding"],
+  ["gRPC", UNARY, "application/grpc+proto", "grpc-encoding"],
+  ["gRPC streaming", WATCH, "application/grpc+proto", "grpc-encoding"],
+  ["gRPC-Web", UNARY, "application/grpc-web+proto", "grpc-encoding"],
+])("%s", (name, path, type, encodingHeader) => {
+  const isUnary = name.startsWith("Connect unary");
+
+  test.each([
+    ["no gzip", "gzip", Buffer.from("{}")],
+    ["half a gzip stream", "gzip", half],
+    ["no brotli", "br", Buffer.from("{}{}{}")],
+    ["half a brotli stream", "br", Buffer.from([0x1b, 0x2f])],
+  ])("a body that is %s", async (_, encoding, data) => {
+    const body = isUnary ? data : envelope(1, data);
+    const answer = await post(path, { "content-type": type, [encodingHeader]: encoding }, body);
+    expect(told(answer)).toContain("E400_INVALID_REQUEST");
+    expect(answer.status).toBe(isUnary ? 400 : 200);
+  });
+
+  test("a body that stops in the middle", async () => {
+    const { hostname, port } = new URL(path === WATCH ? service.adminUrl : service.publicUrl);
+    const socket = connect(Number(port), hostname);
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n`;
+    socket.write(`${head}Authorization: Bearer ${service.adminToken}\r\nExpect: 100-continue\r\n\r\n`);
+    await once(socket, "data"); // 100 Continue: the request has been taken up
+    socket.write("{");
+    socket.resetAndDestroy();
+    await once(socket, "close");
+    await post(path, { "content-type": "text/plain" }, Buffer.alloc(0));
+  });
+
+  test.each([1, 2, 8, 11])("a stream that its caller resets with code %d", async (code) => {
+    const session = connectHttp2(path === WATCH ? service.adminUrl : service.publicUrl);
+    const headers = { ":method": "POST", ":path": path, "content-type": type, ...bearer(service.adminToken) };
+    const stream = session.request(headers);
+    stream.on("error", () => {});
+    stream.write("{");
+    await new Promise((resolve) => session.ping(resolve));
+    stream.close(code);
+    await new Promise((resolve) => session.ping(resolve));
+    session.destroy();
+  });
+});
+
+test.each([
+  ["Connect streaming", WATCH, "application/connect+json"],
+  ["gRPC", UNARY, "application/grpc+proto"],
+  ["gRPC streaming", WATCH, "application/grpc+proto"],
+  ["gRPC-Web", UNARY, "application/grpc-web+proto"],
+])("a compressed flag without an encoding over %s", async (_, path, type) => {
+  expect(told(await post(path, { "content-type": type }, envelope(1, half)))).toContain("E400_INVALID_REQUEST");
+});
+
+test.each([
+  ["Connect JSON", "application/json"],
+  ["gRPC", "application/grpc+proto"],
+])("a message of MAX_BODY_BYTES is read over %s, one byte more is too large", async (_, type) => {
+  const isGrpc = type.startsWith("application/grpc");
+  const send = async (length: number) => {
+    // An unknown field: its bytes are read and ignored.
+    const data = isGrpc
+      ? Buffer.concat([Buffer.from([0xfa, 0x01, ...varint(length - 5)]), Buffer.alloc(length - 5)])
+      : Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
+    expect(data.length).toBe(length);
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(length, 1);
+    return post(UNARY, { "content-type": type }, isGrpc ? Buffer.concat([head, data]) : data);
+  };
+  expect(told(await send(65_536))).toContain("E001_AUTH_FAILURE");
+  expect(told(await send(65_537))).toContain("E413_TOO_LARGE");
+});
+
+function varint(value: number): number[] {
+  return [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];
+}
