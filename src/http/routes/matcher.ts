@@ -58,7 +58,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
       if (path === undefined) continue;
       const here = exact.get(path) ?? [];
       exact.set(path, here);
-      here.push({ method: route.method, match: { kind: "route", route, bindings: NO_BINDINGS } });
+      here.push({ method: route.method, match: { kind: "route", route, bindings: literalBindings(route) } });
     }
   }
   const decodeMulti = decoding === "except-slash" ? decodeExceptSlash : decodeExceptReserved;
@@ -94,6 +94,12 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
 function exactPath(route: Route): string | undefined {
   const path = `/${route.segments.join("/")}${route.verb === "" ? "" : `:${route.verb}`}`;
   return /[*%]/.test(path) ? undefined : path;
+}
+
+/** The bindings of a route without wildcards: its variables consist of literals (`{name=operations}`). */
+function literalBindings({ segments, variables }: Route): readonly Binding[] {
+  if (variables.length === 0) return NO_BINDINGS;
+  return variables.map(({ field, start, end }) => ({ field, value: segments.slice(start, end).join("/") }));
 }
 
 function bind(

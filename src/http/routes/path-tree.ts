@@ -54,6 +54,8 @@ export interface Found {
 /** The templates of one HTTP method as a tree of segments. */
 export class PathTree {
   readonly #root = new Node();
+  /** The decoded verbs of all routes: a path has a verb only if some route has registered it. */
+  readonly #verbs = new Set<string>();
   /** Maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
   #longestVerb = 0;
 
@@ -70,126 +72,85 @@ export class PathTree {
         node = next;
       }
     }
-    if (route.verb === "") node.end = route;
-    else node.verbs.set(decodeAll(route.verb), route);
+    const verb = decodeAll(route.verb);
+    if (verb === "") node.end = route;
+    else {
+      node.verbs.set(verb, route);
+      this.#verbs.add(verb);
+    }
     this.#longestVerb = Math.max(this.#longestVerb, route.verb.length * 3);
   }
 
-  /** At each place the literal comes before `*`, `*` before `**`; where one leads nowhere the search goes back. */
+  /**
+   * Finds the route of a path. The longest registered verb that leads to a route wins over wildcards that would take its
+   * colon as text, at whatever depth, but not over a literal that is the whole last segment.
+   */
   find(path: Path): Found | undefined {
-    // Most tables have no verbs, most paths no colon.
-    const splits = this.#longestVerb > 0 && path.colon ? [...verbSplits(path, this.#longestVerb)] : NO_SPLITS;
-    return find(this.#root, path, splits, 0);
+    const withVerb = path.colon && this.#longestVerb > 0 ? this.#findVerb(path) : undefined;
+    if (withVerb !== undefined && endsInLiteral(withVerb.route)) return withVerb;
+    const route = find(this.#root, path.decoded, "", 0);
+    if (withVerb !== undefined && (route === undefined || !endsInLiteral(route))) return withVerb;
+    return route && { route, verbLength: 0 };
+  }
+
+  /** Tries the registered verbs at the end of the path, the longest first. `%3A` never starts a verb. */
+  #findVerb({ raw, decoded }: Path): Found | undefined {
+    const segment = raw.at(-1) ?? "";
+    const from = Math.max(0, segment.length - 1 - this.#longestVerb);
+    for (let colon = segment.indexOf(":", from); colon !== -1; colon = segment.indexOf(":", colon + 1)) {
+      const verb = decodeOrNothing(segment.slice(colon + 1));
+      if (verb === undefined || !this.#verbs.has(verb)) continue;
+      // `/:verb` is `/**:verb` with zero segments; elsewhere a segment is never empty.
+      if (colon === 0 && raw.length > 1) continue;
+      const before = decoded.slice(0, -1);
+      if (colon > 0) before.push(decodeOrNothing(segment.slice(0, colon)));
+      const route = find(this.#root, before, verb, 0);
+      if (route !== undefined) return { route, verbLength: segment.length - colon };
+    }
+    return undefined;
   }
 }
 
-/** One way to split a custom verb off the last segment. */
-interface VerbSplit {
-  /** The text before the colon: raw, and decoded. */
-  readonly head: string;
-  readonly literal: string | undefined;
-  readonly verb: string;
-  /** Length of verb and colon in the raw path, in characters. */
-  readonly length: number;
-}
+/** Decoded segments; undefined where an escape is malformed. */
+type Segments = readonly (string | undefined)[];
 
-/** The longest verb first. */
-type Splits = readonly VerbSplit[];
-
-const NO_SPLITS: Splits = [];
-
-/** `%3A` is no colon. Verbs longer than any that a route has are left out, so that no segment of colons makes work. */
-function* verbSplits({ raw }: Path, longest: number): Generator<VerbSplit> {
-  const segment = raw.at(-1) ?? "";
-  const from = Math.max(0, segment.length - 1 - longest);
-  for (let colon = segment.indexOf(":", from); colon !== -1; colon = segment.indexOf(":", colon + 1)) {
-    const verb = decodeOrNothing(segment.slice(colon + 1));
-    if (verb === undefined || verb === "") continue;
-    const head = segment.slice(0, colon);
-    yield { head, literal: decodeOrNothing(head), verb, length: segment.length - colon };
-  }
-}
-
-function find(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
-  if (at === path.raw.length) return endsAt(node) ?? (node.doubleStar && endsAt(node.doubleStar));
-  const literal = literalChild(node, path.decoded[at]);
-  const exact = literal && find(literal, path, splits, at + 1);
-  if (splits.length > 0 && at === path.raw.length - 1) {
-    // A literal with a colon in it gives way to a literal with that verb, not to a wildcard with one.
-    const found = findVerb(node, splits, at, exact !== undefined);
-    if (found !== undefined) return found;
-  }
+/** At each node literals come before `*`, which comes before `**`, with backtracking. */
+function find(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
+  if (at === segments.length) return endOf(node, verb) ?? (node.doubleStar && endOf(node.doubleStar, verb));
+  const literal = literalChild(node, segments[at]);
   return (
-    exact ??
-    (node.star && find(node.star, path, splits, at + 1)) ??
-    (node.doubleStar && findRest(node.doubleStar, path, splits, at))
+    (literal && find(literal, segments, verb, at + 1)) ??
+    (node.star && find(node.star, segments, verb, at + 1)) ??
+    (node.doubleStar && findRest(node.doubleStar, segments, verb, at))
   );
 }
 
-/** `**` takes the segments up to some place, the literals after it take the rest: the most literals win. */
-function findRest(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
+/** `**` takes segments, the literals after it the rest of the path; more literals come before fewer. */
+function findRest(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
   if (node.literals.size > 0) {
-    for (let rest = at; rest < path.raw.length; rest++) {
-      const found = findLiterals(node, path, splits, rest);
+    for (let rest = at; rest < segments.length; rest++) {
+      const found = findLiterals(node, segments, verb, rest);
       if (found !== undefined) return found;
     }
   }
-  for (const split of splits) {
-    const found = split.head === "" ? undefined : endsWithVerb(node, split);
-    if (found !== undefined) return found;
+  return endOf(node, verb);
+}
+
+function findLiterals(from: Node, segments: Segments, verb: string, at: number): Route | undefined {
+  let node: Node | undefined = from;
+  for (let index = at; node !== undefined && index < segments.length; index++) {
+    node = literalChild(node, segments[index]);
   }
-  return endsAt(node);
+  return node && endOf(node, verb);
 }
 
-function findLiterals(node: Node, path: Path, splits: Splits, at: number): Found | undefined {
-  if (at === path.raw.length) return endsAt(node);
-  if (at === path.raw.length - 1) {
-    for (const split of splits) {
-      const literal = literalChild(node, split.literal);
-      const found = literal && endsWithVerb(literal, split);
-      if (found !== undefined) return found;
-    }
-  }
-  const literal = literalChild(node, path.decoded[at]);
-  return literal && findLiterals(literal, path, splits, at + 1);
+function endOf(node: Node, verb: string): Route | undefined {
+  return verb === "" ? node.end : node.verbs.get(verb);
 }
 
-/** The longest verb of a route to which the last segment, the verb taken off, leads. */
-function findVerb(node: Node, splits: Splits, at: number, literalOnly: boolean): Found | undefined {
-  for (const split of splits) {
-    for (const end of split.head === "" ? emptyHead(node, at) : nodesAfter(node, split.literal, literalOnly)) {
-      const found = endsWithVerb(end, split);
-      if (found !== undefined) return found;
-    }
-  }
-  return undefined;
-}
-
-/** Where a path can end with that last segment, in order of precedence. */
-function* nodesAfter(node: Node, literal: string | undefined, literalOnly: boolean): Generator<Node> {
-  for (const next of [literalChild(node, literal), literalOnly ? undefined : node.star]) {
-    if (next === undefined) continue;
-    yield next;
-    if (next.doubleStar !== undefined) yield next.doubleStar;
-  }
-  if (literalOnly || node.doubleStar === undefined) return;
-  const after = literalChild(node.doubleStar, literal);
-  if (after !== undefined) yield after;
-  yield node.doubleStar;
-}
-
-/** `/**:verb` without any segment is `/:verb`; elsewhere a segment is never empty. */
-function* emptyHead(node: Node, at: number): Generator<Node> {
-  if (at === 0 && node.doubleStar !== undefined) yield node.doubleStar;
-}
-
-function endsAt({ end }: Node): Found | undefined {
-  return end && { route: end, verbLength: 0 };
-}
-
-function endsWithVerb(node: Node, { verb, length }: VerbSplit): Found | undefined {
-  const route = node.verbs.get(verb);
-  return route && { route, verbLength: length };
+function endsInLiteral({ segments }: Route): boolean {
+  const last = segments.at(-1);
+  return last !== "*" && last !== "**";
 }
 
 function literalChild(node: Node, decoded: string | undefined): Node | undefined {

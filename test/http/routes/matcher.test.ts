@@ -139,12 +139,27 @@ describe("a custom verb", () => {
     expectMatches(["GET /v1/{x}:b", "GET /v1/{x}:a:b", "GET /v1/c:a:b", "GET /{y=**}:z:a:b"], {
       "GET /v1/q:b": "GET /v1/{x}:b x=q",
       "GET /v1/q:a:b": "GET /v1/{x}:a:b x=q",
-      "GET /v1/q:z:a:b": "GET /v1/{x}:a:b x=q:z",
+      "GET /v1/q:z:a:b": "GET /{y=**}:z:a:b y=v1/q",
       "GET /v1/c:a:b": "GET /v1/c:a:b",
       "GET /v1/q%3Aa:b": "GET /v1/{x}:b x=q:a",
       "GET /v1/q:a%3Ab": "GET /v1/{x}:a:b x=q",
     });
     expect(() => createMatcher([tableOf("GET /a:b:c", "GET /a:b%3Ac")])).toThrow("is the same route as");
+  });
+
+  it("that a route registers wins over a wildcard that would take the colon as text, at any depth", () => {
+    expectMatches(
+      ["GET /person/{id}", "GET /{x=**}:verb", "GET /v1/{a}/{b}", "GET /v1/{a=**}:set", "GET /{c=v1/**}:get"],
+      {
+        "GET /person/jason:verb": "GET /{x=**}:verb x=person/jason",
+        "GET /person/jason%3Averb": "GET /person/{id} id=jason:verb",
+        "GET /person/jason:other": "GET /person/{id} id=jason:other",
+        "GET /person/jason": "GET /person/{id} id=jason",
+        "GET /v1/p/q:set": "GET /v1/{a=**}:set a=p/q",
+        "GET /v1/p/q:get": "GET /{c=v1/**}:get c=v1/p/q",
+        "GET /v1/p/q:set:get": "GET /{c=v1/**}:get c=v1/p/q:set",
+      },
+    );
   });
 
   it("after a wildcard gives way to a literal that is the whole segment", () => {
@@ -159,6 +174,22 @@ describe("a custom verb", () => {
 
   it("may be written with escapes", () => {
     expectMatches(["POST /a:b%20c"], { "POST /a:b%20c": "POST /a:b%20c", "POST /a:%62%20c": "POST /a:b%20c" });
+  });
+});
+
+describe("a variable of literals", () => {
+  it("is bound", () => {
+    expectMatches(
+      ["GET /v1/{name=operations}", "GET /v1/{a=x/y}/{b=z}:go", "GET /{h=caf%C3%A9}", "GET /v1/{name=operations/*}"],
+      {
+        "GET /v1/operations": "GET /v1/{name=operations} name=operations",
+        "GET /v1/operation%73": "GET /v1/{name=operations} name=operations",
+        "HEAD /v1/operations": "GET /v1/{name=operations} name=operations",
+        "GET /v1/x/y/z:go": "GET /v1/{a=x/y}/{b=z}:go a=x/y b=z",
+        "GET /caf%C3%A9": "GET /{h=caf%C3%A9} h=café",
+        "GET /v1/operations/1": "GET /v1/{name=operations/*} name=operations/1",
+      },
+    );
   });
 });
 
