@@ -54,7 +54,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       // An empty header counts as absent.
       const contentType = exchange.headers.get("content-type") || null;
       if (request.body === "json" && contentType !== null && !isJson(contentType)) {
-        throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON`));
+        throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON in UTF-8`));
       }
       const readable = request.body !== "none" && exchange.hasBody;
       const body = readable ? await readBody(exchange, rpc.options.readMaxBytes) : NO_BYTES;

@@ -15,6 +15,7 @@
 
 export { successStatus } from "./call/success-status.ts";
 export { BadInput, type InputPlace } from "./codec/bad-input.ts";
+export { type RefuseUnknownQuery, SYSTEM_PARAMETERS } from "./codec/query.ts";
 export { createFetchHandler, type FetchHandler, type FetchHandlerOptions } from "./fetch/fetch-handler.ts";
 export {
   createHttpHandler,
@@ -34,5 +35,12 @@ export {
 export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
 export { type Binding, createMatcher, type Match, type Matcher, type MultiSegmentDecoding } from "./routes/matcher.ts";
 export { type Route, type RouteTable, routeName } from "./routes/model.ts";
-export { createRoutes, describeRoutes, type Problem, RouteError } from "./routes/rules.ts";
+export {
+  createRoutes,
+  describeRoutes,
+  errorsAmong,
+  type Problem,
+  RouteError,
+  type RouteOptions,
+} from "./routes/rules.ts";
 export { parseTemplate, type Template, TemplateError, type Variable } from "./routes/template.ts";

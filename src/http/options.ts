@@ -1,5 +1,6 @@
 import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
+import type { RefuseUnknownQuery } from "./codec/query.ts";
 import type { ResponseOptions } from "./response/responses.ts";
 import type { MultiSegmentDecoding } from "./routes/matcher.ts";
 import type { RouteTable } from "./routes/model.ts";
@@ -16,8 +17,11 @@ export interface HandlerOptions<Source>
   /** The route tables of those services, generated (`*_http.ts`) or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
   readonly contextValues?: (request: Source) => ContextValues;
-  /** Whether a query parameter that names no field is refused (400). Default: false, it is ignored. */
-  readonly refuseUnknownQuery?: boolean;
+  /**
+   * Whether query parameters that name no field are refused (400), and which are ignored all the same:
+   * `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
+   */
+  readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
   /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */

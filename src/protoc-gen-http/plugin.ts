@@ -1,11 +1,13 @@
 import type { DescFile } from "@bufbuild/protobuf";
 import { createEcmaScriptPlugin, type GeneratedFile, type Schema } from "@bufbuild/protoplugin";
 import { describeRoutes, type Route, type RouteTable } from "../http/index.ts";
-import { describeProblem } from "./problem.ts";
+import { parseStrict, reportProblems } from "./problem.ts";
 
 interface Options {
   /** The module from which generated files import the types of the runtime. */
   runtime: string;
+  /** Whether an annotation that cannot be mapped is an error. By default its route is skipped with a warning. */
+  strict: boolean;
 }
 
 /**
@@ -17,16 +19,18 @@ export const protocGenHttp = createEcmaScriptPlugin<Options>({
   version: "v0.1.0",
   parseOptions(raw) {
     let runtime = "@session-service/http";
+    let strict = false;
     for (const { key, value } of raw) {
-      if (key !== "runtime" || value === "") throw new Error(`unknown option "${key}=${value}"`);
-      runtime = value;
+      if (key === "runtime" && value !== "") runtime = value;
+      else if (key === "strict") strict = parseStrict(value);
+      else throw new Error(`unknown option "${key}=${value}"`);
     }
-    return { runtime };
+    return { runtime, strict };
   },
   generateTs(schema) {
     const services = schema.files.flatMap((file) => file.services);
     const { tables, problems } = describeRoutes(services);
-    if (problems.length > 0) throw new Error(problems.map(describeProblem).join("\n"));
+    reportProblems(problems, schema.options.strict);
     for (const file of schema.files) {
       const own = tables.filter((table) => table.service.file === file && table.routes.length > 0);
       if (own.length > 0) generateFile(schema, file, own);

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Problem } from "../http/index.ts";
+import { errorsAmong, type Problem } from "../http/index.ts";
 
 /** Field numbers on the path from a file to the annotation of a method (descriptor.proto, google/api/annotations.proto). */
 const SERVICE_OF_FILE = 6;
@@ -15,8 +15,24 @@ const parts = {
   additional_bindings: [[additionalBindings, 0]],
 } as const;
 
+/** Parses the option `strict` of the plugins. */
+export function parseStrict(value: string): boolean {
+  if (value !== "true" && value !== "false") throw new Error(`option "strict=${value}": expected true or false`);
+  return value === "true";
+}
+
+/**
+ * Throws if there are errors, else prints each problem to stderr as a warning: its route is skipped.
+ * @param strict whether annotations that cannot be mapped are errors, too; duplicate routes always are
+ */
+export function reportProblems(problems: readonly Problem[], strict: boolean): void {
+  const errors = errorsAmong(problems, strict);
+  if (errors.length > 0) throw new Error(errors.map(describeProblem).join("\n"));
+  for (const problem of problems) process.stderr.write(`warning: ${describeProblem(problem)} (route skipped)\n`);
+}
+
 /** Formats a problem as `dir/file.proto:12:5: reason`; lines and columns count from 1. */
-export function describeProblem(problem: Problem): string {
+function describeProblem(problem: Problem): string {
   const { method, reason } = problem;
   const at = locate(problem);
   const file = `${method.parent.file.name}.proto`;

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { isTextField } from "../http/codec/text-value.ts";
+import { isTextField, isTextMap } from "../http/codec/text-value.ts";
 import type { Route } from "../http/index.ts";
 import { hasOwnJson, JSON_MESSAGES, resolveFieldPath } from "../http/routes/field-path.ts";
 import { commentOf } from "./comments.ts";
@@ -49,7 +49,7 @@ export function* queryParameters(
     for (const field of type.fields) {
       const path = [...outer, field];
       if (bound.includes(path.map((part) => part.name).join("."))) continue;
-      if (isTextField(field)) yield queryParameter(path, field, schemas);
+      if (isTextField(field) || isTextMap(field)) yield queryParameter(path, field, schemas);
       else if (field.fieldKind === "message" && !seen.includes(field.message) && !hasOwnJson(field.message)) {
         yield* within(field.message, path, [...seen, field.message]);
       }
@@ -62,12 +62,14 @@ function queryParameter(path: readonly DescField[], field: DescField, schemas: S
   const others = field.oneof?.fields.filter((other) => other !== field).map((other) => `\`${other.jsonName}\``) ?? [];
   const description = [commentOf(field), others.length > 0 && `Not together with ${others.join(", ")}.`];
   const value = textSchema(field, schemas);
+  const isMap = field.fieldKind === "map";
   return {
     name: path.map((part) => part.jsonName).join("."),
     in: "query",
     description: description.filter(Boolean).join("\n\n") || undefined,
     deprecated: path.some((part) => part.deprecated) || undefined,
-    schema: field.fieldKind === "list" ? { type: "array", items: value } : value,
+    ...(isMap && { style: "deepObject", explode: true }),
+    schema: field.fieldKind === "list" ? { type: "array", items: value } : isMap ? schemas.map(field, value) : value,
   };
 }
 

@@ -6,23 +6,24 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { describeRoutes } from "../http/index.ts";
-import { describeProblem } from "../protoc-gen-http/problem.ts";
+import { parseStrict, reportProblems } from "../protoc-gen-http/problem.ts";
 import { describeServices } from "./document.ts";
 import { loadOverlay, type Overlay } from "./overlay.ts";
 
 /**
  * The buf plugin: writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations.
- * Its option `overlay=<path>` names a JSON file or a module whose patches are applied to the document.
+ * Options: `overlay=<path>` names a JSON file or a module whose patches are applied to the document; `strict=true` makes
+ * annotations that cannot be mapped errors instead of warnings.
  */
 export const protocGenOpenapi = {
   name: "protoc-gen-http-openapi",
   version: "v0.1.0",
   run(request: CodeGeneratorRequest) {
-    const overlay = parseOptions(request.parameter);
+    const { overlay, strict } = parseOptions(request.parameter);
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
     const services = request.fileToGenerate.flatMap((name) => registry.getFile(name)?.services ?? []);
     const { tables, problems } = describeRoutes(services);
-    if (problems.length > 0) throw new Error(problems.map(describeProblem).join("\n"));
+    reportProblems(problems, strict);
     const document = describeServices(
       tables.filter((table) => table.routes.length > 0),
       overlay,
@@ -38,13 +39,20 @@ export const protocGenOpenapi = {
   },
 };
 
-function parseOptions(parameter: string): Overlay {
+interface Options {
+  readonly overlay: Overlay;
+  readonly strict: boolean;
+}
+
+function parseOptions(parameter: string): Options {
   let overlay: Overlay = {};
+  let strict = false;
   for (const option of parameter.split(",").filter(Boolean)) {
-    const equals = option.indexOf("=");
-    const value = option.slice(equals + 1);
-    if (option.slice(0, equals) !== "overlay" || value === "") throw new Error(`unknown option "${option}"`);
-    overlay = loadOverlay(value);
+    const [key, ...rest] = option.split("=");
+    const value = rest.join("=");
+    if (key === "overlay" && value !== "") overlay = loadOverlay(value);
+    else if (key === "strict") strict = parseStrict(value);
+    else throw new Error(`unknown option "${option}"`);
   }
-  return overlay;
+  return { overlay, strict };
 }

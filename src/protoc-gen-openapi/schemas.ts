@@ -42,13 +42,17 @@ export class Schemas {
     switch (field.fieldKind) {
       case "list":
         return { type: "array", items: this.element(field) };
-      case "map": {
-        const propertyNames = keySchema(field.mapKey);
-        return { type: "object", ...(propertyNames && { propertyNames }), additionalProperties: this.element(field) };
-      }
+      case "map":
+        return this.map(field, this.element(field));
       default:
         return this.element(field);
     }
+  }
+
+  /** The schema of a map with values of the given schema. */
+  map({ mapKey }: DescField & { fieldKind: "map" }, value: Schema): Schema {
+    const propertyNames = keySchema(mapKey);
+    return { type: "object", ...(propertyNames && { propertyNames }), additionalProperties: value };
   }
 
   /** The schema of one value of a field, or of an element if it is repeated. */

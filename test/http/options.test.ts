@@ -2,7 +2,13 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { createFetchHandler, createHttpHandler, type Failure, type HttpHandlerOptions } from "../../src/http/index.ts";
+import {
+  createFetchHandler,
+  createHttpHandler,
+  type Failure,
+  type HttpHandlerOptions,
+  SYSTEM_PARAMETERS,
+} from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
@@ -25,6 +31,18 @@ describe("options", () => {
     );
     expect([unknown?.status, unknown?.json()]).toMatchObject([400, { message: "query: nope: unknown parameter" }]);
     expect([bound?.status, known?.status]).toEqual([400, 200]);
+  });
+
+  it("allow listed unknown query parameters, and Google's system parameters", async () => {
+    const allow = [...SYSTEM_PARAMETERS, "utm_*"];
+    const responses = await fetchRaw(
+      { refuseUnknownQuery: { allow } },
+      { target: "/v1/echo?$alt=json&key=k&fields=a,b&utm_source=x&%24.xgafv=1" },
+      { target: "/v1/echo?utm=1" },
+      { target: "/v1/echo?ke=1" },
+      { target: "/v1/nested/1/n/end?nested.name=x" },
+    );
+    expect(responses.map((response) => response.status)).toEqual([200, 400, 400, 400]);
   });
 
   it("switch off the inference of update masks", async () => {

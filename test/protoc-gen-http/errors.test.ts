@@ -211,6 +211,8 @@ const packages = [
   "twice",
 ];
 
+const STRICT = "target=ts,import_extension=ts,strict=true";
+
 describe("the plugin refuses, with file, line and reason,", () => {
   let generate: Generate;
   let bodyStart = 0;
@@ -235,7 +237,7 @@ describe("the plugin refuses, with file, line and reason,", () => {
     "%s",
     (_, name, at, expected) => {
       const [line, column] = at.split(":").map(Number);
-      const message = messageOf(() => generate([`${name}.proto`]));
+      const message = messageOf(() => generate([`${name}.proto`], STRICT));
       expect(message).toContain(expected);
       expect(message).toMatch(new RegExp(`^${name}\\.proto:${bodyStart + (line ?? 0)}:${column}: rpc (Get|Put|Two): `));
       expect(message.split("\n")).toHaveLength(1);
@@ -249,8 +251,19 @@ describe("the plugin refuses, with file, line and reason,", () => {
   });
 
   it("with all problems of all files", () => {
-    const message = messageOf(() => generate(["nofield.proto", "getbody.proto"]));
+    const message = messageOf(() => generate(["nofield.proto", "getbody.proto"], STRICT));
     expect(message.split("\n")).toHaveLength(2);
+  });
+
+  it("one route twice in one file, naming both RPCs, even if not strict", () => {
+    const message = messageOf(() => generate(["twice.proto"]));
+    expect(message).toMatch(
+      /^twice\.proto:\d+:\d+: rpc \w+: twice\.Library\.\w+ \(.*\) is the same route as twice\.Library\.\w+ /,
+    );
+  });
+
+  it("an unknown value of an option", () => {
+    expect(messageOf(() => generate(["one.proto"], "target=ts,strict=maybe"))).toContain("expected true or false");
   });
 
   it("an unknown option", () => {

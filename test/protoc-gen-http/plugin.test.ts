@@ -5,7 +5,7 @@ import { CodeGeneratorRequestSchema, CodeGeneratorResponseSchema } from "@bufbui
 import { beforeAll, describe, expect, it } from "vitest";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { createRoutes, RouteError } from "../../src/http/index.ts";
+import { createRoutes } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "../http/gen/rich/v1/rich_http.ts";
 import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
 import { compile, type Generate, protoFile } from "./compile.ts";
@@ -83,17 +83,6 @@ describe("a generated table", () => {
 
   it("quotes special characters of templates", () => {
     expect(generate(["quoted.proto"])[0]?.content).toContain(`template: "/v1/'$&"`);
-  });
-
-  it("with problems is refused at run time too, naming the RPC", () => {
-    const message = {
-      ...RichService,
-      methods: [{ ...RichService.method.upload, methodKind: "client_streaming" as const }],
-    };
-    expect(() => createRoutes(message as never)).toThrow(RouteError);
-    expect(() => createRoutes(message as never)).toThrow(
-      "rich.v1.RichService.Upload: client and bidirectional streaming",
-    );
   });
 });
 

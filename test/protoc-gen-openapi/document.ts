@@ -6,6 +6,7 @@ export type Schema = { readonly [keyword: string]: unknown };
 export type Parameter = {
   readonly name: string;
   readonly in: "path" | "query";
+  readonly style?: string;
   readonly description?: string;
   readonly required?: boolean;
   readonly deprecated?: boolean;

@@ -185,15 +185,18 @@ describe("the query", () => {
       "inner.id",
       "inner.deep.n",
       "pageSizes",
+      "m",
     ]);
     expect(names(get(`post: "/v1" body: "inner"`, fields).operation.parameters, "query")).toEqual([
       "name",
       "pageSizes",
+      "m",
     ]);
     expect(names(get(`get: "/v1/{inner.id}"`, fields).operation.parameters, "query")).toEqual([
       "name",
       "inner.deep.n",
       "pageSizes",
+      "m",
     ]);
     expect(get(`post: "/v1" body: "*"`, fields).operation.parameters).toBeUndefined();
   });
@@ -203,6 +206,18 @@ describe("the query", () => {
     expect(parameters?.map((parameter) => parameter.schema)).toEqual([
       { type: "array", items: { type: "string" } },
       { type: "string", contentMediaType: "application/json", contentSchema: { type: "object" } },
+    ]);
+  });
+
+  test("carries maps with the key in brackets, a deepObject", () => {
+    const { parameters } = get(`get: "/v1"`, "map<int32, bool> m = 1; map<string, Inner> no = 2;").operation;
+    expect(parameters).toEqual([
+      expect.objectContaining({
+        name: "m",
+        style: "deepObject",
+        explode: true,
+        schema: { type: "object", propertyNames: { pattern: "^-?[0-9]+$" }, additionalProperties: { type: "boolean" } },
+      }),
     ]);
   });
 
@@ -333,7 +348,9 @@ test("an unknown option is refused", () => {
 });
 
 test("annotations that cannot be served are refused with their position", () => {
-  expect(() => describeText(service(`get: "/v1/{nothing}"`))).toThrow(/test\.proto:\d+:\d+: rpc Get: .*nothing/);
+  expect(() => describeText(service(`get: "/v1/{nothing}"`), "strict=true")).toThrow(
+    /test\.proto:\d+:\d+: rpc Get: .*nothing/,
+  );
 });
 
 test("the same files give the same bytes", () => {

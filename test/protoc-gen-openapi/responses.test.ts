@@ -44,7 +44,12 @@ function url({ path }: Place, parameters: readonly Parameter[]): string {
     .filter((parameter) => parameter.in === "path")
     .reduce((text, parameter) => text.replace(`{${parameter.name}}`, value(parameter)), path);
   const query = parameters.filter((parameter) => parameter.in === "query");
-  const pairs = query.map((parameter) => `${encodeURIComponent(parameter.name)}=${value(parameter)}`);
+  const pairs = query.map((parameter) => {
+    if (parameter.style !== "deepObject") return `${encodeURIComponent(parameter.name)}=${value(parameter)}`;
+    const { propertyNames, additionalProperties } = parameter.schema as Record<string, Schema>;
+    const key = propertyNames === undefined ? "a.b" : sample(propertyNames);
+    return `${parameter.name}[${key}]=${encodeURIComponent(sample(additionalProperties ?? {}))}`;
+  });
   return `http://localhost${filled}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
 

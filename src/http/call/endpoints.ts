@@ -1,4 +1,5 @@
 import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import type { RefuseUnknownQuery } from "../codec/query.ts";
 import { createRequestCodec, isHttpBody, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
 import { type Route, type RouteTable, routeName } from "../routes/model.ts";
@@ -17,7 +18,7 @@ export interface Endpoint {
 
 export interface EndpointOptions {
   readonly tables: Iterable<RouteTable>;
-  readonly refuseUnknownQuery: boolean;
+  readonly refuseUnknownQuery: RefuseUnknownQuery;
   readonly inferUpdateMask: boolean;
 }
 

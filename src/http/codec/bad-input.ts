@@ -1,8 +1,10 @@
+import { ExpectedError } from "../routes/expected-error.ts";
+
 /** The part of a request that holds a value. */
 export type InputPlace = "path" | "query" | "body" | "header";
 
 /** A value that cannot be decoded: a client error, 400. */
-export class BadInput extends Error {
+export class BadInput extends ExpectedError {
   override readonly name = "BadInput";
   readonly place: InputPlace;
   /** The field, parameter or header as the client named it; undefined if the whole part is invalid. */

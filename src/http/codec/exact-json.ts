@@ -1,4 +1,6 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+import { ExpectedError } from "../routes/expected-error.ts";
+import { duplicateKey } from "./duplicate-keys.ts";
 
 /** A number whose source text matters because a JavaScript number may lose digits. */
 class Written {
@@ -36,11 +38,41 @@ export function parseJson(text: string): JsonValue {
  * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, also with a zero fraction or an exponent,
  * but a JavaScript number holds 53 bits: longer ones become strings where the field is an integer, so that it is read
  * exactly or refused, and stay numbers everywhere else.
- * @throws SyntaxError, RangeError if a number is too large or the nesting too deep
+ * @throws SyntaxError, DuplicateKey, RangeError if a number is too large or the nesting too deep
  */
 export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
-  if (!INEXACT.test(text)) return fieldOf(JSON.parse(text) as JsonValue);
-  return settleMessage(type, fieldOf(parse(text, written) as JsonValue));
+  const json = INEXACT.test(text)
+    ? settleMessage(type, fieldOf(parse(text, written) as JsonValue))
+    : fieldOf(JSON.parse(text) as JsonValue);
+  const duplicate = duplicateKey(text) ?? (text.includes("_") ? fieldGivenTwice(type, json) : undefined);
+  if (duplicate !== undefined) throw new DuplicateKey(duplicate);
+  return json;
+}
+
+/** A key, or a field under both its names, that occurs twice in an object. */
+export class DuplicateKey extends ExpectedError {
+  override readonly name = "DuplicateKey";
+  constructor(key: string) {
+    super(`duplicate key ${JSON.stringify(key)}`);
+  }
+}
+
+/** The proto name of a field that an object has under its JSON name too. */
+function fieldGivenTwice(type: DescMessage, json: JsonValue): string | undefined {
+  if (type.typeName.startsWith("google.protobuf.") || !isObject(json)) return undefined;
+  for (const field of type.fields) {
+    const hasProtoName = Object.hasOwn(json, field.name);
+    if (hasProtoName && field.name !== field.jsonName && Object.hasOwn(json, field.jsonName)) return field.name;
+    if (field.message === undefined) continue;
+    const value = json[hasProtoName ? field.name : field.jsonName];
+    if (value === undefined || value === null) continue;
+    const items = field.fieldKind === "message" ? [value] : Object.values(value);
+    for (const item of items) {
+      const found = fieldGivenTwice(field.message, item);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
 }
 
 /** A JSON number outside the range of JavaScript numbers. */

@@ -3,15 +3,41 @@ import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
 import { hasOwnJson } from "../routes/field-path.ts";
 import { decodeAll, MalformedEscape } from "../routes/percent.ts";
 import { BadInput } from "./bad-input.ts";
-import { isTextField, otherOneofMember, setFromText, TextValueError } from "./text-value.ts";
+import {
+  isTextField,
+  isTextMap,
+  otherOneofMember,
+  setEntryFromText,
+  setFromText,
+  TextValueError,
+} from "./text-value.ts";
 
 /** Sets the fields of a request message from a query string. */
 export type QueryReader = (query: string, message: ReflectMessage) => void;
 
+/** Whether parameters that name no field are refused (400), except those listed: `utm_*` is a prefix. */
+export type RefuseUnknownQuery = boolean | { readonly allow: readonly string[] };
+
+/** The query parameters that Google's clients send to every API (cloud.google.com/apis/docs/system-parameters). */
+export const SYSTEM_PARAMETERS: readonly string[] = [
+  ...["$alt", "$apiVersion", "$callback", "$fields", "$key", "$prettyPrint", "$quotaUser", "$userProject", "$.xgafv"],
+  ...["access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser", "userIp"],
+  ...["uploadType", "upload_protocol"],
+];
+
 export interface QueryOptions {
-  /** Whether a parameter that names no field is refused (400) instead of ignored. */
-  readonly refuseUnknown: boolean;
+  readonly refuseUnknown: RefuseUnknownQuery;
   readonly registry: Registry | undefined;
+}
+
+/** A parameter's name, resolved. */
+interface Target {
+  /** The fields, outermost first. */
+  readonly fields: readonly DescField[];
+  /** The key of a map field, as text. */
+  readonly mapKey: string | undefined;
+  /** Identifies the field in proto names, so that a second value is detected under both spellings. */
+  readonly path: string;
 }
 
 /**
@@ -19,35 +45,31 @@ export interface QueryOptions {
  */
 export function createQueryReader(type: DescMessage, bound: readonly string[], options: QueryOptions): QueryReader {
   // A cache of resolved names, bounded because clients choose them.
-  const known = new Map<string, readonly DescField[]>();
+  const known = new Map<string, Target>();
+  const isRefused = refusal(options.refuseUnknown);
 
-  function resolve(name: string): readonly DescField[] | undefined {
+  /** undefined: the parameter is ignored. */
+  function resolve(name: string): Target | undefined {
     const hit = known.get(name);
     if (hit !== undefined) return hit;
-    const fields = fieldsOf(type, name);
-    if (fields === undefined) return undefined;
-    const path = fields.map((field) => field.name).join(".");
-    if (bound.some((other) => path === other || path.startsWith(`${other}.`) || other.startsWith(`${path}.`))) {
-      return undefined;
-    }
-    if (known.size < 256) known.set(name, fields);
-    return fields;
+    const target = resolveName(type, name, bound);
+    if (target === undefined) {
+      if (isRefused(name)) throw new BadInput("query", name, "unknown parameter");
+    } else if (known.size < 256) known.set(name, target);
+    return target;
   }
 
   return (query, message) => {
     const given = new Set<string>();
     for (const [name, value] of parameters(query)) {
-      const fields = resolve(name);
-      const last = fields?.at(-1);
-      if (fields === undefined || last === undefined) {
-        if (options.refuseUnknown) throw new BadInput("query", name, "unknown parameter");
-        continue;
-      }
-      if (!isTextField(last)) throw new BadInput("query", name, "this field cannot be given in a query");
-      refuseSecondValue(given, fields, name);
+      const target = resolve(name);
+      if (target === undefined) continue;
+      const { fields, mapKey } = target;
+      refuseSecondValue(given, target, name);
       refuseSecondOneofMember(message, fields, name);
       try {
-        setFromText(message, fields, value, options.registry);
+        if (mapKey === undefined) setFromText(message, fields, value, options.registry);
+        else setEntryFromText(message, fields, mapKey, value, options.registry);
       } catch (error) {
         if (error instanceof TextValueError) throw new BadInput("query", name, error.message);
         throw error;
@@ -56,10 +78,16 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   };
 }
 
-/** @param given the paths, in proto names, of the fields that the query has set so far */
-function refuseSecondValue(given: Set<string>, fields: readonly DescField[], name: string): void {
+function refusal(option: RefuseUnknownQuery): (name: string) => boolean {
+  if (typeof option === "boolean") return () => option;
+  const names = new Set(option.allow.filter((name) => !name.endsWith("*")));
+  const prefixes = option.allow.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
+  return (name) => !names.has(name) && !prefixes.some((prefix) => name.startsWith(prefix));
+}
+
+/** @param given the paths of the fields and map entries that the query has set so far */
+function refuseSecondValue(given: Set<string>, { fields, path }: Target, name: string): void {
   if (fields.at(-1)?.fieldKind === "list") return;
-  const path = fields.map((field) => field.name).join(".");
   if (given.has(path)) throw new BadInput("query", name, "given more than once");
   given.add(path);
 }
@@ -82,20 +110,45 @@ function* parameters(query: string): Generator<[name: string, value: string]> {
 /** Maximum depth of a parameter's field path, the same as the nesting limit of proto JSON. */
 const MAX_DEPTH = 100;
 
-/** Resolves a parameter's name, each part by JSON name or proto name. */
-function fieldsOf(type: DescMessage, name: string): DescField[] | undefined {
+/**
+ * Resolves a parameter's name: fields by JSON name or proto name, nested ones as `a.b.c`, entries of a map as `a[key]`.
+ * @returns undefined if the name is unknown, or if path or body bind the field
+ * @throws BadInput if the name starts with a known field but leads to nothing that a query can set
+ */
+function resolveName(type: DescMessage, name: string, bound: readonly string[]): Target | undefined {
+  const bracket = name.endsWith("]") ? name.indexOf("[") : -1;
+  const mapKey = bracket > 0 ? name.slice(bracket + 1, -1) : undefined;
+  const parts = (mapKey === undefined ? name : name.slice(0, bracket)).split(".");
+  const invalid = (reason: string) => new BadInput("query", name, reason);
   const fields: DescField[] = [];
   let within: DescMessage | undefined = type;
-  const parts = name.split(".");
-  if (parts.length > MAX_DEPTH) return undefined;
-  for (const part of parts) {
-    const candidates: readonly DescField[] = within?.fields ?? [];
-    const field = candidates.find((f) => f.jsonName === part) ?? candidates.find((f) => f.name === part);
-    if (field === undefined) return undefined;
+  let path = "";
+  for (const part of parts.slice(0, MAX_DEPTH)) {
+    const last: DescField | undefined = fields.at(-1);
+    if (last !== undefined && within === undefined) throw invalid(`${last.name} has no fields that a query can set`);
+    const field: DescField | undefined = within && fieldByEitherName(within, part);
+    if (field === undefined) {
+      if (last === undefined) return undefined;
+      throw invalid(`message ${within?.typeName} has no field "${part}"`);
+    }
     fields.push(field);
+    path += path === "" ? field.name : `.${field.name}`;
+    if (bound.includes(path)) return undefined;
     within = field.fieldKind === "message" && !hasOwnJson(field.message) ? field.message : undefined;
   }
-  return fields;
+  const last = fields.at(-1);
+  if (last === undefined) return undefined;
+  if (parts.length > MAX_DEPTH) throw invalid("nested too deeply");
+  // A field of this message is bound.
+  if (bound.some((other) => other.startsWith(`${path}.`))) return undefined;
+  if (mapKey !== undefined && last.fieldKind !== "map") throw invalid(`${last.name} is not a map`);
+  if (mapKey === undefined ? !isTextField(last) : !isTextMap(last))
+    throw invalid("this field cannot be given in a query");
+  return { fields, mapKey, path: mapKey === undefined ? path : `${path}[${mapKey}]` };
+}
+
+function fieldByEitherName(type: DescMessage, name: string): DescField | undefined {
+  return type.fields.find((field) => field.jsonName === name) ?? type.fields.find((field) => field.name === name);
 }
 
 function refuseSecondOneofMember(message: ReflectMessage, fields: readonly DescField[], name: string): void {

@@ -14,8 +14,8 @@ import { bodyField, resolveFieldPath } from "../routes/field-path.ts";
 import type { Binding } from "../routes/matcher.ts";
 import type { Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
-import { NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
-import { createQueryReader } from "./query.ts";
+import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+import { createQueryReader, type RefuseUnknownQuery } from "./query.ts";
 import { setFromText, TextValueError } from "./text-value.ts";
 import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
 
@@ -32,8 +32,7 @@ export interface RequestCodec {
 
 export interface RequestCodecOptions {
   readonly json: Partial<JsonReadOptions>;
-  /** Whether a query parameter that names no field is refused (400). */
-  readonly refuseUnknownQuery: boolean;
+  readonly refuseUnknownQuery: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. */
   readonly inferUpdateMask: boolean;
 }
@@ -113,7 +112,8 @@ function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, 
     return parseMessageJson(text, asMessage, type);
   } catch (error) {
     if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
-    if (error instanceof NumberOutOfRange) throw new BadInput("body", undefined, error.message);
+    if (error instanceof NumberOutOfRange || error instanceof DuplicateKey)
+      throw new BadInput("body", undefined, error.message);
     // Stack overflow.
     if (error instanceof RangeError) throw new BadInput("body", undefined, "nested too deeply");
     throw error;

@@ -13,11 +13,12 @@ import {
 import { type ReflectMessage, reflect, type ScalarValue } from "@bufbuild/protobuf/reflect";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { ExpectedError } from "../routes/expected-error.ts";
 import { JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
 import { parseJson } from "./exact-json.ts";
 
 /** A text that is not a valid value of the field. */
-export class TextValueError extends Error {
+export class TextValueError extends ExpectedError {
   override readonly name = "TextValueError";
 }
 
@@ -25,7 +26,16 @@ export class TextValueError extends Error {
 export function isTextField(field: DescField): boolean {
   const message = field.fieldKind === "message" || field.fieldKind === "list" ? field.message : undefined;
   if (field.fieldKind === "map") return false;
-  return message === undefined || TEXT_MESSAGES.has(message.typeName) || JSON_MESSAGES.has(message.typeName);
+  return message === undefined || isTextMessage(message);
+}
+
+/** Whether a query parameter `name[key]` can carry an entry of this field. */
+export function isTextMap(field: DescField): boolean {
+  return field.fieldKind === "map" && (field.mapKind !== "message" || isTextMessage(field.message));
+}
+
+function isTextMessage(type: DescMessage): boolean {
+  return TEXT_MESSAGES.has(type.typeName) || JSON_MESSAGES.has(type.typeName);
 }
 
 /**
@@ -52,8 +62,35 @@ export function setFromText(
   else message.set(field, valueFromText(field, text, types));
 }
 
+/**
+ * Sets an entry of a map field, key and value from text.
+ * @param fields the path to the map field, outermost first
+ * @throws TextValueError
+ */
+export function setEntryFromText(
+  message: ReflectMessage,
+  fields: readonly DescField[],
+  key: string,
+  text: string,
+  types?: Registry,
+): void {
+  const [field, ...inner] = fields;
+  if (field?.fieldKind === "message") {
+    const child = message.isSet(field) ? message.get(field) : reflect(field.message);
+    setEntryFromText(child, inner, key, text, types);
+    message.set(field, child);
+  } else if (field?.fieldKind === "map") {
+    message.get(field).set(scalarFromText(field.mapKey, key), elementFromText(field, text, types));
+  }
+}
+
 function valueFromText(field: DescField, text: string, types: Registry | undefined): ReflectMessage | ScalarValue {
   if (field.fieldKind === "map") throw new TextValueError("a map cannot be given as text");
+  return elementFromText(field, text, types);
+}
+
+/** A singular value, an element of a list or the value of a map entry. */
+function elementFromText(field: DescField, text: string, types: Registry | undefined): ReflectMessage | ScalarValue {
   if (field.message !== undefined) return reflect(field.message, messageFromText(field.message, text, types));
   return field.enum === undefined ? scalarFromText(field.scalar, text) : enumFromText(field.enum, text);
 }

@@ -1,9 +1,15 @@
-/** Whether a Content-Type is JSON: `application/json`, or any type with the suffix `+json` (RFC 6839). */
+/**
+ * Whether a Content-Type is JSON in UTF-8: `application/json`, or any type with the suffix `+json` (RFC 6839), without a
+ * `charset` or with `charset=utf-8` (RFC 8259 section 8.1).
+ */
 export function isJson(contentType: string): boolean {
   if (contentType === "application/json") return true;
-  const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
-  return type === "application/json" || /^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+\+json$/.test(type);
+  const [type = "", ...parameters] = contentType.split(";").map((part) => part.trim().toLowerCase());
+  if (type !== "application/json" && !/^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+\+json$/.test(type)) return false;
+  return parameters.every((parameter) => !parameter.startsWith("charset=") || UTF_8.test(parameter));
 }
+
+const UTF_8 = /^charset=(?:utf-?8|"utf-?8")$/;
 
 /**
  * Whether an Accept-Encoding accepts gzip (RFC 9110 section 12.5.3), by name or `*`, with a weight above 0 and at least

@@ -1,8 +1,10 @@
 // Percent-encoding (RFC 3986 section 2.1), decoded once and strictly. decodeURIComponent cannot keep chosen escapes
 // undecoded, which multi-segment variables need.
 
+import { ExpectedError } from "./expected-error.ts";
+
 /** A malformed percent-escape, or escapes that are not UTF-8: a client error, 400. */
-export class MalformedEscape extends Error {
+export class MalformedEscape extends ExpectedError {
   override readonly name = "MalformedEscape";
 }
 

@@ -5,8 +5,10 @@ import { fieldByName, pathFieldProblem, resolveFieldPath } from "./field-path.ts
 import { type Route, type RouteTable, routeName } from "./model.ts";
 import { parseTemplate, type Template, TemplateError } from "./template.ts";
 
-/** An annotation that cannot be served. */
+/** An annotation that cannot be served. Its route is skipped. */
 export interface Problem {
+  /** `duplicate`: the route of another binding, always an error. `unmappable`: anything else, an error if strict. */
+  readonly kind: "unmappable" | "duplicate";
   readonly method: DescMethod;
   /** Index of the rule: 0 is the annotation itself, 1 the first of its `additional_bindings`, and so on. */
   readonly binding: number;
@@ -18,24 +20,50 @@ export interface Problem {
 /** Annotations that cannot be served, all of them at once. */
 export class RouteError extends Error {
   override readonly name = "RouteError";
-  readonly problems: readonly Problem[];
+  readonly #problems: readonly Problem[];
+
   constructor(problems: readonly Problem[]) {
-    super(problems.map((p) => `${p.method.parent.typeName}.${p.method.name}: ${p.reason}`).join("\n"));
-    this.problems = problems;
+    super(problems.map(describeProblem).join("\n"));
+    this.#problems = problems;
+  }
+
+  /** Not an own property: Node would print the descriptors with an uncaught error. */
+  get problems(): readonly Problem[] {
+    return this.#problems;
   }
 }
 
+function describeProblem({ method, reason }: Problem): string {
+  return `${method.parent.typeName}.${method.name}: ${reason}`;
+}
+
+/** How annotations that cannot be served are treated. */
+export interface RouteOptions {
+  /** Whether an annotation that cannot be mapped is an error. Default: false, its route is skipped with a warning. */
+  readonly strict?: boolean;
+  /** Receives a warning for each skipped route. Default: `process.emitWarning`. */
+  readonly onWarning?: (warning: string, problem: Problem) => void;
+}
+
 /**
- * The routes of a service, from the google.api.http annotations in its descriptors.
- * @throws RouteError
+ * Derives the routes of a service from the google.api.http annotations in its descriptors.
+ * @throws RouteError if two bindings have the same route, or, if strict, for any annotation that cannot be mapped
  */
-export function createRoutes(service: DescService): RouteTable {
+export function createRoutes(service: DescService, options: RouteOptions = {}): RouteTable {
   const { tables, problems } = describeRoutes([service]);
-  if (problems.length > 0) throw new RouteError(problems);
+  const errors = errorsAmong(problems, options.strict ?? false);
+  if (errors.length > 0) throw new RouteError(errors);
+  const warn = options.onWarning ?? ((warning) => process.emitWarning(warning, "RouteWarning"));
+  for (const problem of problems) warn(`no route for ${describeProblem(problem)}`, problem);
   return tables[0] ?? { service, routes: [] };
 }
 
-/** The tables of services that are served together, and all problems of their annotations. */
+/** The problems that are errors: duplicate routes always, the others only if strict. */
+export function errorsAmong(problems: readonly Problem[], strict: boolean): readonly Problem[] {
+  return strict ? problems : problems.filter(({ kind }) => kind === "duplicate");
+}
+
+/** The tables of services that are served together, without routes that have problems, and all these problems. */
 export function describeRoutes(services: Iterable<DescService>): { tables: RouteTable[]; problems: Problem[] } {
   const tables: RouteTable[] = [];
   const problems: Problem[] = [];
@@ -44,19 +72,15 @@ export function describeRoutes(services: Iterable<DescService>): { tables: Route
     const routes: Route[] = [];
     for (const method of service.methods) {
       if (!hasOption(method, http)) continue;
-      const rules = flatten(getOption(method, http), (binding, reason) => {
-        problems.push({ method, binding, part: "additional_bindings", reason });
-      });
-      rules.forEach((rule, binding) => {
-        const route = describeRoute(method, rule, (part, reason) => problems.push({ method, binding, part, reason }));
+      flatten(getOption(method, http)).forEach((rule, binding) => {
+        const report = (kind: Problem["kind"]) => (part: Problem["part"], reason: string) =>
+          void problems.push({ kind, method, binding, part, reason });
+        const route = describeRoute(method, rule, binding > 0, report("unmappable"));
         if (route === undefined) return;
-        const key = shapeOf(route);
-        const culprit = `${service.typeName}.${method.name} (${routeName(route)})`;
-        const other = seen.get(key);
-        if (other !== undefined) {
-          problems.push({ method, binding, part: "pattern", reason: `${culprit} is the same route as ${other}` });
-        }
-        seen.set(key, culprit);
+        const owner = `${service.typeName}.${method.name} (${routeName(route)})`;
+        const other = seen.get(shapeOf(route));
+        if (other !== undefined) report("duplicate")("pattern", `${owner} is the same route as ${other}`);
+        seen.set(shapeOf(route), owner);
         routes.push(route);
       });
     }
@@ -70,28 +94,32 @@ export function shapeOf(route: Route): string {
   return `${route.method} /${route.segments.join("/")}:${route.verb}`;
 }
 
-function flatten(rule: HttpRule, report: (binding: number, reason: string) => void): HttpRule[] {
-  rule.additionalBindings.forEach((nested, index) => {
-    if (nested.additionalBindings.length > 0) report(index + 1, "additional_bindings do not nest");
-  });
+function flatten(rule: HttpRule): HttpRule[] {
   return [rule, ...rule.additionalBindings];
 }
 
 type Report = (part: Problem["part"], reason: string) => void;
 
-function describeRoute(method: DescMethod, rule: HttpRule, report: Report): Route | undefined {
+/** Describes the route of a rule; undefined if it has problems, which are reported. */
+function describeRoute(method: DescMethod, rule: HttpRule, nested: boolean, report: Report): Route | undefined {
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
     report(undefined, "client and bidirectional streaming cannot be mapped to HTTP routes");
     return undefined;
   }
+  let problems = 0;
+  const count: Report = (part, reason) => {
+    problems++;
+    report(part, reason);
+  };
+  if (nested && rule.additionalBindings.length > 0) count("additional_bindings", "additional_bindings do not nest");
   const pattern = patternOf(rule);
   if (typeof pattern === "string") {
-    report("pattern", pattern);
+    count("pattern", pattern);
     return undefined;
   }
-  checkBody(method, rule, pattern.method, report);
-  const template = checkedTemplate(method, pattern.template, report);
-  if (template === undefined) return undefined;
+  checkBody(method, rule, pattern.method, count);
+  const template = checkedTemplate(method, pattern.template, count);
+  if (template === undefined || problems > 0) return undefined;
   return {
     rpc: method.localName,
     method: pattern.method,
