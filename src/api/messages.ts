@@ -1,12 +1,21 @@
 /** Message ↔ domain: what both services say of a session, and the rules that requests keep. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { invalidRequest } from "../session/errors.ts";
-import { type Audience, parseSessionId, RESERVED_CLAIMS, type Session, type SessionId } from "../session/model.ts";
+import {
+  type Audience,
+  type Authentication,
+  authenticationClaims,
+  parseSessionId,
+  RESERVED_CLAIMS,
+  type Session,
+  type SessionId,
+} from "../session/model.ts";
 
 const DEFAULT_PAGE_SIZE = 20;
 const MAX_PAGE_SIZE = 100;
 const MAX_AUDIENCES = 8;
+const MAX_METHODS = 8;
 
 /** Bytes of the claims' JSON. */
 export const MAX_CLAIMS = 4096;
@@ -56,6 +65,45 @@ export function audienceOf(one: string, several: readonly string[], byDefault: s
   const [first, ...others] = several;
   if (first === undefined) return textOf("audience", one, 255) || byDefault;
   return others.length === 0 ? first : [first, ...others];
+}
+
+/** How far a caller's clock may be ahead of ours, ms. */
+const CLOCK_SKEW = 60_000;
+
+type AuthenticationFields = {
+  readonly authTime?: Timestamp | undefined;
+  readonly amr: readonly string[];
+  readonly acr: string;
+};
+
+/** What a request says of an authentication; undefined when it says nothing. @param now ms since the epoch */
+export function authenticationOf(
+  { authTime, amr, acr }: AuthenticationFields,
+  now: number,
+): Authentication | undefined {
+  if (amr.length > MAX_METHODS) throw invalidRequest("amr", `has more than ${MAX_METHODS} items`);
+  for (const method of amr) {
+    if (textOf("amr", method, 32) === "") throw invalidRequest("amr", "has an empty item");
+  }
+  const contextClass = textOf("acr", acr, 255);
+  const time = authTime === undefined ? 0 : timestampMs(authTime);
+  if (authTime !== undefined && time < 1000) throw invalidRequest("auth_time", "is not after 1970-01-01T00:00:00Z");
+  if (time > now + CLOCK_SKEW) throw invalidRequest("auth_time", "is in the future");
+  if (time === 0 && amr.length === 0 && contextClass === "") return undefined;
+  return { time: time - (time % 1000), methods: [...amr], contextClass };
+}
+
+/** Refuses claims that the fields of an authentication would overrule. */
+export function notTwice(claims: JsonObject | undefined, authentication: Authentication | undefined): void {
+  if (claims === undefined || authentication === undefined) return;
+  for (const name of Object.keys(authenticationClaims(authentication))) {
+    if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, `is set beside ${name}`);
+  }
+}
+
+/** ms since the epoch, a fraction rounded up: a session created within it was created before. */
+export function timeAfter({ seconds, nanos }: Timestamp): number {
+  return Number(seconds) * 1000 + Math.ceil(nanos / 1e6);
 }
 
 export function pageSizeOf(size: number): number {

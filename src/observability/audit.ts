@@ -12,7 +12,10 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   switch (event.event) {
     case "session_created":
     case "session_ended":
+    case "session_elevated":
       return "info";
+    case "all_sessions_ended":
+      return "warn";
     case "session_renewed":
       return "debug";
     case "authn_failed":

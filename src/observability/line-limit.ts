@@ -9,8 +9,14 @@ export const LINES_PER_SECOND = 10;
 const MAX_KINDS = 256;
 const OVERFLOW = "other";
 
-/** One line each per session at most, and each is a fact of the audit trail: creating a session takes an admin token. */
-const UNLIMITED: ReadonlySet<string> = new Set(["session_created", "session_ended", "authn_token_reuse"]);
+/** Facts of the audit trail: one line per session at most, and creating one takes an admin token, or one for a call that takes it. */
+const UNLIMITED: ReadonlySet<string> = new Set([
+  "session_created",
+  "session_ended",
+  "session_elevated",
+  "all_sessions_ended",
+  "authn_token_reuse",
+]);
 
 type Budget = { second: number; lines: number; suppressed: number };
 

@@ -24,6 +24,8 @@ export function createMetrics(log?: LogCounts): Metrics {
   const created = counter("session_created_total", "Sessions created");
   const renewed = counter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
   const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
+  const elevated = counter("session_elevated_total", "Later authentications recorded");
+  const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
   const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
   const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
   const handled = new Histogram({
@@ -54,6 +56,10 @@ export function createMetrics(log?: LogCounts): Metrics {
           return renewed.inc({ outcome: event.outcome });
         case "session_ended":
           return ended.inc({ reason: event.reason });
+        case "session_elevated":
+          return elevated.inc();
+        case "all_sessions_ended":
+          return allEnded.inc();
         case "authn_token_reuse":
           return reused.inc();
         case "authn_failed":

@@ -120,6 +120,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
       ...common,
       adminTokens,
       issuer,
+      clock: Date.now,
       audience: audiences[0] ?? issuer,
       feed,
       revokedKeyIds: () => ring.current.revokedKids,

@@ -1,7 +1,7 @@
 /** What an internal service does with anybody's sessions. */
 import type { Audit } from "./audit.ts";
-import type { SessionId } from "./model.ts";
-import type { SessionStore } from "./ports.ts";
+import type { Authentication, SessionId } from "./model.ts";
+import type { ElevateOutcome, SessionStore } from "./ports.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
@@ -24,4 +24,25 @@ export async function revokeSubject(
   if (outcome === "actor_ended") throw new Error("no actor was named");
   for (const sid of outcome.ended) deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" });
   return outcome.ended.length;
+}
+
+/** Ends every session that was created before a time, or all that there are now; the time of creation up to which they ended. */
+export async function revokeAll(deps: Deps<"revokeAll">, createdBefore: number | undefined): Promise<number> {
+  const revokedUntil = await deps.store.revokeAll(createdBefore);
+  deps.audit({ event: "all_sessions_ended", revokedUntil });
+  return revokedUntil;
+}
+
+/** Records a later authentication of a session's user. */
+export async function elevate(
+  deps: Deps<"elevate">,
+  sid: SessionId,
+  authentication: Authentication,
+): Promise<ElevateOutcome> {
+  const result = await deps.store.elevate(sid, authentication);
+  if (result.outcome === "elevated") {
+    const { methods, contextClass } = authentication;
+    deps.audit({ event: "session_elevated", sid, subject: result.session.subject, methods, contextClass });
+  }
+  return result;
 }

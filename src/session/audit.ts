@@ -20,6 +20,15 @@ export type AuditEvent =
       readonly subject?: string | undefined;
       readonly reason: EndReason;
     }
+  /** Everyone was logged out: sessions that were created at `revokedUntil` (ms) or before have ended. */
+  | { readonly event: "all_sessions_ended"; readonly revokedUntil: number }
+  | {
+      readonly event: "session_elevated";
+      readonly sid: SessionId;
+      readonly subject: string;
+      readonly methods: readonly string[];
+      readonly contextClass: string;
+    }
   | { readonly event: "authn_token_reuse"; readonly sid: SessionId; readonly subject: string }
   | {
       readonly event: "authn_failed";

@@ -1,5 +1,5 @@
 import type { Audit } from "./audit.ts";
-import type { NewSession, Session } from "./model.ts";
+import type { NewSession, Session, SessionId } from "./model.ts";
 import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "./ports.ts";
 import { secondsLeft } from "./refresh.ts";
 
@@ -21,12 +21,18 @@ export type Created = {
   readonly secondsLeft: number;
 };
 
-/** Creates a session with its first tokens. Beyond the cap the subject's oldest sessions end. */
-export async function create(deps: Deps, wanted: Omit<NewSession, "sid">): Promise<Created> {
+/**
+ * Creates a session with its first tokens. Beyond the cap the subject's oldest sessions end.
+ *
+ * @param replaces a session that ends with it
+ */
+export async function create(deps: Deps, wanted: Omit<NewSession, "sid">, replaces?: SessionId): Promise<Created> {
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
-  const { session, evicted } = await deps.store.create({ ...wanted, sid }, nonce, deps.maxSessionsPerSubject);
+  const limit = deps.maxSessionsPerSubject;
+  const { session, evicted, replaced } = await deps.store.create({ ...wanted, sid }, nonce, limit, replaces);
   const { subject } = session;
+  if (replaced && replaces !== undefined) deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" });
   deps.audit({ event: "session_created", sid, subject });
   for (const old of evicted) deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" });
   const now = session.createdAt;

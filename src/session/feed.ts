@@ -20,6 +20,8 @@ const PATIENCE = 10_000;
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
+  /** All sessions that were created at this time or before have ended, ms; 0: none by that. */
+  readonly revokedUntil: number;
   /** Whether all that was revoked at `asOf` has been told. Nobody says so while the store does not answer. */
   readonly caughtUp: boolean;
   /** When the log was last read, by the store's clock, ms. */
@@ -56,6 +58,8 @@ export function followRevocations({ store, clock, instance, onError }: Deps): Re
   let base = 0;
   let cursor = "";
   let asOf = 0;
+  /** Only ever later: whoever came from before it may be told again. */
+  let revokedUntil = 0;
   let answering = false;
   const tried = Promise.withResolvers<void>();
   let closed = false;
@@ -108,6 +112,7 @@ export function followRevocations({ store, clock, instance, onError }: Deps): Re
       asOf = batch.now;
       forgetExpired();
       append(batch.revocations);
+      revokedUntil = Math.max(revokedUntil, batch.revokedUntil);
       cursor = batch.cursor;
       answering = true;
       beat();
@@ -172,7 +177,8 @@ export function followRevocations({ store, clock, instance, onError }: Deps): Re
       const revocations = log.slice(start, start + BATCH);
       position = base + start + revocations.length;
       const toldAll = start + revocations.length === log.length;
-      yield* offer({ revocations, cursor: `${instance}.${position}`, caughtUp: toldAll && answering, asOf });
+      const caughtUp = toldAll && answering;
+      yield* offer({ revocations, cursor: `${instance}.${position}`, revokedUntil, caughtUp, asOf });
       // A beat may have come while the watcher was taking the batch.
       if (toldAll && beats === beatCount) await nextBeat(signal);
     }

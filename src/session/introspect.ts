@@ -1,3 +1,4 @@
+import { authenticationClaims } from "./model.ts";
 import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
 import { decide } from "./rotation.ts";
 
@@ -39,6 +40,7 @@ export async function introspect(deps: Deps, text: string): Promise<Introspectio
         aud: session.audience,
         client_id: session.clientId,
         sid: session.sid,
+        ...(session.authentication && authenticationClaims(session.authentication)),
         iat: Math.floor(refreshToken.issuedAt / 1000),
         exp: Math.floor(session.idleExpiresAt / 1000),
       },

@@ -24,6 +24,25 @@ export function audiencesOf(audience: Audience): readonly [string, ...string[]] 
   return typeof audience === "string" ? [audience] : audience;
 }
 
+/** When and how the user of a session last authenticated: what services ask for before they let a user do more (RFC 9470). */
+export type Authentication = {
+  /** 0 when it was not said. */
+  readonly time: number;
+  /** `amr` (RFC 8176); empty when it was not said. */
+  readonly methods: readonly string[];
+  /** `acr`; empty when it was not said. */
+  readonly contextClass: string;
+};
+
+/** What tokens and introspection say of it (OpenID Connect Core section 2). */
+export function authenticationClaims({ time, methods, contextClass }: Authentication) {
+  return {
+    ...(time > 0 && { auth_time: Math.floor(time / 1000) }),
+    ...(methods.length > 0 && { amr: methods }),
+    ...(contextClass !== "" && { acr: contextClass }),
+  };
+}
+
 /** What a session is created with. */
 export type NewSession = {
   readonly sid: SessionId;
@@ -35,6 +54,8 @@ export type NewSession = {
   readonly client: ClientData;
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
+  /** Absent when nothing was said of it. */
+  readonly authentication?: Authentication;
 };
 
 /** A session as the store holds it. */
@@ -54,6 +75,7 @@ export type EndReason =
   | "revoked_by_admin"
   | "revoked_subject"
   | "session_limit"
+  | "replaced"
   | "reuse";
 
 /** One entry of the revocation log. */
@@ -65,8 +87,23 @@ export type Revocation = {
   readonly reason: EndReason;
 };
 
-/** Claims that the service itself answers for (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. */
-export const RESERVED_CLAIMS = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"] as const;
+/**
+ * Claims that the service itself answers for (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. `sct` is when the
+ * session was created, ms: what the end of all sessions is matched on.
+ */
+export const RESERVED_CLAIMS = [
+  "iss",
+  "sub",
+  "aud",
+  "exp",
+  "nbf",
+  "iat",
+  "jti",
+  "sid",
+  "client_id",
+  "cnf",
+  "sct",
+] as const;
 
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 

@@ -3,7 +3,7 @@
  * nothing is ever read through this port in order to be written back.
  */
 
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
+import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
 
 /** The store cannot answer: unreachable, loading, read-only, out of memory, timed out. "Don't know", never "no". */
@@ -20,7 +20,15 @@ export type CreateOutcome = {
   readonly session: Session;
   /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
   readonly evicted: readonly SessionId[];
+  /** Whether the session to replace was live, and ended now. */
+  readonly replaced: boolean;
 };
+
+export type ElevateOutcome =
+  | { readonly outcome: "elevated"; readonly session: Session }
+  /** The session knows of a later authentication. */
+  | { readonly outcome: "outdated" }
+  | { readonly outcome: "revoked" | "unknown" };
 
 export type RotateOutcome =
   | {
@@ -59,6 +67,8 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
+  /** All sessions that were created at this time or before have ended, as far as the log that was read says; 0: it says nothing. */
+  readonly revokedUntil: number;
   /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
   readonly cursor: string;
   /** When this was read, by the clock that the entries were stamped with (the earliest, if several nodes were read), ms. */
@@ -66,8 +76,11 @@ export type RevocationBatch = {
 };
 
 export interface SessionStore {
-  /** Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. */
-  create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome>;
+  /**
+   * Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. Before all this
+   * ends `replaces` (`replaced`): in the same step if it is of the same subject.
+   */
+  create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome>;
 
   /** The rotation of rotation.ts on the stored state; `reuse` also ends the session. Rotating slides the idle expiry. */
   rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome>;
@@ -93,6 +106,17 @@ export interface SessionStore {
     reason: EndReason,
     options?: { readonly except?: SessionId; readonly actor?: SessionId },
   ): Promise<{ readonly ended: readonly SessionId[] } | "actor_ended">;
+
+  /**
+   * Ends every session that was created before `createdBefore`, or all that there are now; one that is created after this
+   * began lives. Not one step: what throws has ended some of them, and is repeated.
+   *
+   * @returns the time of creation up to which they have ended
+   */
+  revokeAll(createdBefore: number | undefined): Promise<number>;
+
+  /** Replaces what a session knows of its user's authentication, unless that is later. */
+  elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome>;
 
   /** The log after `cursor`, at least what was appended since; without a cursor all that it holds. */
   revocations(cursor: string | undefined): Promise<RevocationBatch>;

@@ -1,4 +1,4 @@
-import { parseSessionId, RESERVED_CLAIMS, type Session } from "../session/model.ts";
+import { authenticationClaims, parseSessionId, RESERVED_CLAIMS, type Session } from "../session/model.ts";
 import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens, Clock } from "../session/ports.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
@@ -68,7 +68,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${Math.floor(now / 1000)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `,"client_id":${JSON.stringify(session.clientId)}${furtherClaims(session.claims)}}`;
+        `,"sct":${session.createdAt},"client_id":${JSON.stringify(session.clientId)}${furtherClaims(session)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: exp * 1000 };
     },
@@ -83,11 +83,13 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
   };
 }
 
-/** The session's own claims as members to append; a reserved name is dropped, wherever it slipped in. */
-function furtherClaims(claims: string): string {
-  if (claims === "{}") return "";
+/** The session's own claims, and those of its authentication, as members to append; a reserved name is dropped, wherever it slipped in. */
+function furtherClaims({ claims, authentication }: Session): string {
+  if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);
   for (const name of RESERVED_CLAIMS) delete own[name];
+  // Last, so that what the session has learned since its creation wins.
+  if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
   const members = JSON.stringify(own).slice(1, -1);
   return members === "" ? "" : `,${members}`;
 }

@@ -14,7 +14,8 @@ const MAX_BACKOFF = 2000;
 const SWEEP = 10_000;
 
 export interface Revocations {
-  has(sid: string): boolean;
+  /** @param createdAt when the session was created, ms */
+  has(sid: string, createdAt: number): boolean;
   /** How old our knowledge is, ms: since the service last read the store and told all of it. Infinity before it first has. */
   staleness(monotonic: number, wall: number): number;
   /** Resolves when all that was revoked at the start is known; rejects when we are not let in. */
@@ -37,6 +38,8 @@ export function followRevocations(options: RevocationsOptions): Revocations {
   const { client, clock, monotonic, revokeKeys, report, signal } = options;
   /** sid → when its last access token has expired. */
   const revoked = new Map<string, number>();
+  /** Sessions that were created at this time or before have all ended, ms. */
+  let revokedUntil = Number.NEGATIVE_INFINITY;
   const ready = Promise.withResolvers<void>();
   let cursor = "";
   const freshness = new Freshness();
@@ -47,6 +50,9 @@ export function followRevocations(options: RevocationsOptions): Revocations {
     for (const { sessionId, expireTime } of batch.revocations) {
       const until = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
       revoked.set(sessionId, Math.max(until, revoked.get(sessionId) ?? 0));
+    }
+    if (batch.revokedUntilTime !== undefined) {
+      revokedUntil = Math.max(revokedUntil, timestampMs(batch.revokedUntilTime));
     }
     if (batch.revokedKeyIds.length > 0) revokeKeys(batch.revokedKeyIds);
     cursor = batch.cursor;
@@ -112,7 +118,7 @@ export function followRevocations(options: RevocationsOptions): Revocations {
   void follow();
 
   return {
-    has: (sid) => revoked.has(sid),
+    has: (sid, createdAt) => createdAt <= revokedUntil || revoked.has(sid),
     staleness: (monotonic, wall) => freshness.age(monotonic, wall),
     ready: ready.promise,
   };

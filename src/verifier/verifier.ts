@@ -60,7 +60,12 @@ export interface Verifier {
 /** How long an introspection may take, ms. */
 const INTROSPECTION_TIMEOUT = 1000;
 
-type Entry = Checked & { readonly expiresAt: number; readonly verdict: Promise<Verdict> };
+type Entry = Checked & {
+  /** When its session was created, or, in a token of an older service, when the token was: not before. ms */
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly verdict: Promise<Verdict>;
+};
 
 /** Verifies access tokens locally and follows what is revoked. */
 export function createVerifier(options: VerifierOptions): Verifier {
@@ -91,7 +96,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   function judge(token: string, entry: Entry): Promise<Verdict> {
     const wall = clock();
     if (wall >= entry.expiresAt) return refused.expired;
-    if (revocations?.has(entry.claims.sid)) return refused.revoked;
+    if (revocations?.has(entry.claims.sid, entry.createdAt)) return refused.revoked;
     const now = monotonic();
     if (!keys.trusted(now)) return refused.unavailable;
     if (revocations === undefined || revocations.staleness(now, wall) <= maxStaleness) return entry.verdict;
@@ -121,7 +126,9 @@ export function createVerifier(options: VerifierOptions): Verifier {
 
   function remember(token: string, checked: Checked): Entry {
     const verdict = Promise.resolve<Verdict>(Object.freeze({ ok: true, claims: checked.claims }));
-    const entry = { ...checked, expiresAt: checked.claims.exp * 1000, verdict };
+    const { sct, iat, exp } = checked.claims;
+    const createdAt = typeof sct === "number" ? sct : iat * 1000;
+    const entry = { ...checked, createdAt, expiresAt: exp * 1000, verdict };
     cache.set(token, entry);
     return entry;
   }

@@ -1,11 +1,12 @@
 /** The audit trail of the real service: every business event that it promises, with the address that caused it. */
+import { timestampMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { aService } from "../support/every-protocol.ts";
 import { waitFor } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
 
-const { refresh, logout, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
+const { refresh, logout, logoutByCookie, listSessions, revokeSession, revokeOtherSessions } = SessionService.method;
 const service = aService({ LOG_LEVEL: "debug", TRUST_PROXY: "1", REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "3" });
 
 type Line = Readonly<Record<string, unknown>>;
@@ -79,6 +80,25 @@ type Ending = {
   end(headers: Record<string, string>): Promise<string[]>;
 };
 const ENDINGS: Ending[] = [
+  {
+    name: "logout by cookie",
+    reason: "logout",
+    async end(headers) {
+      const user = await logIn(service);
+      message(await openPublic(service).call(logoutByCookie, {}, { ...cookie(user.refreshToken), ...headers }));
+      return [user.sid];
+    },
+  },
+  {
+    name: "a login in place of another session",
+    reason: "replaced",
+    async end(headers) {
+      const { sid, subject } = await logIn(service);
+      const credential = { ...bearer(service.adminToken), ...headers };
+      message(await openAdmin(service).call(admin.createSession, { subject, replacesSessionId: sid }, credential));
+      return [sid];
+    },
+  },
   {
     name: "logout",
     reason: "logout",
@@ -160,6 +180,29 @@ test.each(ENDINGS)("$name is recorded as an ending with its reason and address",
   for (const ending of endings) expect(ending).toMatchObject({ level: "info", reason });
 });
 
+test("a step-up is recorded with its methods and address", async () => {
+  const { sid, subject } = await logIn(service);
+  const headers = from();
+  const wanted = { sessionId: sid, authTime: timestampNow(), amr: ["pwd", "otp"], acr: "gold" };
+  const credential = { ...bearer(service.adminToken), ...headers };
+  message(await openAdmin(service).call(admin.elevateSession, wanted, credential));
+  expect(await recorded(headers, "session_elevated")).toMatchObject([
+    { level: "info", sid, subject, methods: ["pwd", "otp"], contextClass: "gold" },
+  ]);
+});
+
+test("the end of all sessions is recorded with its time and address", async () => {
+  const headers = from();
+  const answer = await openAdmin(service).call(
+    admin.revokeAllSessions,
+    {},
+    { ...bearer(service.adminToken), ...headers },
+  );
+  const { revokedUntilTime } = message(answer);
+  const revokedUntil = revokedUntilTime && timestampMs(revokedUntilTime);
+  expect(await recorded(headers, "all_sessions_ended")).toMatchObject([{ level: "warn", revokedUntil }]);
+});
+
 type Refusal = {
   readonly name: string;
   readonly wanted: Line;
@@ -192,6 +235,19 @@ const REFUSALS: Refusal[] = [
       const user = await logIn(service);
       message(await openPublic(service).call(logout, {}, bearer(user.accessToken)));
       return openPublic(service).call(refresh, {}, { ...cookie(user.refreshToken), ...headers });
+    },
+  },
+  {
+    name: "a logout by a cookie that is no token",
+    wanted: { level: "warn", operation: "LogoutByCookie", reason: "malformed" },
+    call: (headers) => openPublic(service).call(logoutByCookie, {}, { ...cookie("nonsense"), ...headers }),
+  },
+  {
+    name: "a logout with a token for others",
+    wanted: { level: "warn", operation: "Logout", reason: "wrong_audience" },
+    async call(headers) {
+      const { accessToken } = await logIn(service, { audience: "https://third-party.example" });
+      return openPublic(service).call(logout, {}, { ...bearer(accessToken), ...headers });
     },
   },
   {

@@ -14,6 +14,12 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
     'session_renewed_total{outcome="recover"} 1',
   ],
   [{ event: "session_ended", sid, reason: "logout" }, "info", 'session_ended_total{reason="logout"} 1'],
+  [
+    { event: "session_elevated", sid, subject: "alice", methods: ["pwd", "otp"], contextClass: "gold" },
+    "info",
+    "session_elevated_total 1",
+  ],
+  [{ event: "all_sessions_ended", revokedUntil: 1 }, "warn", "session_all_ended_total 1"],
   [{ event: "authn_token_reuse", sid, subject: "alice" }, "warn", "session_token_reuse_total 1"],
   [
     { event: "authn_failed", operation: "Refresh", reason: "forged" },

@@ -35,7 +35,13 @@ test("what was suppressed is reported once, when no later line does", () => {
 
 test("facts of the audit trail are never suppressed", () => {
   const { admit } = limitAt(0);
-  for (const event of ["session_created", "session_ended", "authn_token_reuse"]) {
+  for (const event of [
+    "session_created",
+    "session_ended",
+    "session_elevated",
+    "all_sessions_ended",
+    "authn_token_reuse",
+  ]) {
     for (let line = 0; line < 100; line++) expect(admit(event, event)).toBe(0);
   }
 });

@@ -13,7 +13,7 @@ const DAY = 86_400;
 const TOKENS = ["first-".repeat(6), "second".repeat(6)] as const;
 const header = bearer(TOKENS[0]);
 const NOBODY = { sessionId: "A".repeat(23) };
-const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf"];
+const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "client_id", "cnf", "sct"];
 
 const badRequest = (field: string) => ({
   ok: false,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type FeedBatch, followRevocations, type RevocationFeed } from "../../src/session/feed.ts";
 import type { Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
@@ -57,6 +57,7 @@ function createWorld() {
       await real.end(sid, "logout");
       return sid;
     },
+    revokeAll: (createdBefore?: number) => real.revokeAll(createdBefore),
     async close() {
       await Promise.all(feeds.map((feed) => feed.close()));
       await real.close();
@@ -161,6 +162,7 @@ function createTimedLog() {
           store: {
             revocations: async (cursor = "0") => ({
               revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
+              revokedUntil: 0,
               cursor: String(world.clock()),
               now: world.clock(),
             }),
@@ -199,10 +201,52 @@ test("batches are bounded, also for a watcher that comes from another instance a
   }
 });
 
-test("a cursor that nobody made is refused", async () => {
-  const feed = world.follow();
-  await open(feed);
-  await expect(feed.watch("nonsense", new AbortController().signal).next()).rejects.toThrow(InvalidCursor);
+describe("a cursor that nobody made is refused", () => {
+  const refuses = (feed: RevocationFeed, cursor: string) =>
+    expect(feed.watch(cursor, new AbortController().signal).next()).rejects.toThrow(InvalidCursor);
+
+  test.each([
+    ["a word", () => "nonsense"],
+    ["a good one with something after it", (good: string) => `${good}0x`],
+    ["a good one with a line after it", (good: string) => `${good}\n`],
+    ["a good one with something before it", (good: string) => ` ${good}`],
+    ["a place without an instance", () => ".1"],
+    ["an instance without a place", (good: string) => good.replace(/\d+$/, "")],
+    ["a place with a sign", (good: string) => good.replace(/(\d+)$/, "-$1")],
+    ["a place beyond all", (good: string) => good.replace(/\d+$/, "1".repeat(16))],
+  ])("%s", async (_, spoil) => {
+    const feed = world.follow();
+    const { first } = await open(feed);
+    await refuses(feed, spoil(first.cursor));
+  });
+
+  test("in an outage too, whether or not the log was ever read", async () => {
+    const feed = world.follow();
+    await open(feed);
+    world.down = true;
+    await refuses(feed, "nonsense");
+    await refuses(world.follow(), "nonsense");
+  });
+});
+
+test("the end of all sessions is told with every batch from then on, at every instance", async () => {
+  const here = await open(world.follow());
+  const there = await open(world.follow());
+  expect(here.first.revokedUntil).toBe(0);
+  const until = await world.revokeAll();
+  for (const { watch } of [here, there]) {
+    let batch = await next(watch);
+    while (batch.revokedUntil === 0) batch = await next(watch);
+    expect(batch).toMatchObject({ revokedUntil: until, revocations: [] });
+  }
+  expect((await open(world.follow())).first.revokedUntil).toBe(until);
+  world.advance(1000);
+  const sid = await world.end();
+  expect(await next(here.watch)).toMatchObject({ revokedUntil: until, revocations: [{ sid }] });
+  world.advance(1000);
+  const later = await world.revokeAll(until - 5000);
+  expect(later).toBeLessThan(until);
+  expect((await open(world.follow())).first.revokedUntil).toBe(until);
 });
 
 test("a watcher that does not take its batches is cut off, and told so", async () => {
@@ -239,7 +283,7 @@ test("a session that is ended again is told again, with its longer life, and is 
   const entries: Revocation[] = [];
   let hint: (entries: readonly Revocation[]) => void = () => {};
   const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
-    revocations: async () => ({ revocations: entries, cursor: "x", now: world.clock() }),
+    revocations: async () => ({ revocations: entries, revokedUntil: 0, cursor: "x", now: world.clock() }),
     onRevocation(wake) {
       hint = wake;
       return () => {};
@@ -339,7 +383,13 @@ test("in an outage what comes to be known is told, and nobody is said to know al
   }
   world.advance(1000);
   feed.beat();
-  expect(await next(watch)).toEqual({ revocations: [], cursor: first.cursor, caughtUp: false, asOf: first.asOf });
+  expect(await next(watch)).toEqual({
+    revocations: [],
+    revokedUntil: 0,
+    cursor: first.cursor,
+    caughtUp: false,
+    asOf: first.asOf,
+  });
   const hinted = await world.end();
   expect(await next(watch)).toMatchObject({ revocations: [{ sid: hinted }], caughtUp: false, asOf: first.asOf });
   world.down = false;

@@ -50,7 +50,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
           idleExpiresAt: backend.now() + IDLE,
           absoluteExpiresAt: backend.now() + ABSOLUTE,
         };
-        expect(await store.create(session, first, CAP)).toEqual({ session: created, evicted: [] });
+        expect(await store.create(session, first, CAP)).toEqual({ session: created, evicted: [], replaced: false });
         expect(await store.find(session.sid)).toEqual({
           status: "live",
           session: created,
@@ -121,6 +121,188 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const user = subject();
         const before = await login(user);
         expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([before.sid]);
+      });
+    });
+
+    describe("create in place of another session", () => {
+      test("the other one ends, with the reason", async () => {
+        const user = subject();
+        const [old, other] = [await login(user), await login(user)];
+        const wanted = newSession(user);
+        expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true, evicted: [] });
+        expect(await store.find(old.sid)).toEqual({ status: "revoked" });
+        expect(await logged(old.sid)).toEqual(["replaced"]);
+        const { sessions } = await store.list(user, 10, undefined);
+        expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([wanted.sid, other.sid]));
+      });
+
+      test("it leaves its place under the cap to the new one", async () => {
+        const user = subject();
+        const [kept, old] = [await login(user), await login(user)];
+        const answer = await store.create(newSession(user), nonce(), 2, old.sid);
+        expect(answer).toMatchObject({ replaced: true, evicted: [] });
+        expect((await store.find(kept.sid)).status).toBe("live");
+      });
+
+      test.each([
+        ["of another subject in the same partition", neighbour],
+        ["of another partition", stranger],
+      ])("the other one may be %s", async (_, other) => {
+        const user = subject();
+        const old = await login(other(user));
+        const wanted = newSession(user);
+        expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true });
+        expect(await store.find(old.sid)).toEqual({ status: "revoked" });
+        expect(await logged(old.sid)).toEqual(["replaced"]);
+        expect((await store.list(other(user), 10, undefined)).sessions).toEqual([]);
+        expect((await store.find(wanted.sid)).status).toBe("live");
+      });
+
+      test("one that is not live is replaced by nothing", async () => {
+        const user = subject();
+        const old = await login(user);
+        await store.end(old.sid, "logout");
+        expect(await store.create(newSession(user), nonce(), CAP, old.sid)).toMatchObject({ replaced: false });
+        expect(await logged(old.sid)).toEqual(["logout"]);
+        expect(await store.create(newSession(user), nonce(), CAP, sidOf(user))).toMatchObject({ replaced: false });
+      });
+    });
+
+    describe("revokeAll", () => {
+      test("every session that is there ends, of every subject, and one that is created in the same millisecond lives", async () => {
+        const users = Array.from({ length: 20 }, () => subject());
+        const before = await Promise.all(users.map((user) => login(user)));
+        const until = await store.revokeAll(undefined);
+        const after = await Promise.all(users.map((user) => login(user)));
+        expect(until).toBe(backend.now());
+        for (const [at, user] of users.entries()) {
+          const [old, fresh] = [before[at], after[at]];
+          if (old === undefined || fresh === undefined) throw new Error("no session");
+          expect(await store.find(old.sid)).toEqual({ status: "revoked" });
+          expect(await store.rotate(old.sid, old.first, nonce())).toEqual({ outcome: "revoked" });
+          expect(await store.end(old.sid, "logout")).toBe("already");
+          expect(await store.endOwned(old.sid, fresh.sid, "logout")).toBe("actor_ended");
+          expect(await store.endOwned(fresh.sid, old.sid, "logout")).toBe("not_found");
+          const found = await store.find(fresh.sid);
+          if (found.status !== "live") throw new Error("the login after it is not live");
+          expect(found.session.createdAt).toBeGreaterThan(until);
+          expect(await refresh(fresh.sid, fresh.first)).toMatchObject({ outcome: "rotate" });
+          expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([fresh.sid]);
+        }
+        for (const { sid } of before) expect(await logged(sid)).toEqual([]); // whatever their number
+        expect((await store.revocations(undefined)).revokedUntil).toBe(until);
+      });
+
+      test("those that have ended neither count towards the cap nor are ended again", async () => {
+        const user = subject();
+        const old = [await login(user), await login(user)];
+        await store.revokeAll(undefined);
+        expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([]);
+        const outcome = await store.endAll(user, "revoked_subject");
+        if (outcome === "actor_ended") throw new Error("no actor was named");
+        expect(outcome.ended).toHaveLength(1);
+        for (const { sid } of old) expect(await store.find(sid)).toEqual({ status: "revoked" });
+      });
+
+      test("of a time, those that were created before it end, to the millisecond, whenever they were refreshed", async () => {
+        const [a, b, c] = [subject(), subject(), subject()];
+        await backend.advance(SECOND); // the end of all before this one lies in the past
+        const early = await login(a);
+        await backend.advance(1);
+        const time = backend.now();
+        const onTime = await login(b);
+        await backend.advance(SECOND);
+        await refresh(early.sid, early.first);
+        const late = await login(c);
+        expect(await store.revokeAll(time)).toBe(time - 1);
+        expect((await store.find(early.sid)).status).toBe("revoked");
+        expect((await store.find(onTime.sid)).status).toBe("live");
+        expect((await store.find(late.sid)).status).toBe("live");
+        const nothingMore = await store.revokeAll(time - 500); // takes back nothing
+        expect(nothingMore).toBe(time - 501);
+        expect((await store.find(early.sid)).status).toBe("revoked");
+      });
+
+      test("a time that is still to come counts as now", async () => {
+        const before = await login(subject());
+        expect(await store.revokeAll(backend.now() + 1e9)).toBe(backend.now());
+        expect((await store.find(before.sid)).status).toBe("revoked");
+        expect((await store.find((await login(subject())).sid)).status).toBe("live");
+      });
+
+      test("a clock that was set back since the last login spares no session, and ends no later one", async () => {
+        const before = await login(subject());
+        const other = await backend.open();
+        await backend.advance(-10 * SECOND);
+        await other.revokeAll(undefined);
+        const after = await login(subject());
+        expect((await store.find(before.sid)).status).toBe("revoked");
+        expect((await store.find(after.sid)).status).toBe("live");
+        await backend.advance(20 * SECOND);
+        expect((await store.find(after.sid)).status).toBe("live");
+      });
+
+      test("every instance that listens is told to look, and finds it in the log after its cursor", async () => {
+        const other = await backend.open();
+        const there = hints(other);
+        await there.heard(() => true);
+        const { cursor } = await other.revocations(undefined);
+        await backend.advance(1);
+        const until = await store.revokeAll(undefined);
+        await there.heard((hint) => hint.length === 0);
+        expect((await other.revocations(cursor)).revokedUntil).toBe(until);
+        there.stop();
+      });
+    });
+
+    describe("elevate", () => {
+      const first = { time: 1_000_000, methods: ["pwd"], contextClass: "" };
+      const second = { time: 2_000_000, methods: ["pwd", "otp"], contextClass: "urn:example:gold" };
+
+      test("what is known of an authentication comes back, from creation on, and changes nothing else", async () => {
+        const user = subject();
+        const plain = newSession(user, { claims: '{"role":"x"}', audience: "a".repeat(254) });
+        const told = newSession(user, {
+          authentication: first,
+          client: { ...plain.client, userAgent: "u".repeat(300) },
+        });
+        for (const session of [plain, told]) {
+          const token = { generation: 1, nonce: nonce(), issuedAt: 0 };
+          const { session: created } = await store.create(session, token.nonce, CAP);
+          expect(created).toMatchObject(session);
+          await backend.advance(SECOND);
+          expect(await store.elevate(session.sid, second)).toEqual({
+            outcome: "elevated",
+            session: { ...created, authentication: second },
+          });
+          expect(await store.elevate(session.sid, second)).toMatchObject({ outcome: "elevated" }); // run twice
+          const found = await store.find(session.sid);
+          expect(found).toMatchObject({
+            session: { ...created, authentication: second },
+            rotation: firstState(token.nonce),
+          });
+          expect((await refresh(session.sid, token)).session.authentication).toEqual(second);
+        }
+        const { sessions } = await store.list(user, 10, undefined);
+        expect(sessions.map(({ authentication }) => authentication)).toEqual([second, second]);
+      });
+
+      test("an earlier authentication is refused, and so is one of a session that is not live", async () => {
+        const session = newSession(subject(), { authentication: second });
+        await store.create(session, nonce(), CAP);
+        expect(await store.elevate(session.sid, first)).toEqual({ outcome: "outdated" });
+        expect(await store.find(session.sid)).toMatchObject({ session });
+        await store.end(session.sid, "logout");
+        expect(await store.elevate(session.sid, second)).toEqual({ outcome: "revoked" });
+        expect(await store.elevate(sidOf(subject()), second)).toEqual({ outcome: "unknown" });
+      });
+
+      test("it lengthens no session's life", async () => {
+        const { sid } = await login(subject());
+        await backend.advance(IDLE - SECOND);
+        await store.elevate(sid, first);
+        await backend.advance(SECOND);
+        expect(await store.elevate(sid, first)).toEqual({ outcome: "unknown" });
       });
     });
 
@@ -450,9 +632,12 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         ).not.toContain(sid);
       });
 
-      test.each(["", "x", "r.", "e.1", "r.-1"])("a made-up cursor is refused: %j", async (cursor) => {
-        await expect(store.revocations(cursor)).rejects.toThrow(InvalidCursor);
-      });
+      test.each(["", "x", "r.", "e.1", "r.-1", "r.1x", "r.1\n", " r.1", "e.0123456789abcdef.1x"])(
+        "a made-up cursor is refused: %j",
+        async (cursor) => {
+          await expect(store.revocations(cursor)).rejects.toThrow(InvalidCursor);
+        },
+      );
 
       test("a hint comes to every instance that listens", async () => {
         const other = await backend.open();

@@ -30,7 +30,12 @@ const IDLE = 240 * SECOND;
 const step = fc.oneof(
   {
     weight: 3,
-    arbitrary: fc.record({ does: fc.constant("create" as const), user: pick, cap: fc.integer({ min: 1, max: 4 }) }),
+    arbitrary: fc.record({
+      does: fc.constant("create" as const),
+      user: pick,
+      cap: fc.integer({ min: 1, max: 4 }),
+      replaces: fc.option(pick),
+    }),
   },
   { weight: 30, arbitrary: fc.record({ does: fc.constant("rotate" as const), session: pick, recent: fc.nat(4) }) },
   {
@@ -59,6 +64,11 @@ const step = fc.oneof(
       actor: fc.boolean(),
       session: pick,
     }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const), ago: fc.option(fc.nat(3 * R)) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant("elevate" as const), session: pick, time: fc.nat(3), otp: fc.boolean() }),
   },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("look" as const), session: pick, user: pick }) },
 );
@@ -90,7 +100,10 @@ async function play(history: readonly Step[]): Promise<void> {
       case "create": {
         const session = newSession(user(step.user), { idleTimeout: IDLE, absoluteLifetime: 4 * IDLE });
         const first = nonce();
-        await all(model.create(session, first, step.cap), (store) => store.create(session, first, step.cap));
+        const replaces = step.replaces === null ? undefined : sid(step.replaces);
+        await all(model.create(session, first, step.cap, replaces), (store) =>
+          store.create(session, first, step.cap, replaces),
+        );
         sids.push(session.sid);
         tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: 0 }]);
         break;
@@ -134,6 +147,19 @@ async function play(history: readonly Step[]): Promise<void> {
         };
         const expected = model.endAll(user(step.user), step.reason, options);
         await all(expected, (store) => store.endAll(user(step.user), step.reason, options));
+        break;
+      }
+      case "revokeAll": {
+        const before = step.ago === null ? undefined : model.now - step.ago;
+        await all(model.revokeAll(before), (store) => store.revokeAll(before));
+        break;
+      }
+      case "elevate": {
+        const methods = step.otp ? ["pwd", "otp"] : [];
+        const authentication = { time: step.time * SECOND, methods, contextClass: step.otp ? "" : "silver" };
+        await all(model.elevate(sid(step.session), authentication), (store) =>
+          store.elevate(sid(step.session), authentication),
+        );
         break;
       }
       case "look":

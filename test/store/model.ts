@@ -1,7 +1,7 @@
 /** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
 
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
-import type { CreateOutcome, EndOutcome, Found, RotateOutcome } from "../../src/session/ports.ts";
+import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
+import type { CreateOutcome, ElevateOutcome, EndOutcome, Found, RotateOutcome } from "../../src/session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
 
@@ -10,21 +10,25 @@ export class ModelStore {
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
   readonly log: Revocation[] = [];
   now = 0;
+  #endedUntil = 0;
 
-  create(session: NewSession, childNonce: string, cap: number): CreateOutcome {
+  create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
+    const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
+    if (replaced) this.#end(replaces, "replaced");
     const live = this.#ofSubject(session.subject);
     const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
     for (const sid of evicted) this.#end(sid, "session_limit");
-    const absoluteExpiresAt = this.now + session.absoluteLifetime;
+    const createdAt = Math.max(this.now, this.#endedUntil + 1);
+    const absoluteExpiresAt = createdAt + session.absoluteLifetime;
     const created: Session = {
       ...session,
-      createdAt: this.now,
-      lastRefreshedAt: this.now,
-      idleExpiresAt: Math.min(this.now + session.idleTimeout, absoluteExpiresAt),
+      createdAt,
+      lastRefreshedAt: createdAt,
+      idleExpiresAt: Math.min(createdAt + session.idleTimeout, absoluteExpiresAt),
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
-    return { session: created, evicted };
+    return { session: created, evicted, replaced };
   }
 
   rotate(sid: SessionId, token: PresentedToken, freshNonce: string): RotateOutcome {
@@ -37,9 +41,10 @@ export class ModelStore {
       return { outcome: "reuse", subject: session.subject };
     }
     const { outcome, next } = decision;
+    const lastRefreshedAt = Math.max(session.createdAt, this.now);
     const slid = {
-      lastRefreshedAt: this.now,
-      idleExpiresAt: Math.min(this.now + session.idleTimeout, session.absoluteExpiresAt),
+      lastRefreshedAt,
+      idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeout, session.absoluteExpiresAt),
     };
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });
@@ -82,9 +87,31 @@ export class ModelStore {
     return { ended };
   }
 
-  #live(sid: SessionId) {
+  /** All sessions that are there have ended; those that come are created after them. */
+  revokeAll(createdBefore?: number): number {
+    const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
+    const until = Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1);
+    this.#endedUntil = Math.max(this.#endedUntil, until);
+    return until;
+  }
+
+  elevate(sid: SessionId, authentication: Authentication): ElevateOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { outcome: this.#marked(sid) ? "revoked" : "unknown" };
+    if (authentication.time < (found.session.authentication?.time ?? 0)) return { outcome: "outdated" };
+    const session = { ...found.session, authentication };
+    this.#sessions.set(sid, { ...found, session });
+    return { outcome: "elevated", session };
+  }
+
+  #withinLifetimes(sid: SessionId) {
     const found = this.#sessions.get(sid);
     return found !== undefined && this.now < found.session.idleExpiresAt ? found : undefined;
+  }
+
+  #live(sid: SessionId) {
+    const found = this.#withinLifetimes(sid);
+    return found !== undefined && found.session.createdAt > this.#endedUntil ? found : undefined;
   }
 
   #ofSubject(subject: string): SessionId[] {
@@ -92,7 +119,9 @@ export class ModelStore {
   }
 
   #marked(sid: SessionId): boolean {
-    return this.log.some((entry) => entry.sid === sid && this.now < entry.expiresAt);
+    if (this.log.some((entry) => entry.sid === sid && this.now < entry.expiresAt)) return true;
+    const found = this.#withinLifetimes(sid);
+    return found !== undefined && found.session.createdAt <= this.#endedUntil;
   }
 
   #end(sid: SessionId, reason: EndReason): void {

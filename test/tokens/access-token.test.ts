@@ -2,6 +2,7 @@ import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto
 import fc from "fast-check";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importJWK, jwtVerify, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
+import type { Authentication } from "../../src/session/model.ts";
 import type { AccessClaims } from "../../src/session/ports.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
@@ -84,11 +85,30 @@ describe("the claims of an access token", () => {
       iat: Math.floor(NOW / 1000),
       jti: "AQEBAQEBAQEBAQEBAQEBAQ",
       sid: SID,
+      sct: someSession().createdAt,
       client_id: "app",
       scope: "a b",
       n: [1, { x: null }],
     });
     expect(decodeProtectedHeader(token)).toEqual({ typ: "at+jwt", alg: "ES256", kid: keys.current.signing.kid });
+  });
+
+  it("say when and how the user authenticated, to the second, and that wins over claims of its own", () => {
+    const claims = '{"acr":"silver","amr":["pwd"],"auth_time":1,"role":"user","sct":1}';
+    const of = (authentication: Authentication) =>
+      decodeJwt(tokensOf().issue(someSession({ claims, authentication }), NOW).token);
+    expect(of({ time: 1_700_000_000_999, methods: ["otp"], contextClass: "gold" })).toMatchObject({
+      auth_time: 1_700_000_000,
+      amr: ["otp"],
+      acr: "gold",
+      role: "user",
+      sct: someSession().createdAt,
+    });
+    expect(of({ time: 0, methods: [], contextClass: "gold" })).toMatchObject({
+      auth_time: 1,
+      amr: ["pwd"],
+      acr: "gold",
+    });
   });
 
   it("carry any subject, client, audience and claims unchanged", () => {

@@ -33,6 +33,8 @@ export async function startIssuer() {
   const state = {
     ring: generateRing("ES256", Date.now()),
     revokedKids: [] as string[],
+    /** Sessions that were created at this time or before have ended, ms. */
+    revokedUntil: undefined as number | undefined,
     /** `false`: no heartbeat, as when the store is out. */
     beating: true,
     /** How many batches a watch is told before the rest is held back. */
@@ -84,7 +86,13 @@ export async function startIssuer() {
                 reason: "logout",
               }));
               const caughtUp = position === log.length;
-              yield { revocations, cursor: String(position), caughtUp, revokedKeyIds: state.revokedKids };
+              yield {
+                revocations,
+                cursor: String(position),
+                caughtUp,
+                revokedKeyIds: state.revokedKids,
+                ...(state.revokedUntil !== undefined && { revokedUntilTime: timestampFromMs(state.revokedUntil) }),
+              };
               if (caughtUp) await beat();
             }
           },
@@ -162,6 +170,17 @@ export async function startIssuer() {
       };
       const tokens = createAccessTokens({ keys, issuer: ISSUER, ttl, entropy, clock: Date.now });
       return { sid: session.sid, token: tokens.issue(session, now).token };
+    },
+    /** The token without one of its claims, signed again. */
+    without(claim: string, token: string) {
+      const [header = "", payload = ""] = token.split(".");
+      const { [claim]: _, ...claims } = JSON.parse(Buffer.from(payload, "base64url").toString());
+      const input = `${header}.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
+      return `${input}.${keys.current.signing.sign(input)}`;
+    },
+    revokeAll(createdUntil: number) {
+      state.revokedUntil = createdUntil;
+      wake();
     },
     revoke(sid: SessionId, expiresAt = Date.now() + DAY) {
       log.push({ sid, expiresAt });

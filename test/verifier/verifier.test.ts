@@ -23,6 +23,38 @@ describe("revocation", () => {
     expect(await says(bystander.token)).toBe("ok");
   });
 
+  it("of everybody refuses the tokens of sessions created by then, remembered and new ones, whenever they were issued", async () => {
+    const issuer = await startIssuer();
+    const { verifier, says } = follow(issuer, { policy: "refuse" });
+    await verifier.ready;
+    const until = Date.now();
+    const known = issuer.token({ createdAt: until - 5000 });
+    const [onTime, late] = [issuer.token({ createdAt: until }), issuer.token({ createdAt: until + 1 })];
+    expect(await says(known.token)).toBe("ok");
+    issuer.revokeAll(until);
+    await eventually(async () => (await says(known.token)) === "revoked");
+    expect(await says(onTime.token)).toBe("revoked");
+    expect(await says(late.token)).toBe("ok");
+    issuer.revokeAll(until - 10_000); // an older word takes back nothing
+    issuer.revoke(late.sid);
+    await eventually(async () => (await says(late.token)) === "revoked");
+    expect(await says(known.token)).toBe("revoked");
+  });
+
+  it("of everybody goes by the time of issue where a token does not say when its session was created", async () => {
+    const issuer = await startIssuer();
+    const { verifier, says } = follow(issuer, { policy: "refuse" });
+    await verifier.ready;
+    const token = issuer.without("sct", issuer.token().token);
+    expect(await says(token)).toBe("ok");
+    issuer.revokeAll(Date.now() - 5000);
+    const probe = issuer.token({ createdAt: 0 });
+    await eventually(async () => (await says(probe.token)) === "revoked");
+    expect(await says(token)).toBe("ok");
+    issuer.revokeAll(Date.now());
+    await eventually(async () => (await says(token)) === "revoked");
+  });
+
   it("of before the verifier started is known when it is ready, however many batches that takes", async () => {
     const issuer = await startIssuer();
     const dead = Array.from({ length: 25 }, () => issuer.token());

@@ -9,9 +9,10 @@ import { create } from "../../session/create.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { RevocationFeed } from "../../session/feed.ts";
 import { introspect } from "../../session/introspect.ts";
-import { audiencesOf, type Revocation, type Session } from "../../session/model.ts";
+import { type Authentication, audiencesOf, type Revocation, type Session } from "../../session/model.ts";
 import {
   type AccessTokens,
+  type Clock,
   InvalidCursor,
   type Random,
   type RefreshTokens,
@@ -19,7 +20,19 @@ import {
   StoreUnavailable,
 } from "../../session/ports.ts";
 import { callerKey, withCaller } from "../caller.ts";
-import { audienceOf, claimsOf, durationOf, pageSizeOf, sessionIdOf, subjectOf, textOf, timesOf } from "../messages.ts";
+import {
+  audienceOf,
+  authenticationOf,
+  claimsOf,
+  durationOf,
+  notTwice,
+  pageSizeOf,
+  sessionIdOf,
+  subjectOf,
+  textOf,
+  timeAfter,
+  timesOf,
+} from "../messages.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 import { badPageToken } from "../public/session-service.ts";
 
@@ -45,6 +58,8 @@ export type SessionAdminServiceDeps = {
   readonly sessionAbsoluteTtl: number;
   readonly reuseInterval: number;
   readonly maxSessionsPerSubject: number;
+  /** For what callers say of times. */
+  readonly clock: Clock;
 };
 
 function shown(session: Session) {
@@ -57,7 +72,12 @@ function shown(session: Session) {
     claims: JSON.parse(session.claims) as JsonObject,
     client: session.client,
     ...timesOf(session),
+    ...(session.authentication && shownAuthentication(session.authentication)),
   };
+}
+
+function shownAuthentication({ time, methods, contextClass }: Authentication) {
+  return { ...(time > 0 && { authTime: timestampFromMs(time) }), amr: [...methods], acr: contextClass };
 }
 
 function told(revocation: Revocation) {
@@ -74,7 +94,12 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
     async createSession(request, context) {
       const audience = audienceOf(request.audience, request.audiences, deps.audience);
       const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
-      const created = await create(withCaller(deps, context), {
+      const authentication = authenticationOf(request, deps.clock());
+      notTwice(request.claims, authentication);
+      const replaces = request.replacesSessionId
+        ? sessionIdOf("replaces_session_id", request.replacesSessionId)
+        : undefined;
+      const wanted = {
         subject: subjectOf(request.subject),
         clientId: textOf("client_id", request.clientId, 255) || audiencesOf(audience)[0],
         audience,
@@ -86,7 +111,9 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
         },
         idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
         absoluteLifetime,
-      });
+        ...(authentication && { authentication }),
+      };
+      const created = await create(withCaller(deps, context), wanted, replaces);
       const setCookies = deps.cookie.set(created.refreshToken, created.secondsLeft);
       return {
         session: shown(created.session),
@@ -123,6 +150,24 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       return { revokedCount: await admin.revokeSubject(withCaller(deps, context), subject, except) };
     },
 
+    async revokeAllSessions({ issuedBefore }, context) {
+      const before = issuedBefore && timeAfter(issuedBefore);
+      const revokedUntil = await admin.revokeAll(withCaller(deps, context), before);
+      return { revokedUntilTime: timestampFromMs(revokedUntil) };
+    },
+
+    async elevateSession(request, context) {
+      const sid = sessionIdOf("session_id", request.sessionId);
+      if (request.authTime === undefined) throw invalidRequest("auth_time", "is required");
+      if (request.amr.length === 0) throw invalidRequest("amr", "is required");
+      const authentication = authenticationOf(request, deps.clock());
+      if (authentication === undefined) throw invalidRequest("auth_time", "is required");
+      const result = await admin.elevate(withCaller(deps, context), sid, authentication);
+      if (result.outcome === "elevated") return { session: shown(result.session) };
+      if (result.outcome === "outdated") throw invalidRequest("auth_time", "is before the session's");
+      throw new ServiceError("E404_NOT_FOUND");
+    },
+
     async introspectToken(request) {
       if (request.token === "") throw invalidRequest("token", "is required");
       const result = await introspect(deps, request.token);
@@ -140,6 +185,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
               cursor: batch.cursor,
               caughtUp: batch.caughtUp,
               asOfTime: timestampFromMs(batch.asOf),
+              ...(batch.revokedUntil > 0 && { revokedUntilTime: timestampFromMs(batch.revokedUntil) }),
               revokedKeyIds: [...deps.revokedKeyIds()],
             };
           } finally {

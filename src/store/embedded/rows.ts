@@ -16,6 +16,9 @@ export type SessionRow = {
   readonly rotation: string;
 };
 
+/** A session by its id; `ended` (0 or 1): with all others. */
+export type FoundRow = SessionRow & { readonly ended: number };
+
 export type LogRow = {
   readonly seq: number;
   readonly sid: SessionId;
@@ -36,9 +39,17 @@ export function newborn(session: NewSession, now: number): Session {
   };
 }
 
+/** The session with its idle expiry slid. It was refreshed no sooner than it was created, whatever the clock shows. */
+export function slid(session: Session, now: number): Session {
+  const lastRefreshedAt = Math.max(session.createdAt, now);
+  return {
+    ...session,
+    lastRefreshedAt,
+    idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeout, session.absoluteExpiresAt),
+  };
+}
+
 export function toRow(session: Session, rotation: RotationState): Record<keyof SessionRow, string | number> {
-  const { clientId, audience, claims, client, idleTimeout, absoluteLifetime } = session;
-  const fixed: Fixed = { clientId, audience, claims, client, idleTimeout, absoluteLifetime };
   return {
     sid: session.sid,
     subject: session.subject,
@@ -46,9 +57,15 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
     last_refreshed_at: session.lastRefreshedAt,
     idle_expires_at: session.idleExpiresAt,
     absolute_expires_at: session.absoluteExpiresAt,
-    fixed: JSON.stringify(fixed),
+    fixed: fixedOf(session),
     rotation: JSON.stringify(rotation),
   };
+}
+
+export function fixedOf(session: Session): string {
+  const { clientId, audience, claims, client, idleTimeout, absoluteLifetime, authentication } = session;
+  const fixed: Fixed = { clientId, audience, claims, client, idleTimeout, absoluteLifetime };
+  return JSON.stringify(authentication === undefined ? fixed : { ...fixed, authentication });
 }
 
 export function sessionOf(row: SessionRow): Session {

@@ -8,8 +8,6 @@ import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
-const VERSION = 1;
-
 /** How long a statement waits for another process's transaction (which takes about one fsync), ms. */
 const BUSY_TIMEOUT = 500;
 
@@ -17,7 +15,7 @@ const SCHEMA = `
   CREATE TABLE store (id TEXT NOT NULL);
   INSERT INTO store VALUES (lower(hex(randomblob(8))));
 
-  -- "fixed" never changes after creation; "rotation" is the RotationState. Both are JSON.
+  -- "fixed" changes with a later authentication alone; "rotation" is the RotationState. Both are JSON.
   CREATE TABLE sessions (
     sid TEXT PRIMARY KEY,
     subject TEXT NOT NULL,
@@ -40,8 +38,17 @@ const SCHEMA = `
     reason TEXT NOT NULL
   );
   CREATE INDEX log_by_sid ON log (sid);
-  PRAGMA user_version = ${VERSION};
 `;
+
+/** What each version changed in the one before; a new file goes through all of them. */
+const MIGRATIONS = [
+  SCHEMA,
+  // Until when sessions were created that have all ended, and when the newest was created, ms.
+  `ALTER TABLE store ADD COLUMN ended_until INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE store ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;
+   UPDATE store SET newest = coalesce((SELECT max(created_at) FROM sessions), 0);`,
+] as const;
+const VERSION = MIGRATIONS.length;
 
 /** Opens or creates the file; directories that it makes are 0700, the file is 0600. Throws what SQLite or the system says. */
 export function openDatabase(path: string): DatabaseSync {
@@ -64,7 +71,8 @@ function migrate(db: DatabaseSync): void {
   try {
     const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
     if (version > VERSION) throw new Error(`made by a newer version of this service (schema ${version})`);
-    if (version === 0) db.exec(SCHEMA);
+    for (const step of MIGRATIONS.slice(version)) db.exec(step);
+    if (version < VERSION) db.exec(`PRAGMA user_version = ${VERSION}`);
     db.exec("COMMIT");
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");

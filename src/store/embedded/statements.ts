@@ -5,7 +5,13 @@ const SWEEP = 4;
 
 export type Statements = ReturnType<typeof prepareStatements>;
 
-/** Every statement of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry). */
+/** Sessions that were created up to this time have all ended. */
+const ENDED_UNTIL = "(SELECT ended_until FROM store)";
+
+/**
+ * Every statement of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry),
+ * unless it ended with all others.
+ */
 export function prepareStatements(db: DatabaseSync) {
   return {
     storeId: db.prepare("SELECT id FROM store"),
@@ -13,17 +19,24 @@ export function prepareStatements(db: DatabaseSync) {
     touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
     dataVersion: db.prepare("PRAGMA data_version"),
 
-    session: db.prepare("SELECT * FROM sessions WHERE sid = ?"),
+    session: db.prepare(`SELECT *, created_at <= ${ENDED_UNTIL} AS ended FROM sessions WHERE sid = ?`),
+    endedUntil: db.prepare(`SELECT ${ENDED_UNTIL} AS time`),
+    newest: db.prepare("SELECT newest AS time FROM store"),
+    created: db.prepare("UPDATE store SET newest = max(newest, ?)"),
+    endAll: db.prepare("UPDATE store SET ended_until = max(ended_until, ?)"),
     insert: db.prepare(
       `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation)
        VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation)`,
     ),
     slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
+    elevate: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
     // In order of creation.
-    ofSubject: db.prepare("SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? ORDER BY rowid"),
+    ofSubject: db.prepare(
+      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL} ORDER BY rowid`,
+    ),
     page: db.prepare(
-      `SELECT * FROM sessions WHERE subject = ? AND idle_expires_at > ? AND (created_at, sid) < (?, ?)
+      `SELECT * FROM sessions WHERE subject = ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
     sweepSessions: db.prepare(

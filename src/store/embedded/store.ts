@@ -7,26 +7,28 @@
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
 import type { DatabaseSync } from "node:sqlite";
-import type { EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
+import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type Clock,
   type CreateOutcome,
+  type ElevateOutcome,
   type EndOutcome,
   type Found,
-  InvalidCursor,
   type RevocationBatch,
   type RotateOutcome,
   type SessionPage,
   type SessionStore,
   StoreUnavailable,
 } from "../../session/ports.ts";
-import { decide, firstState, type PresentedToken } from "../../session/rotation.ts";
+import { decide, type PresentedToken } from "../../session/rotation.ts";
 import { pageOf, parsePosition } from "../page.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
 import { FileGuard } from "./file-guard.ts";
-import { type LogRow, newborn, revocationOf, rotationOf, type SessionRow, served, sessionOf, toRow } from "./rows.ts";
+import { RevocationLog } from "./log.ts";
+import { fixedOf, rotationOf, type SessionRow, served, sessionOf, slid } from "./rows.ts";
 import { openDatabase } from "./schema.ts";
+import { SessionTable } from "./session-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { type Durability, Transactions } from "./transactions.ts";
 
@@ -59,7 +61,8 @@ class EmbeddedStore implements SessionStore {
   readonly #options: EmbeddedStoreOptions;
   readonly #monotonic: Clock;
   readonly #stall: StallGuard;
-  readonly #id: string;
+  readonly #sessions: SessionTable;
+  readonly #log: RevocationLog;
   readonly #wakers: ReturnType<typeof watchChanges>;
   /** Entries of the transaction that runs, told once it has been committed. */
   #appended: Revocation[] = [];
@@ -71,21 +74,22 @@ class EmbeddedStore implements SessionStore {
     this.#stall = createStallGuard(this.#monotonic, options.reuseInterval / 4 || Number.POSITIVE_INFINITY);
     this.#sql = prepareStatements(db);
     this.#transactions = new Transactions(db, options.clock, new FileGuard(options.path));
-    this.#id = String(this.#sql.storeId.get()?.id);
+    this.#sessions = new SessionTable(this.#sql);
+    this.#log = new RevocationLog(this.#sql, options.markerLife);
     this.#wakers = watchChanges(this.#sql);
   }
 
-  async create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome> {
+  async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
     return this.#write("FULL", (now) => {
-      const existing = this.#row(session.sid);
-      if (existing !== undefined) return { session: sessionOf(existing), evicted: [] }; // run twice
-      const live = this.#liveOf(session.subject, now);
+      const existing = this.#sessions.get(session.sid);
+      if (existing !== undefined) return { session: sessionOf(existing), evicted: [], replaced: false }; // run twice
+      const replaced = replaces !== undefined && this.#sessions.live(replaces, now) !== undefined;
+      if (replaced) this.#end(replaces, "replaced", now);
+      const live = this.#sessions.liveOf(session.subject, now);
       const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
       for (const sid of evicted) this.#end(sid, "session_limit", now);
-      const created = newborn(session, now);
-      this.#sql.insert.run(toRow(created, firstState(childNonce)));
-      this.#sql.sweepSessions.run(now);
-      return { session: created, evicted };
+      const created = this.#sessions.insert(session, childNonce, now);
+      return { session: created, evicted, replaced };
     });
   }
 
@@ -99,9 +103,10 @@ class EmbeddedStore implements SessionStore {
 
   async find(sid: SessionId): Promise<Found> {
     return this.#transactions.read((now) => {
-      const row = this.#row(sid);
+      const row = this.#sessions.get(sid);
       if (row === undefined) return { status: this.#marked(sid, now) ? "revoked" : "unknown" };
       if (now >= row.idle_expires_at) return { status: "unknown" };
+      if (row.ended) return { status: "revoked" };
       return { status: "live", session: sessionOf(row), rotation: rotationOf(row), now };
     });
   }
@@ -116,7 +121,7 @@ class EmbeddedStore implements SessionStore {
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     return this.#write("FULL", (now) => {
-      const live = this.#live(sid, now) !== undefined;
+      const live = this.#sessions.live(sid, now) !== undefined;
       if (!live && this.#marked(sid, now)) return "already";
       this.#end(sid, reason, now);
       return live ? "ended" : "marked";
@@ -125,9 +130,9 @@ class EmbeddedStore implements SessionStore {
 
   async endOwned(actor: SessionId, target: SessionId, reason: EndReason) {
     return this.#write("FULL", (now) => {
-      const subject = this.#live(actor, now)?.subject;
+      const subject = this.#sessions.live(actor, now)?.subject;
       if (subject === undefined) return "actor_ended" as const;
-      if (this.#live(target, now)?.subject !== subject) return "not_found" as const;
+      if (this.#sessions.live(target, now)?.subject !== subject) return "not_found" as const;
       this.#end(target, reason, now);
       return "ended" as const;
     });
@@ -139,19 +144,37 @@ class EmbeddedStore implements SessionStore {
     { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
   ) {
     return this.#write("FULL", (now) => {
-      if (actor !== undefined && this.#live(actor, now)?.subject !== subject) return "actor_ended" as const;
-      const ended = this.#liveOf(subject, now).filter((sid) => sid !== except);
+      if (actor !== undefined && this.#sessions.live(actor, now)?.subject !== subject) return "actor_ended" as const;
+      const ended = this.#sessions.liveOf(subject, now).filter((sid) => sid !== except);
       for (const sid of ended) this.#end(sid, reason, now);
       return { ended };
     });
   }
 
-  async revocations(cursor: string | undefined): Promise<RevocationBatch> {
-    const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
-    return this.#transactions.read((now) => {
-      const rows = this.#sql.after.all(after, now) as LogRow[];
-      return { revocations: rows.map(revocationOf), cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}`, now };
+  async revokeAll(createdBefore: number | undefined): Promise<number> {
+    const createdUntil = this.#write("FULL", (now) => {
+      const until = this.#sessions.endAll(createdBefore, now);
+      this.#log.appendAll(until, now);
+      return until;
     });
+    this.#wakers.wake([]);
+    return createdUntil;
+  }
+
+  async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
+    return this.#write("FULL", (now) => {
+      const row = this.#sessions.live(sid, now);
+      if (row === undefined) return { outcome: this.#marked(sid, now) ? "revoked" : "unknown" };
+      const before = sessionOf(row);
+      if (authentication.time < (before.authentication?.time ?? 0)) return { outcome: "outdated" };
+      const session = { ...before, authentication };
+      this.#sql.elevate.run(fixedOf(session), sid);
+      return { outcome: "elevated", session };
+    });
+  }
+
+  async revocations(cursor: string | undefined): Promise<RevocationBatch> {
+    return this.#transactions.read(this.#log.readAfter(cursor));
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
@@ -170,20 +193,17 @@ class EmbeddedStore implements SessionStore {
   }
 
   #rotate(sid: SessionId, token: PresentedToken, freshNonce: string, now: number, mayEnd: boolean) {
-    const row = this.#row(sid);
+    const row = this.#sessions.get(sid);
     if (row === undefined) return { outcome: this.#marked(sid, now) ? "revoked" : "unknown" } as const;
     if (now >= row.absolute_expires_at) return { outcome: "expired" } as const;
     if (now >= row.idle_expires_at) return { outcome: "idle" } as const;
+    if (row.ended) return { outcome: "revoked" } as const;
     const state = rotationOf(row);
     const decision = decide(state, token, freshNonce, now, this.#options.reuseInterval);
     const session = sessionOf(row);
     if (decision.outcome !== "reuse") {
       const { outcome, next } = decision;
-      const slid = {
-        lastRefreshedAt: now,
-        idleExpiresAt: Math.min(now + session.idleTimeout, session.absoluteExpiresAt),
-      };
-      const after = outcome === "repeat" ? session : { ...session, ...slid }; // nothing is new, nothing slides
+      const after = outcome === "repeat" ? session : slid(session, now); // nothing is new, nothing slides
       this.#sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
       return served(outcome, after, next, now);
     }
@@ -192,29 +212,14 @@ class EmbeddedStore implements SessionStore {
     return { outcome: "reuse", subject: row.subject } as const;
   }
 
-  #row(sid: SessionId): SessionRow | undefined {
-    return this.#sql.session.get(sid) as SessionRow | undefined;
-  }
-
-  #live(sid: SessionId, now: number): SessionRow | undefined {
-    const row = this.#row(sid);
-    return row !== undefined && now < row.idle_expires_at ? row : undefined;
-  }
-
-  #liveOf(subject: string, now: number): SessionId[] {
-    return (this.#sql.ofSubject.all(subject, now) as { sid: SessionId }[]).map(({ sid }) => sid);
-  }
-
+  /** Of a session that is not live: whether it was ended. */
   #marked(sid: SessionId, now: number): boolean {
-    return this.#sql.marker.get(sid, now) !== undefined;
+    return this.#log.has(sid, now) || this.#sessions.endedWithAll(sid, now);
   }
 
   #end(sid: SessionId, reason: EndReason, now: number): void {
-    const expiresAt = now + this.#options.markerLife;
     this.#sql.remove.run(sid);
-    this.#sql.append.run(sid, now, expiresAt, reason);
-    this.#sql.sweepLog.run(now);
-    this.#appended.push({ sid, revokedAt: now, expiresAt, reason });
+    this.#appended.push(this.#log.append(sid, reason, now));
   }
 
   #write<T>(durability: Durability, step: (now: number) => T): T {
@@ -223,12 +228,5 @@ class EmbeddedStore implements SessionStore {
     const result = this.#transactions.write(durability, step);
     if (this.#appended.length > 0) this.#wakers.wake(this.#appended);
     return result;
-  }
-
-  /** A cursor of another file (this one was replaced) is as good as none: all that the log holds is read again. */
-  #parseCursor(cursor: string): number {
-    const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
-    if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
-    return id === this.#id ? Number(seq) : 0;
   }
 }

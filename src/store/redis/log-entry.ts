@@ -13,3 +13,12 @@ export function parseEntry(text: string): Revocation | undefined {
 export function parseEntries(texts: readonly string[]): Revocation[] {
   return texts.map(parseEntry).filter((entry) => entry !== undefined);
 }
+
+/** The latest end of all among the texts, '* <created until> <expires at> revoked_all': the time of creation, or 0. */
+export function revokedUntilOf(texts: readonly string[]): number {
+  let latest = 0;
+  for (const text of texts) {
+    if (text.startsWith("* ")) latest = Math.max(latest, Number(text.split(" ")[1]));
+  }
+  return latest;
+}

@@ -3,7 +3,7 @@
  * what only the service reads. Small, since it is most of what a session costs; nonces are two words of 32 bits.
  */
 
-import type { Audience, NewSession, Session, SessionId } from "../../session/model.ts";
+import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -29,7 +29,8 @@ function decodeAudience(text: string): Audience {
 }
 
 /** What follows the head. A length takes one byte, or from 255 on three; the last text takes the rest. */
-export function encodeBody({ subject, clientId, audience, client, claims }: NewSession): Buffer {
+export function encodeBody(session: NewSession): Buffer {
+  const { subject, clientId, audience, client, claims, authentication } = session;
   const parts: Buffer[] = [];
   const subjectBytes = Buffer.from(subject);
   parts.push(Buffer.of(subjectBytes.length >> 8, subjectBytes.length & 255), subjectBytes);
@@ -39,8 +40,22 @@ export function encodeBody({ subject, clientId, audience, client, claims }: NewS
     const length = bytes.length < 255 ? [bytes.length] : [255, bytes.length >> 8, bytes.length & 255];
     parts.push(Buffer.from(length), bytes);
   }
+  if (authentication !== undefined) parts.push(encodeAuthentication(authentication));
   parts.push(Buffer.from(claims === "{}" ? "" : claims));
   return Buffer.concat(parts);
+}
+
+/** What a record holds of an authentication, before its claims, which begin with `{`: this byte, the time, a length and JSON. */
+const AUTHENTICATION = 1;
+const AUTHENTICATION_HEAD = 9;
+
+export function encodeAuthentication({ time, methods, contextClass }: Authentication): Buffer {
+  const text = Buffer.from(JSON.stringify([contextClass, ...methods]));
+  const head = Buffer.alloc(AUTHENTICATION_HEAD);
+  head.writeUInt8(AUTHENTICATION, 0);
+  head.writeUIntBE(time, 1, 6);
+  head.writeUInt16BE(text.length, 7);
+  return Buffer.concat([head, text]);
 }
 
 /** Reads a record that starts at `start` and ends with the bytes. */
@@ -70,8 +85,15 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const clientId = next();
   const audience = decodeAudience(next());
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
+  let authentication: Authentication | undefined;
+  if (bytes[at] === AUTHENTICATION && at < bytes.length) {
+    const authenticatedAt = bytes.readUIntBE(at + 1, 6);
+    at += 7;
+    const [contextClass = "", ...methods]: string[] = JSON.parse(take(length16()));
+    authentication = { time: authenticatedAt, methods, contextClass };
+  }
   const claims = take(bytes.length - at) || "{}";
-  return {
+  const session: Session = {
     sid,
     subject,
     clientId,
@@ -85,6 +107,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     idleExpiresAt: Math.min(lastRefreshedAt + idleTimeout, absoluteExpiresAt),
     absoluteExpiresAt,
   };
+  return authentication === undefined ? session : { ...session, authentication };
 }
 
 export function decodeRotation(bytes: Buffer, start: number): RotationState {

@@ -1,7 +1,7 @@
 /** What the scripts return, read. They are ours: a reply of another shape is a bug. */
 
 import type { Session, SessionId } from "../../session/model.ts";
-import type { Found, RotateOutcome } from "../../session/ports.ts";
+import type { ElevateOutcome, Found, RotateOutcome } from "../../session/ports.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
 /** Where the record begins in a reply that starts with a letter and the time. */
@@ -52,6 +52,20 @@ export function found(sid: SessionId, answer: unknown): Found {
       return { status: "revoked" };
     default:
       return { status: "unknown" };
+  }
+}
+
+export function elevateOutcome(sid: SessionId, answer: unknown): ElevateOutcome {
+  const reply = buffer(answer);
+  switch (letter(reply)) {
+    case "l":
+      return { outcome: "elevated", session: decodeSession(sid, reply, RECORD) };
+    case "o":
+      return { outcome: "outdated" };
+    case "m":
+      return { outcome: "revoked" };
+    default:
+      return { outcome: "unknown" };
   }
 }
 

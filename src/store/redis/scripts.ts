@@ -9,7 +9,10 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-const VERBS = ["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const;
+const VERBS = [
+  ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
+  ...(["elevate", "horizon", "revoke_all"] as const),
+] as const;
 
 export type Verb = (typeof VERBS)[number];
 

@@ -3,9 +3,10 @@
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
 
-import type { EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
+import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type CreateOutcome,
+  type ElevateOutcome,
   type EndOutcome,
   type Found,
   InvalidCursor,
@@ -17,11 +18,11 @@ import {
 import type { PresentedToken } from "../../session/rotation.ts";
 import { paginate } from "../page.ts";
 import { Link, type LinkOptions } from "./link.ts";
-import { parseEntries } from "./log-entry.ts";
+import { parseEntries, revokedUntilOf } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { decodeSession, encodeBody, nonceWords } from "./record.ts";
+import { decodeSession, encodeAuthentication, encodeBody, nonceWords } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
-import { buffer, buffers, found, listed, rotateOutcome, sessionId, text } from "./replies.ts";
+import { buffer, buffers, elevateOutcome, found, listed, rotateOutcome, sessionId, text } from "./replies.ts";
 import { subscribe } from "./subscription.ts";
 
 export type RedisStoreOptions = LinkOptions & {
@@ -73,16 +74,26 @@ class RedisStore implements SessionStore {
     return this.#link.start(this.#acknowledge.ready);
   }
 
-  async create(session: NewSession, childNonce: string, cap: number): Promise<CreateOutcome> {
+  async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
     const { sid, subject, idleTimeout, absoluteLifetime } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
+    // Another partition is another subject: two steps, and this one first. One session too few is better than one too many.
+    const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
+    const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced")) === "ended";
     const nonce = nonceWords(childNonce);
     const { markerLife } = this.#options;
-    const args = [sid, subject, ...nonce, idleTimeout, absoluteLifetime, encodeBody(session), cap, markerLife];
-    const [record, ...evicted] = buffers(await this.#link.run("create", [tag], args));
+    const body = encodeBody(session);
+    const old = elsewhere ? "" : (replaces ?? "");
+    const args = [sid, subject, ...nonce, idleTimeout, absoluteLifetime, body, cap, markerLife, old];
+    const [record, replaced, ...evicted] = buffers(await this.#link.run("create", [tag], args));
+    const replacedHere = replaced !== undefined && replaced.length > 0;
     await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
-    return { session: decodeSession(sid, buffer(record), 0), evicted: evicted.map(sessionId) };
+    return {
+      session: decodeSession(sid, buffer(record), 0),
+      evicted: evicted.map(sessionId),
+      replaced: endedElsewhere || replacedHere,
+    };
   }
 
   async rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome> {
@@ -137,6 +148,35 @@ class RedisStore implements SessionStore {
   }
 
   /**
+   * One time for all partitions, which none of their sessions was created after when this began. Nodes' clocks differ: a session
+   * that a partition creates from then on is created after that time, whatever its clock shows (create.lua).
+   */
+  async revokeAll(createdBefore: number | undefined): Promise<number> {
+    const cluster = this.#options.target.kind === "cluster";
+    const slots = cluster ? TAGS.map((tag) => [tag]) : [TAGS];
+    const latest = await Promise.all(
+      slots.map(async (tags) => Number(text(await this.#link.run("horizon", tags, [])))),
+    );
+    const createdUntil = Math.max(0, Math.min(Math.max(...latest), (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    const { markerLife } = this.#options;
+    await Promise.all(
+      TAGS.map(async (tag) => {
+        await this.#link.run("revoke_all", [tag], [createdUntil, markerLife]);
+        await this.#acknowledge(tag, ["e"]);
+      }),
+    );
+    return createdUntil;
+  }
+
+  async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
+    const args = [sid, authentication.time, encodeAuthentication(authentication)];
+    const tag = tagOfSession(sid);
+    const result = elevateOutcome(sid, await this.#link.run("elevate", [tag], args));
+    if (result.outcome === "elevated") await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    return result;
+  }
+
+  /**
    * The log has no order but time, and every node has its own clock: a cursor is the least time at which any partition
    * was read, and reading resumes a little before it. What was appended since is there, and some of it is told twice.
    */
@@ -162,8 +202,9 @@ class RedisStore implements SessionStore {
     const now = Math.min(...replies.map(([time]) => Number(time)));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
+    const revokedUntil = Math.max(...replies.map(revokedUntilOf));
     [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
-    return { revocations, cursor: this.#cursor, now };
+    return { revocations, revokedUntil, cursor: this.#cursor, now };
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {

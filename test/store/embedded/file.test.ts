@@ -62,6 +62,24 @@ test("sessions and the log outlive a restart, and so do cursors", async () => {
   expect((await after.revocations(cursor)).revocations.map(({ sid }) => sid)).toEqual([session.sid]);
 });
 
+test("a file of an older version keeps its sessions, and learns what the newer one needs", async () => {
+  const session = newSession(subject());
+  const token = { generation: 1, nonce: nonce(), issuedAt: 0 };
+  await open().create(session, token.nonce, 1);
+  await store?.close();
+  const db = new DatabaseSync(path);
+  db.exec("ALTER TABLE store DROP COLUMN ended_until; ALTER TABLE store DROP COLUMN newest; PRAGMA user_version = 1");
+  db.close();
+
+  now -= SECOND; // the clock was set back since: what is there ends all the same
+  const after = open();
+  expect(await after.rotate(session.sid, token, nonce())).toMatchObject({ outcome: "rotate" });
+  await after.revokeAll(undefined);
+  expect(await after.find(session.sid)).toEqual({ status: "revoked" });
+  await after.close();
+  expect(await open().find(session.sid)).toEqual({ status: "revoked" });
+});
+
 test("a cursor of a file that is gone is told everything", async () => {
   const before = open();
   for (let at = 0; at < 5; at++) await before.end(sidOf(subject()), "logout");
@@ -142,7 +160,7 @@ describe("is unavailable", () => {
   test("when a newer version has made it", async () => {
     await open().close();
     const db = new DatabaseSync(path);
-    db.exec("PRAGMA user_version = 2");
+    db.exec("PRAGMA user_version = 1000");
     db.close();
     expect(open).toThrow(/newer version/);
   });

@@ -41,7 +41,10 @@ type Known = { readonly user: string; readonly a: SessionId; readonly b: Session
 const VERBS: readonly {
   readonly name: string;
   run(store: SessionStore, known: Known): Promise<unknown>;
+  /** The sessions that have markers then. */
   gone(known: Known): SessionId[];
+  /** Those that have ended without. */
+  ended?(known: Known): SessionId[];
 }[] = [
   { name: "an ending", run: (store, { a }) => store.end(a, "logout"), gone: ({ a }) => [a] },
   {
@@ -59,6 +62,22 @@ const VERBS: readonly {
     run: (store, { a }) => store.rotate(a, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
     gone: ({ a }) => [a],
   },
+  {
+    name: "the end of everybody's sessions",
+    run: (store) => store.revokeAll(undefined),
+    gone: () => [],
+    ended: ({ a, b }) => [a, b],
+  },
+  {
+    name: "a later authentication",
+    run: (store, { a }) => store.elevate(a, { time: 1_000, methods: ["otp"], contextClass: "" }),
+    gone: () => [],
+  },
+  {
+    name: "a login in place of another session",
+    run: (store, { user, a }) => store.create(newSession(user), nonce(), 10, a),
+    gone: ({ a }) => [a],
+  },
   { name: "a login", run: (store, { user }) => store.create(newSession(user), nonce(), 10), gone: () => [] },
   {
     name: "a login that ends an older session",
@@ -74,7 +93,7 @@ async function twoSessions(master: RedisServer): Promise<Known> {
   return { user, a, b: (await logIn(store, user)).sid };
 }
 
-describe.each(VERBS)("$name", ({ run, gone }) => {
+describe.each(VERBS)("$name", ({ run, gone, ended = gone }) => {
   test("is acknowledged when a replica has it", async () => {
     const master = await aRedis();
     const replica = await aReplicaOf(master);
@@ -88,7 +107,7 @@ describe.each(VERBS)("$name", ({ run, gone }) => {
     const known = await twoSessions(master);
     const store = await open(master.url);
     await expect(run(store, known)).rejects.toThrow(/0 of 1 replicas/);
-    for (const sid of gone(known)) expect(await store.find(sid)).toEqual({ status: "revoked" });
+    for (const sid of ended(known)) expect(await store.find(sid)).toEqual({ status: "revoked" });
   });
 
   test("is not acknowledged by the replicas of another master, which never got it", async () => {

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file auth/admin/v1/session_admin.proto.
  */
 export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEiRgoGQ2xpZW50EhIKCnVzZXJfYWdlbnQYASABKAkSEgoKaXBfYWRkcmVzcxgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkijgMKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCSKWAgoUQ3JlYXRlU2Vzc2lvblJlcXVlc3QSDwoHc3ViamVjdBgBIAEoCRInCgZjbGFpbXMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhAKCGF1ZGllbmNlGAMgASgJEhEKCWNsaWVudF9pZBgEIAEoCRIlCgZjbGllbnQYBSABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudBIvCgxpZGxlX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRYWJzb2x1dGVfbGlmZXRpbWUYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJYXVkaWVuY2VzGAggAygJItQBChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIUCgxhY2Nlc3NfdG9rZW4YAiABKAkSPAoYYWNjZXNzX3Rva2VuX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1yZWZyZXNoX3Rva2VuGAQgASgJEhIKCnNldF9jb29raWUYBSABKAkSEwoLc2V0X2Nvb2tpZXMYBiADKAkiJwoRR2V0U2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSI9ChJHZXRTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiJNChNMaXN0U2Vzc2lvbnNSZXF1ZXN0Eg8KB3N1YmplY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiWQoUTGlzdFNlc3Npb25zUmVzcG9uc2USKAoIc2Vzc2lvbnMYASADKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKFFJldm9rZVNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiLgoVUmV2b2tlU2Vzc2lvblJlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiSgocUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIPCgdzdWJqZWN0GAEgASgJEhkKEWV4Y2VwdF9zZXNzaW9uX2lkGAIgASgJIjYKHVJldm9rZVN1YmplY3RTZXNzaW9uc1Jlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiJwoWSW50cm9zcGVjdFRva2VuUmVxdWVzdBINCgV0b2tlbhgBIAEoCSJ6ChdJbnRyb3NwZWN0VG9rZW5SZXNwb25zZRIOCgZhY3RpdmUYASABKAgSFwoKdG9rZW5fdHlwZRgCIAEoCUgAiAEBEicKBmNsYWltcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCDQoLX3Rva2VuX3R5cGUiKQoXV2F0Y2hSZXZvY2F0aW9uc1JlcXVlc3QSDgoGY3Vyc29yGAEgASgJIrYBChhXYXRjaFJldm9jYXRpb25zUmVzcG9uc2USLgoLcmV2b2NhdGlvbnMYASADKAsyGS5hdXRoLmFkbWluLnYxLlJldm9jYXRpb24SDgoGY3Vyc29yGAIgASgJEhEKCWNhdWdodF91cBgDIAEoCBIXCg9yZXZva2VkX2tleV9pZHMYBCADKAkSLgoKYXNfb2ZfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikgEKClJldm9jYXRpb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIvCgtyZXZva2VfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgEIAEoCTLKBQoTU2Vzc2lvbkFkbWluU2VydmljZRJaCg1DcmVhdGVTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5DcmVhdGVTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlc3BvbnNlElYKCkdldFNlc3Npb24SIC5hdXRoLmFkbWluLnYxLkdldFNlc3Npb25SZXF1ZXN0GiEuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVzcG9uc2UiA5ACARJcCgxMaXN0U2Vzc2lvbnMSIi5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaIy5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIgOQAgESXwoNUmV2b2tlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLlJldm9rZVNlc3Npb25SZXNwb25zZSIDkAICEncKFVJldm9rZVN1YmplY3RTZXNzaW9ucxIrLmF1dGguYWRtaW4udjEuUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBosLmF1dGguYWRtaW4udjEuUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEiRgoGQ2xpZW50EhIKCnVzZXJfYWdlbnQYASABKAkSEgoKaXBfYWRkcmVzcxgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAki1wMKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAki/AIKFENyZWF0ZVNlc3Npb25SZXF1ZXN0Eg8KB3N1YmplY3QYASABKAkSJwoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIQCghhdWRpZW5jZRgDIAEoCRIRCgljbGllbnRfaWQYBCABKAkSJQoGY2xpZW50GAUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSLwoMaWRsZV90aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWFic29sdXRlX2xpZmV0aW1lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWF1ZGllbmNlcxgIIAMoCRIbChNyZXBsYWNlc19zZXNzaW9uX2lkGAkgASgJEi0KCWF1dGhfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYW1yGAsgAygJEgsKA2FjchgMIAEoCSLUAQoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24SFAoMYWNjZXNzX3Rva2VuGAIgASgJEjwKGGFjY2Vzc190b2tlbl9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcmVmcmVzaF90b2tlbhgEIAEoCRISCgpzZXRfY29va2llGAUgASgJEhMKC3NldF9jb29raWVzGAYgAygJIicKEUdldFNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiPQoSR2V0U2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iTQoTTGlzdFNlc3Npb25zUmVxdWVzdBIPCgdzdWJqZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlkKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEigKCHNlc3Npb25zGAEgAygLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIqChRSZXZva2VTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIi4KFVJldm9rZVNlc3Npb25SZXNwb25zZRIVCg1yZXZva2VkX2NvdW50GAEgASgFIkoKHFJldm9rZVN1YmplY3RTZXNzaW9uc1JlcXVlc3QSDwoHc3ViamVjdBgBIAEoCRIZChFleGNlcHRfc2Vzc2lvbl9pZBgCIAEoCSI2Ch1SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZRIVCg1yZXZva2VkX2NvdW50GAEgASgFIk0KGFJldm9rZUFsbFNlc3Npb25zUmVxdWVzdBIxCg1pc3N1ZWRfYmVmb3JlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidAoVRWxldmF0ZVNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSLQoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNhbXIYAyADKAkSCwoDYWNyGAQgASgJIkEKFkVsZXZhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiInChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0Eg0KBXRva2VuGAEgASgJInoKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEINCgtfdG9rZW5fdHlwZSIpChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBIOCgZjdXJzb3IYASABKAki7gEKGFdhdGNoUmV2b2NhdGlvbnNSZXNwb25zZRIuCgtyZXZvY2F0aW9ucxgBIAMoCzIZLmF1dGguYWRtaW4udjEuUmV2b2NhdGlvbhIOCgZjdXJzb3IYAiABKAkSEQoJY2F1Z2h0X3VwGAMgASgIEhcKD3Jldm9rZWRfa2V5X2lkcxgEIAMoCRIuCgphc19vZl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI2ChJyZXZva2VkX3VudGlsX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpIBCgpSZXZvY2F0aW9uEhIKCnNlc3Npb25faWQYASABKAkSLwoLcmV2b2tlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YBCABKAkymwcKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEl8KDVJldm9rZVNlc3Npb24SIy5hdXRoLmFkbWluLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiA5ACAhJ3ChVSZXZva2VTdWJqZWN0U2Vzc2lvbnMSKy5hdXRoLmFkbWluLnYxLlJldm9rZVN1YmplY3RTZXNzaW9uc1JlcXVlc3QaLC5hdXRoLmFkbWluLnYxLlJldm9rZVN1YmplY3RTZXNzaW9uc1Jlc3BvbnNlIgOQAgISawoRUmV2b2tlQWxsU2Vzc2lvbnMSJy5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVxdWVzdBooLmF1dGguYWRtaW4udjEuUmV2b2tlQWxsU2Vzc2lvbnNSZXNwb25zZSIDkAICEmIKDkVsZXZhdGVTZXNzaW9uEiQuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlcXVlc3QaJS5hdXRoLmFkbWluLnYxLkVsZXZhdGVTZXNzaW9uUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * The device of a session, as people will see it.
@@ -133,6 +133,27 @@ export type Session = Message<"auth.admin.v1.Session"> & {
    * @generated from field: repeated string audiences = 11;
    */
   audiences: string[];
+
+  /**
+   * When its user last authenticated; absent when that was not said.
+   *
+   * @generated from field: google.protobuf.Timestamp auth_time = 12;
+   */
+  authTime?: Timestamp | undefined;
+
+  /**
+   * By which methods.
+   *
+   * @generated from field: repeated string amr = 13;
+   */
+  amr: string[];
+
+  /**
+   * In which authentication context class.
+   *
+   * @generated from field: string acr = 14;
+   */
+  acr: string;
 };
 
 /**
@@ -157,7 +178,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
 
   /**
    * Further claims of its access tokens, at most 4 KiB as JSON. The reserved
-   * names (iss sub aud exp nbf iat jti sid client_id cnf) are refused.
+   * names (iss sub aud exp nbf iat jti sid client_id cnf sct) are refused.
    *
    * @generated from field: google.protobuf.Struct claims = 2;
    */
@@ -206,6 +227,36 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
    * @generated from field: repeated string audiences = 8;
    */
   audiences: string[];
+
+  /**
+   * A session that this one replaces (ASVS 5.0, 7.2.4), such as the one that the same browser had before
+   * this login: it ends, with the reason `replaced`, in the same step if it is
+   * of the same subject, and before this one is created if it is not.
+   *
+   * @generated from field: string replaces_session_id = 9;
+   */
+  replacesSessionId: string;
+
+  /**
+   * When the user authenticated (`auth_time` in access tokens, to the second). Not in the future.
+   *
+   * @generated from field: google.protobuf.Timestamp auth_time = 10;
+   */
+  authTime?: Timestamp | undefined;
+
+  /**
+   * By which methods (`amr`, RFC 8176): at most 8, of 1 to 32 bytes each.
+   *
+   * @generated from field: repeated string amr = 11;
+   */
+  amr: string[];
+
+  /**
+   * In which authentication context class (`acr`): at most 255 bytes.
+   *
+   * @generated from field: string acr = 12;
+   */
+  acr: string;
 };
 
 /**
@@ -469,6 +520,111 @@ export const RevokeSubjectSessionsResponseSchema: GenMessage<RevokeSubjectSessio
   messageDesc(file_auth_admin_v1_session_admin, 11);
 
 /**
+ * Which sessions to end.
+ *
+ * @generated from message auth.admin.v1.RevokeAllSessionsRequest
+ */
+export type RevokeAllSessionsRequest = Message<"auth.admin.v1.RevokeAllSessionsRequest"> & {
+  /**
+   * Those that were created before this time. Absent, or in the future: all that there are now.
+   *
+   * @generated from field: google.protobuf.Timestamp issued_before = 1;
+   */
+  issuedBefore?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.RevokeAllSessionsRequest.
+ * Use `create(RevokeAllSessionsRequestSchema)` to create a new message.
+ */
+export const RevokeAllSessionsRequestSchema: GenMessage<RevokeAllSessionsRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 12);
+
+/**
+ * The response to RevokeAllSessions: all of them have ended.
+ *
+ * @generated from message auth.admin.v1.RevokeAllSessionsResponse
+ */
+export type RevokeAllSessionsResponse = Message<"auth.admin.v1.RevokeAllSessionsResponse"> & {
+  /**
+   * Every session that was created at this time or before has ended, by the store's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp revoked_until_time = 1;
+   */
+  revokedUntilTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.RevokeAllSessionsResponse.
+ * Use `create(RevokeAllSessionsResponseSchema)` to create a new message.
+ */
+export const RevokeAllSessionsResponseSchema: GenMessage<RevokeAllSessionsResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 13);
+
+/**
+ * A later authentication of the user of a session.
+ *
+ * @generated from message auth.admin.v1.ElevateSessionRequest
+ */
+export type ElevateSessionRequest = Message<"auth.admin.v1.ElevateSessionRequest"> & {
+  /**
+   * The session's id.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * When the user authenticated. Required; not before the session's `auth_time`, and not in the future.
+   *
+   * @generated from field: google.protobuf.Timestamp auth_time = 2;
+   */
+  authTime?: Timestamp | undefined;
+
+  /**
+   * By which methods (RFC 8176): at least 1 and at most 8, of 1 to 32 bytes each.
+   *
+   * @generated from field: repeated string amr = 3;
+   */
+  amr: string[];
+
+  /**
+   * In which authentication context class: at most 255 bytes.
+   *
+   * @generated from field: string acr = 4;
+   */
+  acr: string;
+};
+
+/**
+ * Describes the message auth.admin.v1.ElevateSessionRequest.
+ * Use `create(ElevateSessionRequestSchema)` to create a new message.
+ */
+export const ElevateSessionRequestSchema: GenMessage<ElevateSessionRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 14);
+
+/**
+ * The response to ElevateSession.
+ *
+ * @generated from message auth.admin.v1.ElevateSessionResponse
+ */
+export type ElevateSessionResponse = Message<"auth.admin.v1.ElevateSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: auth.admin.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.ElevateSessionResponse.
+ * Use `create(ElevateSessionResponseSchema)` to create a new message.
+ */
+export const ElevateSessionResponseSchema: GenMessage<ElevateSessionResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 15);
+
+/**
  * A token to ask about.
  *
  * @generated from message auth.admin.v1.IntrospectTokenRequest
@@ -487,7 +643,7 @@ export type IntrospectTokenRequest = Message<"auth.admin.v1.IntrospectTokenReque
  * Use `create(IntrospectTokenRequestSchema)` to create a new message.
  */
 export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 12);
+  messageDesc(file_auth_admin_v1_session_admin, 16);
 
 /**
  * The answer to IntrospectToken: `active` and the claims, or `active=false` and nothing else.
@@ -522,7 +678,7 @@ export type IntrospectTokenResponse = Message<"auth.admin.v1.IntrospectTokenResp
  * Use `create(IntrospectTokenResponseSchema)` to create a new message.
  */
 export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 13);
+  messageDesc(file_auth_admin_v1_session_admin, 17);
 
 /**
  * From where to watch.
@@ -543,7 +699,7 @@ export type WatchRevocationsRequest = Message<"auth.admin.v1.WatchRevocationsReq
  * Use `create(WatchRevocationsRequestSchema)` to create a new message.
  */
 export const WatchRevocationsRequestSchema: GenMessage<WatchRevocationsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 14);
+  messageDesc(file_auth_admin_v1_session_admin, 18);
 
 /**
  * A batch of revocations. An empty one is a heartbeat.
@@ -587,6 +743,16 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
    * @generated from field: google.protobuf.Timestamp as_of_time = 5;
    */
   asOfTime?: Timestamp | undefined;
+
+  /**
+   * Set after RevokeAllSessions, until every access token of before has expired: every session that was
+   * created at this time or before has ended. Refuse every access token whose
+   * `sct` (when its session was created, ms since the epoch) is not later; of
+   * one without `sct`, every one whose `iat` is not later.
+   *
+   * @generated from field: google.protobuf.Timestamp revoked_until_time = 6;
+   */
+  revokedUntilTime?: Timestamp | undefined;
 };
 
 /**
@@ -594,7 +760,7 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
  * Use `create(WatchRevocationsResponseSchema)` to create a new message.
  */
 export const WatchRevocationsResponseSchema: GenMessage<WatchRevocationsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 15);
+  messageDesc(file_auth_admin_v1_session_admin, 19);
 
 /**
  * The end of a session.
@@ -636,7 +802,7 @@ export type Revocation = Message<"auth.admin.v1.Revocation"> & {
  * Use `create(RevocationSchema)` to create a new message.
  */
 export const RevocationSchema: GenMessage<Revocation> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 16);
+  messageDesc(file_auth_admin_v1_session_admin, 20);
 
 /**
  * Creates, shows, ends and follows sessions.
@@ -696,6 +862,32 @@ export const SessionAdminService: GenService<{
     methodKind: "unary";
     input: typeof RevokeSubjectSessionsRequestSchema;
     output: typeof RevokeSubjectSessionsResponseSchema;
+  },
+  /**
+   * Ends every session that was created before a time, for all subjects.
+   *
+   * Takes the same time however many sessions there are. Sessions created after
+   * the call began live on. It is done when the response says so; a call that
+   * fails with `unavailable` may have ended some, and is to be repeated. Idempotent.
+   *
+   * @generated from rpc auth.admin.v1.SessionAdminService.RevokeAllSessions
+   */
+  revokeAllSessions: {
+    methodKind: "unary";
+    input: typeof RevokeAllSessionsRequestSchema;
+    output: typeof RevokeAllSessionsResponseSchema;
+  },
+  /**
+   * Records that the user of a session has authenticated again, such as after a
+   * step-up challenge (RFC 9470). The next access tokens say so. Idempotent.
+   * `not_found` when there is no live session of that id.
+   *
+   * @generated from rpc auth.admin.v1.SessionAdminService.ElevateSession
+   */
+  elevateSession: {
+    methodKind: "unary";
+    input: typeof ElevateSessionRequestSchema;
+    output: typeof ElevateSessionResponseSchema;
   },
   /**
    * Tells whether a token, of either kind, would be accepted now (RFC 7662). Never rotates.

@@ -2,11 +2,22 @@
 -- Creates a session; beyond the cap, the subject's oldest end. Run twice, it finds the session there.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
---       7 the record after its head, 8 cap, 9 marker life, ms
--- Returns the session's record, then the ids of the sessions that were ended, oldest first.
+--       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or ''
+-- Returns the session's record; the one to end if it was live, or ''; the ids of the others that were ended, oldest first.
 local partition, sid = KEYS[1], ARGV[1]
 local existing = live(partition, sid, now)
-if existing then return { existing } end
+if existing then return { existing, '' } end
+
+-- After all that have ended, whatever the clock shows, and so that it ends with the next end of all.
+local newest = tonumber(redis.call('GET', partition .. 'n') or 0)
+local created = math.max(now, ended_until(partition) + 1)
+if created > newest then redis.call('SET', partition .. 'n', created) end
+
+local old = ARGV[10] ~= '' and live(partition, ARGV[10], now)
+if old then
+  close(partition, { ARGV[10] }, 'replaced', now, tonumber(ARGV[9]))
+  unindex(partition, ARGV[10], old)
+end
 
 -- A subject's sessions without those at the front, which mostly expire first, that have expired.
 local function drop_expired(sids)
@@ -17,7 +28,7 @@ end
 
 local index = partition .. 'u'
 local sids = redis.call('HGET', index, ARGV[2]) or ''
-local reply, evicted, cap = { '' }, {}, tonumber(ARGV[8])
+local reply, evicted, cap = { '', old and ARGV[10] or '' }, {}, tonumber(ARGV[8])
 if #sids < cap * ID then
   sids = drop_expired(sids)
 else
@@ -26,16 +37,16 @@ else
     local other = string.sub(sids, from, from + ID - 1)
     if live(partition, other, now) then kept[#kept + 1] = other end
   end
-  for k = 1, #kept - cap + 1 do evicted[k], reply[k + 1] = kept[k], kept[k] end
+  for k = 1, #kept - cap + 1 do evicted[k], reply[k + 2] = kept[k], kept[k] end
   sids = table.concat(kept, '', #evicted + 1)
 end
 close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]))
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
-local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, now, idle, life) .. ARGV[7]
-redis.call('SET', partition .. 's' .. sid, record, 'PXAT', now + math.min(idle, life))
+local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
+redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life))
 write_index(partition, ARGV[2], sids .. sid)
-redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), now + life))
+redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), created + life))
 
 -- Two subjects, drawn by lot, are looked at for each one that comes, so that those whose sessions have all expired,
 -- which nobody notices, stay fewer than the others.

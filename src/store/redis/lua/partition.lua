@@ -5,7 +5,10 @@
 --   {a7}u           index, a HASH: subject -> the ids of its sessions (23 characters each), one after the other, in
 --                   order of creation. Some may have expired. (A key per subject would cost half as much again.)
 --   {a7}m<sid>      marker of an ended session: when it expires.
---   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at.
+--   {a7}e           until when sessions were created that have all ended (RevokeAllSessions), ms. Not there: none.
+--   {a7}n           when the newest session was created, ms.
+--   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at. The end of
+--                   all is '* <created until> <expires at> revoked_all'.
 --
 -- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
 -- version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
@@ -17,22 +20,39 @@ local function subject_of(record)
   return (struct.unpack('>I2c0', record, BODY))
 end
 
--- Idle expiry and absolute expiry. Every minting slides the idle expiry, so the child's mint time is the last refresh.
+-- Idle expiry, absolute expiry and creation. Every minting slides the idle expiry, so the child's mint time is the last refresh.
 local function expiries(record)
   local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
   local absolute = created + life
-  return math.min(math.max(created, minted) + idle, absolute), absolute
+  return math.min(math.max(created, minted) + idle, absolute), absolute, created
 end
 
--- The session's record, if it is within both lifetimes.
-local function live(partition, sid, now)
+-- Until when sessions were created that have all ended; 0 if none have.
+local function ended_until(partition)
+  return tonumber(redis.call('GET', partition .. 'e') or 0)
+end
+
+-- The session's record, if it is within both lifetimes; and whether it ended with all others.
+local function within_lifetimes(partition, sid, now)
   local record = redis.call('GET', partition .. 's' .. sid)
-  return record and now < expiries(record) and record
+  if not record then return false end
+  local idle_expiry, _, created = expiries(record)
+  if now >= idle_expiry then return false end
+  return record, created <= ended_until(partition)
 end
 
+-- The session's record, if it is live.
+local function live(partition, sid, now)
+  local record, ended = within_lifetimes(partition, sid, now)
+  return not ended and record
+end
+
+-- Of a session that is not live: whether it was ended.
 local function marked(partition, sid, now)
   local expires = redis.call('GET', partition .. 'm' .. sid)
-  return expires and now < tonumber(expires)
+  if expires and now < tonumber(expires) then return true end
+  local _, ended = within_lifetimes(partition, sid, now)
+  return ended
 end
 
 -- Ends sessions: deletes them, writes their markers, appends to the log and wakes the readers. The index is

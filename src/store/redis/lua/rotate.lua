@@ -16,6 +16,7 @@ local version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life = struct.unpack
 local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, ct) + idle then return 'i' end
+if created <= ended_until(partition) then return 'm' end
 
 local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local R = tonumber(ARGV[8])

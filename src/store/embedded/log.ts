@@ -1,0 +1,58 @@
+/** The revocation log of the embedded store, which holds the markers of ended sessions too. */
+import type { EndReason, Revocation, SessionId } from "../../session/model.ts";
+import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
+import { type LogRow, revocationOf } from "./rows.ts";
+import type { Statements } from "./statements.ts";
+
+/** The `sid` of an entry that stands for all sessions; its `revoked_at` is the time of creation up to which they ended. */
+const ALL = "*";
+
+export class RevocationLog {
+  readonly #sql: Statements;
+  readonly #id: string;
+  readonly #markerLife: number;
+
+  /** @param markerLife how long an ended session is remembered, ms */
+  constructor(sql: Statements, markerLife: number) {
+    this.#sql = sql;
+    this.#id = String(sql.storeId.get()?.id);
+    this.#markerLife = markerLife;
+  }
+
+  append(sid: SessionId, reason: EndReason, now: number): Revocation {
+    const expiresAt = now + this.#markerLife;
+    this.#sql.append.run(sid, now, expiresAt, reason);
+    this.#sql.sweepLog.run(now);
+    return { sid, revokedAt: now, expiresAt, reason };
+  }
+
+  appendAll(createdUntil: number, now: number): void {
+    this.#sql.append.run(ALL, createdUntil, now + this.#markerLife, "revoked_all");
+  }
+
+  has(sid: SessionId, now: number): boolean {
+    return this.#sql.marker.get(sid, now) !== undefined;
+  }
+
+  /** @throws InvalidCursor */
+  readAfter(cursor: string | undefined): (now: number) => RevocationBatch {
+    const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
+    return (now) => {
+      const rows = this.#sql.after.all(after, now) as LogRow[];
+      const revocations: Revocation[] = [];
+      let revokedUntil = 0;
+      for (const row of rows) {
+        if ((row.sid as string) === ALL) revokedUntil = Math.max(revokedUntil, row.revoked_at);
+        else revocations.push(revocationOf(row));
+      }
+      return { revocations, revokedUntil, cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}`, now };
+    };
+  }
+
+  /** A cursor of another file (this one was replaced) is as good as none: all that the log holds is read again. */
+  #parseCursor(cursor: string): number {
+    const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
+    if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");
+    return id === this.#id ? Number(seq) : 0;
+  }
+}

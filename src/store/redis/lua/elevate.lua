@@ -1,0 +1,27 @@
+#!lua
+-- Replaces what a session knows of its user's authentication.
+-- KEYS  1 partition
+-- ARGV  1 sid, 2 time of the authentication, ms, 3 what the record holds of it (record.ts)
+-- Returns one string: l (elevated), the time (I6) and the record; or o, the session knows of a later one; m revoked, u unknown.
+local AUTHENTICATION = 1 -- begins what is known of it; claims, which come after it, begin with { if there are any
+local partition, sid = KEYS[1], ARGV[1]
+local record = live(partition, sid, now)
+if not record then return marked(partition, sid, now) and 'm' or 'u' end
+
+-- After the subject come five texts, each behind its length: one byte, or 255 and two.
+local _, at = struct.unpack('>I2c0', record, BODY)
+for _ = 1, 5 do
+  local length = string.byte(record, at)
+  at = at + 1
+  if length == 255 then length, at = struct.unpack('>I2', record, at) end
+  at = at + length
+end
+local rest = at
+if string.byte(record, at) == AUTHENTICATION then
+  local _, time, length, text = struct.unpack('>BI6I2', record, at)
+  if tonumber(ARGV[2]) < time then return 'o' end
+  rest = text + length
+end
+record = string.sub(record, 1, at - 1) .. ARGV[3] .. string.sub(record, rest)
+redis.call('SET', partition .. 's' .. sid, record, 'PXAT', (expiries(record)))
+return 'l' .. struct.pack('>I6', now) .. record

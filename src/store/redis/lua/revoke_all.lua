@@ -1,0 +1,14 @@
+#!lua flags=allow-oom
+-- Ends every session of a partition that was created up to a time.
+-- KEYS  1 partition
+-- ARGV  1 that time, ms, 2 marker life, ms
+-- Returns 'ended'
+local partition = KEYS[1]
+local log, expires = partition .. 'l', now + tonumber(ARGV[2])
+local created_until = string.format('%.0f', math.max(tonumber(ARGV[1]), ended_until(partition)))
+local entry = '* ' .. created_until .. ' ' .. expires .. ' revoked_all'
+redis.call('SET', partition .. 'e', created_until)
+redis.call('ZADD', log, now, entry)
+redis.call('PEXPIREAT', log, expires)
+redis.pcall('PUBLISH', 'session-revocations', entry) -- only a hint
+return 'ended'

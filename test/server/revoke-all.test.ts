@@ -1,0 +1,160 @@
+/** Everybody out, through every protocol and at every verifier. */
+import { cpSync } from "node:fs";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
+import { RPC_DOORS } from "../support/clients.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
+import { startService, waitFor } from "../support/service.ts";
+import {
+  admin,
+  bearer,
+  cookie,
+  type LoggedIn,
+  logIn,
+  message,
+  openAdmin,
+  openPublic,
+  successor,
+} from "../support/sessions.ts";
+
+const { refresh, logout, logoutByCookie, listSessions } = SessionService.method;
+const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
+type Running = Awaited<ReturnType<typeof startService>>;
+
+/** Whether the service takes its refresh token, its access token on own routes, and both at introspection. */
+async function taken(service: Pick<Running, "publicUrl" | "adminUrl" | "adminToken">, user: LoggedIn) {
+  const open = openPublic(service);
+  const listed = await open.call(listSessions, {}, bearer(user.accessToken));
+  const introspected = [];
+  for (const token of [user.accessToken, user.refreshToken]) {
+    const answer = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));
+    introspected.push(message(answer).active);
+  }
+  const refreshed = await open.call(refresh, {}, cookie(user.refreshToken));
+  return [listed.ok, ...introspected, refreshed.ok];
+}
+const ALL = [true, true, true, true];
+const NONE = [false, false, false, false];
+
+describe.each(STORES)("on the %s store", (store) => {
+  const service = aService({}, store);
+  const header = () => bearer(service.adminToken);
+
+  throughEvery(
+    RPC_DOORS,
+    () => service.adminUrl,
+    (caller) => {
+      test("every session ends, of every subject, and logins right after it live", async () => {
+        const before = await Promise.all(Array.from({ length: 20 }, () => logIn(service)));
+        const { revokedUntilTime } = message(await caller.call(admin.revokeAllSessions, {}, header()));
+        const after = await Promise.all(before.map(({ subject }) => logIn(service, { subject })));
+        for (const [at, dead] of before.entries()) {
+          expect(await taken(service, dead)).toEqual(NONE);
+          const fresh = after[at] as LoggedIn;
+          const list = message(await caller.call(admin.listSessions, { subject: dead.subject }, header())).sessions;
+          expect(list.map(({ sessionId }) => sessionId)).toEqual([fresh.sid]);
+          expect(await taken(service, fresh)).toEqual(ALL);
+        }
+        const created = message(await caller.call(admin.getSession, { sessionId: after[0]?.sid ?? "" }, header()));
+        const until = revokedUntilTime && timestampMs(revokedUntilTime);
+        expect(created.session?.createTime && timestampMs(created.session.createTime)).toBeGreaterThan(until ?? 1e15);
+      });
+
+      test("a session that has ended so is refused at logout, and needs none by its cookie", async () => {
+        const dead = await logIn(service);
+        message(await caller.call(admin.revokeAllSessions, {}, header()));
+        expect(await openPublic(service).call(logout, {}, bearer(dead.accessToken))).toMatchObject(REFUSED);
+        message(await openPublic(service).call(logoutByCookie, {}, cookie(dead.refreshToken)));
+        const gone = await caller.call(admin.getSession, { sessionId: dead.sid }, header());
+        expect(gone).toMatchObject({ ok: false, code: "E404_NOT_FOUND" });
+        const again = message(await caller.call(admin.revokeSession, { sessionId: dead.sid }, header()));
+        expect(again.revokedCount).toBe(0);
+      });
+
+      test("of a time, those created before it end, whenever they were refreshed", async () => {
+        const early = await logIn(service);
+        const { createTime } =
+          message(await caller.call(admin.getSession, { sessionId: early.sid }, header())).session ?? {};
+        const created = Number(createTime && timestampMs(createTime));
+        const refreshed = await openPublic(service).call(refresh, {}, cookie(early.refreshToken));
+        const accessToken = message(refreshed).data?.accessToken ?? "";
+        const user = { ...early, accessToken, refreshToken: successor(refreshed) ?? "" };
+        const revoke = async (issuedBefore: { seconds: bigint; nanos: number }) =>
+          message(await caller.call(admin.revokeAllSessions, { issuedBefore }, header()));
+        await revoke(timestampFromMs(created)); // created before: not this one
+        expect(await taken(service, user)).toEqual(ALL);
+        const moment = timestampFromMs(created);
+        await revoke({ ...moment, nanos: moment.nanos + 1 }); // within its millisecond: it was
+        expect(await taken(service, user)).toEqual(NONE);
+      });
+
+      test("verifiers refuse every access token of before, and take those of after", async () => {
+        const { publicUrl, adminUrl, adminToken } = service;
+        const common = { adminUrl, adminToken, issuer: publicUrl, audience: publicUrl, policy: "refuse" as const };
+        const follower = createVerifier(common);
+        await follower.ready;
+        const before = await Promise.all(Array.from({ length: 5 }, () => logIn(service)));
+        for (const { accessToken } of before) expect(await follower.verify(accessToken)).toMatchObject({ ok: true });
+        message(await caller.call(admin.revokeAllSessions, {}, header()));
+        const after = await logIn(service);
+        const newcomer = createVerifier(common);
+        onTestFinished(() => {
+          follower.close();
+          newcomer.close();
+        });
+        await newcomer.ready;
+        for (const verifier of [follower, newcomer]) {
+          for (const { accessToken } of before) {
+            await expect.poll(() => verifier.verify(accessToken)).toEqual({ ok: false, reason: "revoked" });
+          }
+          expect(await verifier.verify(after.accessToken)).toMatchObject({ ok: true });
+        }
+      });
+    },
+  );
+
+  test("it is in the log, with what it ended", async () => {
+    const { revokedUntilTime } = message(await openAdmin(service).call(admin.revokeAllSessions, {}, header()));
+    const until = revokedUntilTime && timestampMs(revokedUntilTime);
+    const line = await waitFor(service, () =>
+      service
+        .stderr()
+        .split("\n")
+        .find((text) => text.includes(`"revokedUntil":${until}`)),
+    );
+    expect(JSON.parse(line)).toMatchObject({ event: "all_sessions_ended", level: "warn", address: "127.0.0.1" });
+  });
+});
+
+test("it outlives a kill of the service at its acknowledgement", async () => {
+  const service = await startService();
+  const user = await logIn(service);
+  message(await openAdmin(service).call(admin.revokeAllSessions, {}, bearer(service.adminToken)));
+  await service.kill9();
+  const next = await service.restart();
+  onTestFinished(() => next.stop().then(() => {}));
+  expect(await taken(next, user)).toEqual(NONE);
+  expect(await taken(next, await logIn(next))).toEqual(ALL);
+});
+
+test("after a restore from a backup it ends what had been ended since", async () => {
+  const service = await startService();
+  const user = await logIn(service);
+  await service.stop();
+  const backup = `${service.dataDir}-backup`;
+  cpSync(service.dataDir, backup, { recursive: true });
+  const running = await service.restart();
+  message(await openPublic(running).call(logoutByCookie, {}, cookie(user.refreshToken)));
+  await running.stop();
+  cpSync(backup, service.dataDir, { recursive: true, force: true });
+
+  const restored = await running.restart();
+  onTestFinished(() => restored.stop().then(() => {}));
+  const active = async (token: string) =>
+    message(await openAdmin(restored).call(admin.introspectToken, { token }, bearer(restored.adminToken))).active;
+  expect(await active(user.refreshToken)).toBe(true); // what a restore does
+  message(await openAdmin(restored).call(admin.revokeAllSessions, {}, bearer(restored.adminToken)));
+  expect(await active(user.refreshToken)).toBe(false);
+});

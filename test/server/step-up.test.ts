@@ -1,0 +1,158 @@
+/** When and how a user authenticated: given at creation and after a step-up, carried by tokens, through every protocol. */
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { RPC_DOORS } from "../support/clients.ts";
+import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
+import { admin, bearer, cookie, logIn, message, openPublic, somebody, successor } from "../support/sessions.ts";
+
+const { refresh, logout, listSessions } = SessionService.method;
+const SECOND = 1000;
+/** A whole second in the past. */
+const ago = (ms: number) => Math.floor((Date.now() - ms) / SECOND) * SECOND;
+const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+const badRequest = (field: string) => ({
+  ok: false,
+  code: "E400_INVALID_REQUEST",
+  rpc: "invalid_argument",
+  text: expect.stringMatching(new RegExp(`^${field.replaceAll(".", "\\.")}: `)),
+});
+
+describe.each(STORES)("on the %s store", (store) => {
+  const service = aService({}, store);
+  const header = () => bearer(service.adminToken);
+
+  throughEvery(
+    RPC_DOORS,
+    () => service.adminUrl,
+    (caller) => {
+      const elevate = (sessionId: string, at: number, more: object = {}) =>
+        caller.call(
+          admin.elevateSession,
+          { sessionId, authTime: timestampFromMs(at), amr: ["pwd", "otp"], ...more },
+          header(),
+        );
+      const active = async (token: string) =>
+        message(await caller.call(admin.introspectToken, { token }, header())).claims;
+
+      test("what is said at creation is in tokens, introspection and the session", async () => {
+        const at = ago(60 * SECOND);
+        const wanted = {
+          subject: somebody(),
+          claims: { role: "editor" },
+          authTime: timestampFromMs(at + 999),
+          amr: ["pwd", "hwk"],
+          acr: "urn:example:silver",
+        };
+        const created = message(await caller.call(admin.createSession, wanted, header()));
+        const said = { auth_time: at / SECOND, amr: ["pwd", "hwk"], acr: "urn:example:silver" };
+        expect(claimsOf(created.accessToken)).toMatchObject({ ...said, role: "editor" });
+        expect(await active(created.accessToken)).toMatchObject(said);
+        expect(await active(created.refreshToken)).toMatchObject(said);
+        const sessionId = created.session?.sessionId ?? "";
+        const { session } = message(await caller.call(admin.getSession, { sessionId }, header()));
+        expect(session).toMatchObject({ amr: said.amr, acr: said.acr });
+        expect(session?.authTime && timestampMs(session.authTime)).toBe(at);
+        const refreshed = message(await openPublic(service).call(refresh, {}, cookie(created.refreshToken)));
+        expect(claimsOf(refreshed.data?.accessToken ?? "")).toMatchObject({ ...said, role: "editor" });
+      });
+
+      test("of what is not said nothing is carried", async () => {
+        const user = await logIn(service, { acr: "0" });
+        expect(claimsOf(user.accessToken)).toMatchObject({ acr: "0" });
+        for (const token of [user.accessToken, user.refreshToken]) {
+          expect(Object.keys((await active(token)) ?? {})).not.toEqual(expect.arrayContaining(["auth_time"]));
+          expect(Object.keys((await active(token)) ?? {})).not.toEqual(expect.arrayContaining(["amr"]));
+        }
+        const plain = await logIn(service);
+        for (const name of ["auth_time", "amr", "acr"]) expect(claimsOf(plain.accessToken)).not.toHaveProperty(name);
+      });
+
+      test("after a step-up the next access token says so, and the one before is as good as it was", async () => {
+        const first = ago(3600 * SECOND);
+        const user = await logIn(service, { authTime: timestampFromMs(first), amr: ["pwd"], acr: "silver" });
+        const at = ago(5 * SECOND);
+        const { session } = message(await elevate(user.sid, at, { acr: "gold" }));
+        expect(session).toMatchObject({ sessionId: user.sid, amr: ["pwd", "otp"], acr: "gold" });
+        const said = { auth_time: at / SECOND, amr: ["pwd", "otp"], acr: "gold" };
+        const refreshed = await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
+        expect(claimsOf(message(refreshed).data?.accessToken ?? "")).toMatchObject(said);
+        expect(await active(successor(refreshed) ?? "")).toMatchObject(said);
+        expect(await active(user.accessToken)).toMatchObject({
+          auth_time: first / SECOND,
+          amr: ["pwd"],
+          acr: "silver",
+        });
+        message(await openPublic(service).call(listSessions, {}, bearer(user.accessToken)));
+      });
+
+      test("what a step-up does not say is not known any more", async () => {
+        const user = await logIn(service, { amr: ["pwd"], acr: "gold" });
+        message(await elevate(user.sid, ago(0)));
+        const refreshed = message(await openPublic(service).call(refresh, {}, cookie(user.refreshToken)));
+        expect(claimsOf(refreshed.data?.accessToken ?? "")).not.toHaveProperty("acr");
+      });
+
+      test("a step-up may be repeated, and an earlier one is refused", async () => {
+        const user = await logIn(service);
+        const at = ago(10 * SECOND);
+        message(await elevate(user.sid, at));
+        message(await elevate(user.sid, at));
+        expect(await elevate(user.sid, at - SECOND)).toMatchObject(badRequest("auth_time"));
+        message(await elevate(user.sid, at + SECOND));
+      });
+
+      test("a session that is not live is not found", async () => {
+        const user = await logIn(service);
+        message(await openPublic(service).call(logout, {}, bearer(user.accessToken)));
+        for (const sid of [user.sid, "A".repeat(23)]) {
+          expect(await elevate(sid, ago(0))).toMatchObject({ ok: false, code: "E404_NOT_FOUND", rpc: "not_found" });
+        }
+      });
+
+      test.each<[string, object]>([
+        ["session_id", { sessionId: "nonsense" }],
+        ["auth_time", { authTime: undefined }],
+        ["auth_time", { authTime: timestampFromMs(Date.now() + 3_600_000) }],
+        ["auth_time", { authTime: timestampFromMs(0) }],
+        ["auth_time", { authTime: timestampFromMs(-1) }],
+        ["amr", { amr: [] }],
+        ["amr", { amr: [""] }],
+        ["amr", { amr: ["p".repeat(33)] }],
+        ["amr", { amr: ["a\n"] }],
+        ["amr", { amr: Array.from({ length: 9 }, (_, at) => `m${at}`) }],
+        ["acr", { acr: "a".repeat(256) }],
+      ])("a bad %s of a step-up is named (%o)", async (field, wanted) => {
+        const user = await logIn(service);
+        expect(await elevate(user.sid, ago(0), wanted)).toMatchObject(badRequest(field));
+      });
+
+      test.each<[string, object]>([
+        ["auth_time", { authTime: timestampFromMs(Date.now() + 3_600_000) }],
+        ["amr", { amr: ["p".repeat(33)] }],
+        ["acr", { acr: "\u0000" }],
+        ["claims.acr", { acr: "gold", claims: { acr: "silver" } }],
+        ["claims.auth_time", { authTime: timestampFromMs(1e12), claims: { auth_time: 1 } }],
+        ["claims.sct", { claims: { sct: 1 } }],
+        ["replaces_session_id", { replacesSessionId: "nonsense" }],
+      ])("a bad %s of a creation is named", async (field, wanted) => {
+        const answer = await caller.call(admin.createSession, { subject: somebody(), ...wanted }, header());
+        expect(answer).toMatchObject(badRequest(field));
+      });
+
+      test("the session that a new one replaces has ended", async () => {
+        for (const subject of [undefined, somebody()]) {
+          const old = await logIn(service);
+          const wanted = { subject: subject ?? old.subject, replacesSessionId: old.sid };
+          const created = message(await caller.call(admin.createSession, wanted, header()));
+          expect(await active(old.accessToken)).toBeUndefined();
+          expect(await active(old.refreshToken)).toBeUndefined();
+          expect(await active(created.accessToken)).toBeDefined();
+          const again = message(await caller.call(admin.createSession, wanted, header())); // it has ended already
+          expect(again.session?.sessionId).not.toBe(created.session?.sessionId);
+          expect(await active(created.accessToken)).toBeDefined();
+        }
+      });
+    },
+  );
+});
