@@ -11,6 +11,8 @@ export type Metrics = {
   streamClosed(method: string): void;
   /** A request was refused as cross-site. @param header the request header that gave it away */
   crossSiteRefused(header: string): void;
+  /** A connection was refused: the listener is full, or its address has its share. */
+  connectionRefused(listener: string, reason: string): void;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
@@ -42,11 +44,13 @@ export function createMetrics(log?: LogCounts): Metrics {
     registers: [registry],
   });
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
+  const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
   if (log !== undefined) countLines(registry, log);
   return {
     streamOpened: (method) => streams.inc({ method }),
     streamClosed: (method) => streams.dec({ method }),
     crossSiteRefused: (header) => crossSite.inc({ header }),
+    connectionRefused: (listener, reason) => refused.inc({ listener, reason }),
     handled: (method, code, seconds) => handled.observe({ method, code }, seconds),
     count(event) {
       switch (event.event) {

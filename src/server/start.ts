@@ -1,11 +1,8 @@
 /** The composition root: this folder alone knows every room. */
-import { readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createSecureContext } from "node:tls";
 import { refreshCookie } from "../api/public/cookie.ts";
 import type { Config } from "../config/config.ts";
-import { type Listener, openListener, type Tls } from "../listener/listener.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
@@ -17,7 +14,7 @@ import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { createRandom, systemEntropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
-import { listenerLimits, openFileLimit } from "./listener-limits.ts";
+import { openListeners } from "./open-listeners.ts";
 import { openStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { quickstart } from "./quickstart.ts";
@@ -55,8 +52,9 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const adminTokens = config.adminTokens ?? [await readOwnAdminToken(config)];
-  const [publicListener, adminListener] = await openListeners(config, log);
   const metrics = createMetrics(logCounts);
+  const listeners = await openListeners(config, log, metrics);
+  const { public: publicListener, admin: adminListener } = listeners;
   const audit = createAudit(log, metrics);
   const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
   if (config.redis !== undefined && config.issuer === undefined) {
@@ -67,6 +65,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
   }
   const entropy = systemEntropy();
   const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
+    listeners.stopFollowing();
     await Promise.all([publicListener.close(0), adminListener.close(0)]);
     throw startError(error);
   });
@@ -135,6 +134,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
     async onDrained() {
       stopping.abort();
       stopWatching();
+      listeners.stopFollowing();
       await feed.close();
     },
     onClosed: () => store.close(),
@@ -156,38 +156,6 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
 function shortest(path: string): string {
   const near = relative(process.cwd(), path);
   return near.startsWith("..") ? resolve(path) : near;
-}
-
-async function openListeners(config: Config, log: Logger): Promise<[Listener, Listener]> {
-  const common = { tls: readTls(config), onBug: (err: unknown) => log.error({ event: "bug", err }, "bug") };
-  const limits = listenerLimits(config, openFileLimit());
-  if (limits.public.maxConnections < config.maxConnections) {
-    log.warn(
-      { event: "few_open_files", maxConnections: limits.public.maxConnections },
-      "the limit of open files allows fewer connections",
-    );
-  }
-  const listeners: Listener[] = [];
-  try {
-    const first = await openListener("public", config.host, config.port, { ...common, limits: limits.public });
-    listeners.push(first);
-    const { adminHost, adminPort } = config;
-    return [first, await openListener("admin", adminHost, adminPort, { ...common, limits: limits.admin })];
-  } catch (error) {
-    await Promise.all(listeners.map((listener) => listener.close(0)));
-    throw startError(error);
-  }
-}
-
-function readTls(config: Config): Tls | undefined {
-  if (config.tlsCertFile === undefined || config.tlsKeyFile === undefined) return undefined;
-  try {
-    const tls = { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
-    createSecureContext(tls);
-    return tls;
-  } catch (error) {
-    throw startError(error, "TLS_CERT_FILE and TLS_KEY_FILE do not make a certificate with its key");
-  }
 }
 
 /** @throws StoreRefused: waiting would not help */

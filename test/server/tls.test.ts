@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,7 +10,7 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { type Caller, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
-import { type Service, scratch, startService } from "../support/service.ts";
+import { type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { admin, bearer, cookie, message, somebody } from "../support/sessions.ts";
 
 const { refresh, logout } = SessionService.method;
@@ -72,4 +73,58 @@ test("a client that speaks no TLS hears nothing of use, and the next one is serv
   const plain = service.publicUrl.replace("https:", "http:");
   await expect(request(plain, { path: "/healthz" })).rejects.toThrow();
   expect((await request(service.publicUrl, { path: "/healthz", ca })).status).toBe(200);
+});
+
+describe("certificate files that change", () => {
+  const files = async (env: Record<string, string> = {}) => {
+    const directory = scratch();
+    const [certFile, keyFile] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+    return {
+      certFile,
+      keyFile,
+      running: await startService({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, ...env }),
+    };
+  };
+  const logged = (running: Service, event: string) =>
+    waitFor(running, () => running.stderr().includes(`"${event}"`) || undefined);
+
+  test("a certificate that is replaced is used for new connections, and open ones stay", async () => {
+    const { certFile, keyFile, running } = await files();
+    const open = connectHttp2(running.publicUrl, { ca });
+    const ask = () => {
+      const stream = open.request({ ":path": "/healthz" });
+      stream.resume();
+      return once(stream, "response");
+    };
+    await ask();
+    const next = selfSigned();
+    writeFileSync(certFile, next.cert);
+    writeFileSync(keyFile, next.key);
+    await logged(running, "certificate_changed");
+    for (const url of [running.publicUrl, running.adminUrl]) {
+      expect((await request(url, { path: "/healthz", ca: Buffer.from(next.cert) })).status).toBe(200);
+      await expect(request(url, { path: "/healthz", ca })).rejects.toThrow();
+      const session = connectHttp2(url, { ca: Buffer.from(next.cert) });
+      await once(session, "connect");
+      session.destroy();
+    }
+    expect((await ask())[0][":status"]).toBe(200);
+    open.destroy();
+    await running.stop();
+  });
+
+  test.each([
+    ["another certificate", () => selfSigned().cert],
+    ["no certificate", () => "nonsense"],
+  ])("a broken certificate is refused, and the one before stays in force: %s", async (_, broken) => {
+    const { certFile, running } = await files();
+    writeFileSync(certFile, broken());
+    await logged(running, "certificate_refused");
+    expect((await request(running.publicUrl, { path: "/healthz", ca })).status).toBe(200);
+    expect(running.stderr().match(/"certificate_refused"/g)).toHaveLength(1);
+    expect(running.stderr()).not.toContain("certificate_changed");
+    await running.stop();
+  });
 });

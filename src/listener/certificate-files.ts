@@ -1,0 +1,68 @@
+/** A certificate and its key in two files, followed when they change: certificates are renewed under a running service. */
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { checkTls, type Tls } from "./secure.ts";
+
+/** How often the files are read, ms. */
+const CHECK_MS = 1000;
+
+export type CertificateEvents = {
+  /** The files hold another certificate, which belongs to its key. */
+  readonly changed: (tls: Tls) => void;
+  /** They do not hold a certificate with its key; what was in force stays. Reported once for each fault. */
+  readonly refused: (fault: Error) => void;
+};
+
+export type CertificateFiles = {
+  readonly current: Tls;
+  /** Follows the files until the returned function is called. Keeps no process alive. */
+  follow(events: CertificateEvents, everyMs?: number): () => void;
+};
+
+/** @throws when the files cannot be read, or do not hold a certificate with its key */
+export function readCertificate(certFile: string, keyFile: string): CertificateFiles {
+  let current: Tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+  checkTls(current);
+  let lastFault = "";
+  let reported = "";
+
+  const read = async (): Promise<Error | undefined> => {
+    try {
+      const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+      if (cert.equals(current.cert as Buffer) && key.equals(current.key as Buffer)) return undefined;
+      const next = { cert, key };
+      checkTls(next);
+      current = next;
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  };
+
+  return {
+    get current() {
+      return current;
+    },
+    follow({ changed, refused }, everyMs = CHECK_MS) {
+      let isStopped = false;
+      let timer: NodeJS.Timeout;
+      const check = async () => {
+        const before = current;
+        const fault = await read();
+        if (isStopped) return;
+        if (current !== before) changed(current);
+        // A pair is replaced file by file: a fault counts when the next look finds it again.
+        const text = fault?.message ?? "";
+        if (fault !== undefined && text === lastFault && text !== reported) refused(fault);
+        if (text === lastFault) reported = text;
+        lastFault = text;
+        timer = setTimeout(check, everyMs).unref();
+      };
+      timer = setTimeout(check, everyMs).unref();
+      return () => {
+        isStopped = true;
+        clearTimeout(timer);
+      };
+    },
+  };
+}

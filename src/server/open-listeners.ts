@@ -1,0 +1,69 @@
+/** Both listeners, with the limits and the certificate that the configuration has for them. */
+import type { Config } from "../config/config.ts";
+import { type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
+import { type Listener, openListener } from "../listener/listener.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { listenerLimits, openFileLimit } from "./listener-limits.ts";
+import { startError } from "./start-error.ts";
+
+export type Listeners = {
+  readonly public: Listener;
+  readonly admin: Listener;
+  /** Ends the following of the certificate files. */
+  readonly stopFollowing: () => void;
+};
+
+/** @throws StartError */
+export async function openListeners(config: Config, log: Logger, metrics: Metrics): Promise<Listeners> {
+  const certificate = certificateOf(config);
+  const limits = listenerLimits(config, openFileLimit());
+  if (limits.public.maxConnections < config.maxConnections) {
+    log.warn(
+      { event: "few_open_files", maxConnections: limits.public.maxConnections },
+      "the limit of open files allows fewer connections",
+    );
+  }
+  const open = (name: "public" | "admin", host: string, port: number) =>
+    openListener(name, host, port, {
+      tls: certificate?.current,
+      limits: limits[name],
+      onBug: (err) => log.error({ event: "bug", err }, "bug"),
+      onRefused: (reason) => metrics.connectionRefused(name, reason),
+    });
+  const listeners: Listener[] = [];
+  try {
+    const first = await open("public", config.host, config.port);
+    listeners.push(first);
+    const second = await open("admin", config.adminHost, config.adminPort);
+    listeners.push(second);
+    return { public: first, admin: second, stopFollowing: follow(certificate, listeners, log) };
+  } catch (error) {
+    await Promise.all(listeners.map((listener) => listener.close(0)));
+    throw startError(error);
+  }
+}
+
+function certificateOf(config: Config): CertificateFiles | undefined {
+  if (config.tlsCertFile === undefined || config.tlsKeyFile === undefined) return undefined;
+  try {
+    return readCertificate(config.tlsCertFile, config.tlsKeyFile);
+  } catch (error) {
+    throw startError(error, "TLS_CERT_FILE and TLS_KEY_FILE do not make a certificate with its key");
+  }
+}
+
+function follow(certificate: CertificateFiles | undefined, listeners: readonly Listener[], log: Logger): () => void {
+  if (certificate === undefined) return () => {};
+  return certificate.follow({
+    changed(tls) {
+      for (const listener of listeners) listener.replaceTls(tls);
+      log.info({ event: "certificate_changed" }, "new connections get the new TLS certificate");
+    },
+    refused: (fault) =>
+      log.error(
+        { event: "certificate_refused", fault: fault.message },
+        "the TLS certificate files are broken: the certificate before stays in force",
+      ),
+  });
+}

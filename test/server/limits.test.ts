@@ -1,0 +1,130 @@
+/** What one client may take of the service, and that others are served meanwhile. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { listenerLimits } from "../../src/server/listener-limits.ts";
+import { request } from "../support/raw-http.ts";
+import { scratch, startService } from "../support/service.ts";
+import { bearer } from "../support/sessions.ts";
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+
+/** A connection from an address of the loopback network; what it hears until it closes. */
+function dial(url: string, localAddress = "127.0.0.1"): { socket: Socket; closed: Promise<string> } {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ port: Number(port), host: hostname, localAddress });
+  sockets.push(socket);
+  let heard = "";
+  socket
+    .on("error", () => {})
+    .on("data", (chunk) => {
+      heard += chunk.toString("latin1");
+    });
+  return { socket, closed: new Promise((resolve) => void socket.once("close", () => resolve(heard))) };
+}
+
+async function statusFrom(url: string, localAddress: string): Promise<string> {
+  const { socket, closed } = dial(url, localAddress);
+  socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  return (await closed).slice(9, 12);
+}
+
+test("an address that has its share is refused, and others are served", async () => {
+  const service = await startService({ MAX_CONNECTIONS: "16", MAX_CONNECTIONS_PER_ADDRESS: "3" });
+  const held = Array.from({ length: 3 }, () => dial(service.publicUrl));
+  await Promise.all(held.map(({ socket }) => once(socket, "connect")));
+  expect(await statusFrom(service.publicUrl, "127.0.0.1")).toBe("");
+  expect(await statusFrom(service.publicUrl, "127.0.0.2")).toBe("200");
+  expect(await statusFrom(service.adminUrl, "127.0.0.1")).toBe("200");
+  held[0]?.socket.destroy();
+  await held[0]?.closed;
+  await expect.poll(() => statusFrom(service.publicUrl, "127.0.0.1")).toBe("200");
+  const metrics = await request(service.adminUrl, { path: "/metrics", headers: bearer(service.adminToken) });
+  expect(metrics.body).toMatch(/^session_connections_refused_total{listener="public",reason="address"} [1-9]/m);
+  await service.stop();
+});
+
+test("a full listener makes place for those who hold little of it", async () => {
+  const service = await startService({ MAX_CONNECTIONS: "16", MAX_CONNECTIONS_PER_ADDRESS: "16" });
+  const held = Array.from({ length: 16 }, () => dial(service.publicUrl));
+  await Promise.all(held.map(({ socket }) => once(socket, "connect")));
+  expect(await statusFrom(service.publicUrl, "127.0.0.1")).toBe("");
+  expect(await statusFrom(service.publicUrl, "127.0.0.2")).toBe("200");
+  await held[0]?.closed; // the oldest made place
+  await service.stop();
+});
+
+test("requests that never come whole take neither listener down where few files may be open", async () => {
+  const child = spawn("sh", ["-c", 'ulimit -n 160; exec "$0" src/main.ts', process.execPath], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { PATH: process.env.PATH, PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "d"), DRAIN_DELAY: "0" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [line] = await once(child.stdout, "data");
+  const ready = JSON.parse(String(line).split("\n")[0] ?? "");
+  const head = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
+  const slow = Array.from({ length: 200 }, () => dial(ready.public));
+  for (const { socket } of slow) socket.write(head);
+  await Promise.any(slow.map(({ closed }) => closed)); // it has had enough of them
+  expect(await statusFrom(ready.public, "127.0.0.2")).toBe("200");
+  expect(await statusFrom(ready.admin, "127.0.0.1")).toBe("200");
+  child.kill("SIGKILL");
+  await once(child, "exit");
+});
+
+test.each([
+  ["HTTP/1.1, a body that does not come", "Content-Length: 100", "{"],
+  ["HTTP/1.1, a body in pieces that never ends", "Transfer-Encoding: chunked", "1\r\n{\r\n"],
+])("a request takes no longer than REQUEST_TIMEOUT over %s", async (_, length, body) => {
+  const service = await startService({ REQUEST_TIMEOUT: "1s" });
+  const { socket, closed } = dial(service.publicUrl);
+  socket.write(`POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n${body}`);
+  const drip = setInterval(() => socket.write(length.startsWith("T") ? "1\r\n \r\n" : " "), 100);
+  expect(await closed).toMatch(/^HTTP\/1\.1 408 /);
+  clearInterval(drip);
+  await service.stop();
+});
+
+test("a stream takes no longer than REQUEST_TIMEOUT, whatever PINGs its connection sends", async () => {
+  const service = await startService({ REQUEST_TIMEOUT: "1s" });
+  const session = connectHttp2(service.publicUrl);
+  session.on("error", () => {});
+  const stream = session.request({ ":method": "POST", ":path": "/v1/auth/refresh" });
+  stream.on("error", () => {});
+  stream.write("{");
+  const drip = setInterval(() => {
+    session.ping(() => {});
+    stream.write(" ");
+  }, 100);
+  await new Promise((resolve) => stream.once("close", resolve));
+  expect(stream.rstCode).toBe(11);
+  clearInterval(drip);
+  expect(session.closed).toBe(false);
+  session.destroy();
+  await service.stop();
+});
+
+test.each([
+  ["no limit of open files", { openFiles: undefined, trustProxy: 0 }, [10_000, 7_500, 1_000]],
+  ["few open files", { openFiles: 1_064, trustProxy: 0 }, [750, 563, 250]],
+  ["very few", { openFiles: 20, trustProxy: 0 }, [4, 3, 4]],
+  ["a proxy in front", { openFiles: undefined, trustProxy: 1 }, [10_000, 10_000, 1_000]],
+])("%s", (_, { openFiles, trustProxy }, expected) => {
+  const config = {
+    maxConnections: 10_000,
+    maxConnectionsPerAddress: undefined,
+    maxBodyBytes: 65_536,
+    requestTimeoutMs: 1,
+    trustProxy,
+  };
+  const limits = listenerLimits(config, openFiles);
+  expect([limits.public.maxConnections, limits.public.maxConnectionsPerAddress, limits.admin.maxConnections]).toEqual(
+    expected,
+  );
+});
