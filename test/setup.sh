@@ -7,6 +7,7 @@ set -eu
 
 missing=""
 command -v redis-server >/dev/null || missing="$missing redis-server"
+command -v strace >/dev/null || missing="$missing strace"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
 [ -n "$missing" ] || exit 0
 
@@ -19,5 +20,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
   exit 0
 fi
-echo "the tests need redis-server 7.0 or newer on the PATH and /usr/bin/chromium: install$missing and run this again" >&2
+echo "the tests need redis-server 7.0 or newer and strace on the PATH, and /usr/bin/chromium: install$missing and run this again" >&2
 exit 1

@@ -26,8 +26,7 @@ export function pageOf(sessions: readonly Session[], limit: number): SessionPage
 }
 
 /** One page of all the sessions of a subject, in any order. */
-export function paginate(sessions: readonly Session[], limit: number, from: string | undefined): SessionPage {
-  const position = parsePosition(from);
+export function paginate(sessions: readonly Session[], limit: number, position: PagePosition): SessionPage {
   const rest = sessions.filter((session) => newestFirst(position, session) < 0);
   return pageOf(rest.sort(newestFirst), limit);
 }

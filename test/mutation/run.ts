@@ -121,5 +121,7 @@ async function work() {
   }
 }
 
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
 await Promise.all(Array.from({ length: Number(values.workers) }, work));
 process.stdout.write(report(judged, { seed: values.seed, mutants: order.length }));

@@ -36,6 +36,8 @@ export function openWorker(root: string) {
   };
   writeFileSync(join(copy, "tsconfig.mutant.json"), JSON.stringify(types));
 
+  /** Ends what runs now. */
+  let endRun = () => {};
   /** In a process group of its own: what a test has started goes with it. */
   function run(command: string, args: readonly string[]): Promise<Run> {
     const child = spawn(command, args, { cwd: copy, detached: true, stdio: ["ignore", "pipe", "pipe"] });
@@ -53,6 +55,7 @@ export function openWorker(root: string) {
         // Nothing is left of it.
       }
     };
+    endRun = endGroup;
     const timer = setTimeout(() => {
       timedOut = true;
       endGroup();
@@ -96,6 +99,11 @@ export function openWorker(root: string) {
     return { outcome: "survived" };
   }
 
+  const close = () => {
+    endRun();
+    rmSync(copy, { recursive: true, force: true });
+  };
+  process.once("exit", close);
   return {
     /** Writes the mutant, asks the compiler and then its room's tests, and puts the file back. */
     async judge(mutant: Mutant): Promise<Verdict> {
@@ -109,7 +117,7 @@ export function openWorker(root: string) {
         writeFileSync(path, original);
       }
     },
-    close: () => rmSync(copy, { recursive: true, force: true }),
+    close,
   };
 }
 

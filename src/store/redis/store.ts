@@ -16,7 +16,7 @@ import {
   type SessionStore,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
-import { paginate } from "../page.ts";
+import { paginate, parsePosition } from "../page.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { parseEntries, revokedUntilOf } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
@@ -112,8 +112,9 @@ class RedisStore implements SessionStore {
   }
 
   async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
+    const position = parsePosition(from); // a bad page token is one in an outage, too
     const sessions = listed(await this.#link.run("list", [tagOfSubject(subject)], [subject]));
-    return paginate(sessions, limit, from);
+    return paginate(sessions, limit, position);
   }
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {

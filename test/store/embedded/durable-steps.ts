@@ -1,0 +1,38 @@
+/**
+ * A process that runs each step of an embedded store once, and writes a line before it and one after its
+ * acknowledgement: whoever traces its system calls sees which of them reached the disk in between. Usage: node durable-steps.ts <file>
+ */
+import { writeSync } from "node:fs";
+import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { MARKER_LIFE, newSession, nonce, subject } from "../sessions.ts";
+
+const [path = ""] = process.argv.slice(2);
+// Strict: a token that has a successor in use is reuse at once.
+const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: 0, markerLife: MARKER_LIFE });
+
+async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
+  writeSync(1, `<${name}>\n`);
+  const result = await run();
+  writeSync(1, `</${name}>\n`);
+  return result;
+}
+
+const user = subject();
+const [first, second, third] = [newSession(user), newSession(user), newSession(user)];
+const token = (nonceOf: string, generation: number): PresentedToken => ({ generation, nonce: nonceOf, issuedAt: 0 });
+const [n1, n2, n3] = [nonce(), nonce(), nonce()];
+
+await step("create", () => store.create(first, n1, 10));
+await store.create(second, nonce(), 10);
+await store.create(third, nonce(), 10);
+await step("rotate", () => store.rotate(first.sid, token(n1, 1), n2));
+await store.rotate(first.sid, token(n2, 2), n3);
+await step("reuse", () => store.rotate(first.sid, token(n1, 1), nonce()));
+await step("endOwned", () => store.endOwned(second.sid, third.sid, "revoked_by_owner"));
+await step("end", () => store.end(second.sid, "logout"));
+await store.create(newSession(user), nonce(), 10);
+await step("endAll", () => store.endAll(user, "revoked_subject"));
+await store.create(newSession(user), nonce(), 10);
+await step("evict", () => store.create(newSession(user), nonce(), 1));
+await store.close();

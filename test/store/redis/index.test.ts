@@ -1,0 +1,76 @@
+/** The index of a subject holds its live sessions and nothing else: what is forgotten in it would stay for ever. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SessionId } from "../../../src/session/model.ts";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { tagOfSession } from "../../../src/store/redis/partitions.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { redisOptions } from "../backends.ts";
+import { newSession, nonce, subject } from "../sessions.ts";
+
+let redis: RedisServer;
+let store: SessionStore;
+beforeAll(async () => {
+  redis = await startRedis();
+  store = await createRedisStore(redisOptions(redis.url, { reuseInterval: 0 }));
+});
+afterAll(async () => {
+  await store.close();
+  await redis.stop();
+});
+
+/** What the index says of a subject, as ids. */
+async function indexed(user: string, sid: SessionId): Promise<string[]> {
+  const entry = await redis.admin.hget(`${tagOfSession(sid)}u`, user);
+  return entry?.match(/.{23}/g) ?? [];
+}
+
+async function login(user: string, cap = 100): Promise<{ sid: SessionId; first: string }> {
+  const [session, first] = [newSession(user), nonce()];
+  await store.create(session, first, cap);
+  return { sid: session.sid, first };
+}
+
+test.each<
+  [how: string, end: (user: string, ended: { sid: SessionId; first: string }, other: SessionId) => Promise<unknown>]
+>([
+  ["ending a session", (_, ended) => store.end(ended.sid, "logout")],
+  ["ending one's other session", (_, ended, other) => store.endOwned(other, ended.sid, "revoked_by_owner")],
+  ["ending all others", (user, _, other) => store.endAll(user, "revoked_others", { except: other })],
+  [
+    "reuse",
+    async (_, { sid, first }) => {
+      const second = nonce();
+      await store.rotate(sid, { generation: 1, nonce: first, issuedAt: 0 }, second);
+      await store.rotate(sid, { generation: 2, nonce: second, issuedAt: 0 }, nonce());
+      expect((await store.rotate(sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce())).outcome).toBe("reuse");
+    },
+  ],
+])("%s takes it out of the index, and leaves the other in", async (_, end) => {
+  const user = subject();
+  const ended = await login(user);
+  const other = await login(user);
+  expect(await indexed(user, other.sid)).toEqual([ended.sid, other.sid]);
+  await end(user, ended, other.sid);
+  expect(await indexed(user, other.sid)).toEqual([other.sid]);
+});
+
+test("the last session of a subject takes its entry with it, however it ends", async () => {
+  for (const end of [
+    (_: string, sid: SessionId) => store.end(sid, "logout"),
+    (_: string, sid: SessionId) => store.endOwned(sid, sid, "revoked_by_owner"),
+    (user: string) => store.endAll(user, "revoked_subject"),
+  ]) {
+    const user = subject();
+    const { sid } = await login(user);
+    await end(user, sid);
+    expect(await redis.admin.hexists(`${tagOfSession(sid)}u`, user)).toBe(0);
+  }
+});
+
+test("a session that makes room for a new one leaves the index", async () => {
+  const user = subject();
+  await login(user);
+  const kept = await login(user, 1);
+  expect(await indexed(user, kept.sid)).toEqual([kept.sid]);
+});
