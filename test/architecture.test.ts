@@ -20,7 +20,7 @@ const WALLS: Record<string, readonly string[]> = {
   "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google"],
   verifier: ["gen"],
   config: [],
-  cli: ["tokens", "config", "files"],
+  cli: ["tokens", "config", "files", "session"],
 };
 
 /** Which folders inside the HTTP layer a folder may import, besides itself. Files on top may import all of them. */

@@ -1,7 +1,13 @@
 /** Which callers of the admin API are accepted. */
 import type { Read } from "./reader.ts";
-import { adminToken, list } from "./values.ts";
+import { adminToken, boolean, list, readableFile } from "./values.ts";
 
 export function readAdmin(read: Read) {
-  return { adminTokens: read("ADMIN_TOKENS", list(adminToken), undefined) };
+  return {
+    /** Tokens with every scope. */
+    adminTokens: read("ADMIN_TOKENS", list(adminToken), undefined),
+    adminTokensFile: read("ADMIN_TOKENS_FILE", readableFile, undefined),
+    /** Whether `/metrics` asks for a credential with the scope `metrics`. */
+    metricsAuth: read("METRICS_AUTH", boolean, false),
+  };
 }

@@ -1,16 +1,6 @@
 /** Where the service listens, and what it accepts there. */
-import { accessSync, constants } from "node:fs";
 import type { AddFault, Read } from "./reader.ts";
-import { boolean, DAY_MS, duration, Fault, host, integer, SECOND_MS } from "./values.ts";
-
-function readableFile(path: string): string | Fault {
-  try {
-    accessSync(path, constants.R_OK);
-    return path;
-  } catch {
-    return new Fault("names a file that cannot be read");
-  }
-}
+import { boolean, DAY_MS, duration, host, integer, readableFile, SECOND_MS } from "./values.ts";
 
 /** @param docsByDefault whether the reference page is served unless DOCS says otherwise */
 export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
@@ -23,6 +13,7 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     tlsCertFile: read("TLS_CERT_FILE", readableFile, undefined),
     tlsKeyFile: read("TLS_KEY_FILE", readableFile, undefined),
     hstsMaxAgeMs: read("HSTS_MAX_AGE", duration(0, 3650 * DAY_MS), 365 * DAY_MS),
+    adminTlsClientCaFile: read("ADMIN_TLS_CLIENT_CA_FILE", readableFile, undefined),
     docs: read("DOCS", boolean, docsByDefault),
     maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
     maxConnections: read("MAX_CONNECTIONS", integer(16, 1_000_000), 10_000),
@@ -34,6 +25,9 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
   };
   if ((listeners.tlsCertFile === undefined) !== (listeners.tlsKeyFile === undefined)) {
     addFault("TLS_CERT_FILE and TLS_KEY_FILE must be set together");
+  }
+  if (listeners.adminTlsClientCaFile !== undefined && listeners.tlsCertFile === undefined) {
+    addFault("ADMIN_TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE: without TLS there are no certificates");
   }
   if (listeners.port !== 0 && listeners.port === listeners.adminPort && listeners.host === listeners.adminHost) {
     addFault("ADMIN_PORT must differ from PORT on the same host");

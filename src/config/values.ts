@@ -1,4 +1,5 @@
 /** How each kind of configuration value is read: text in, value or the fault out. */
+import { accessSync, constants } from "node:fs";
 
 /** What is wrong with a value, as the end of a sentence that begins with the variable's name. */
 export class Fault {
@@ -64,6 +65,16 @@ export function list<T>(item: Parse<T>): Parse<readonly T[]> {
     }
     return Object.freeze(values);
   };
+}
+
+/** The path of a file that is there, and that we may read. */
+export function readableFile(path: string): string | Fault {
+  try {
+    accessSync(path, constants.R_OK);
+    return path;
+  } catch {
+    return new Fault("names a file that cannot be read");
+  }
 }
 
 /** A host name or address to listen on. */

@@ -1,6 +1,7 @@
 /** Who asks, and whom they think they ask: as far as the connection and the trusted proxies in front tell. */
 import { constants } from "node:http2";
 import { isIP } from "node:net";
+import { type ClientCertificate, clientCertificateOf } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
 
 export type Caller = {
@@ -8,6 +9,8 @@ export type Caller = {
   readonly origin: () => string | null;
   /** The network address that it comes from. */
   readonly address: () => string | undefined;
+  /** The certificate that the client presented. */
+  readonly certificate: () => ClientCertificate | undefined;
   /** Gives him up, with what was written for him and not taken: nothing else ends a write that nobody reads. */
   readonly hangUp: () => void;
 };
@@ -27,6 +30,7 @@ export function callerOf(request: Request, hops: number): Caller {
       return `${scheme}://${authority.toLowerCase()}`;
     },
     address: () => addressOf(forwarded(request, "x-forwarded-for", hops)) ?? request.socket.remoteAddress,
+    certificate: () => clientCertificateOf(request),
     hangUp() {
       // Over HTTP/2 only the one call: gRPC calls this code resource_exhausted.
       if ("stream" in request) request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);

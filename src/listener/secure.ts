@@ -2,7 +2,13 @@
 import type { Socket } from "node:net";
 import { createSecureContext, createServer, type SecureContextOptions } from "node:tls";
 
-export type Tls = Pick<SecureContextOptions, "cert" | "key">;
+export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
+  /**
+   * Asks clients for a certificate of one of these authorities (PEM). The handshake only verifies: who has none, or
+   * another, is served too, and the handlers decide by `socket.authorized`.
+   */
+  readonly clientCa?: Buffer | undefined;
+};
 
 export type SecureSide = {
   take(socket: Socket): void;
@@ -10,7 +16,12 @@ export type SecureSide = {
   replace(tls: Tls): void;
 };
 
-const contextOptions = (tls: Tls) => ({ ...tls, minVersion: "TLSv1.2" as const });
+const contextOptions = ({ cert, key, clientCa }: Tls) => ({
+  cert,
+  key,
+  ...(clientCa && { ca: clientCa }),
+  minVersion: "TLSv1.2" as const,
+});
 
 /** @throws when certificate and key do not belong together */
 export function checkTls(tls: Tls): void {
@@ -23,7 +34,12 @@ export function createSecureSide(
   found: (version: "http1" | "http2", socket: Socket) => void,
 ): SecureSide {
   const server = createServer(
-    { ...contextOptions(tls), ALPNProtocols: ["h2", "http/1.1"], handshakeTimeout: handshakeTimeoutMs },
+    {
+      ...contextOptions(tls),
+      ...(tls.clientCa && { requestCert: true, rejectUnauthorized: false }),
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: handshakeTimeoutMs,
+    },
     (socket) => {
       socket.on("error", () => socket.destroy());
       found(socket.alpnProtocol === "h2" ? "http2" : "http1", socket);
@@ -33,6 +49,6 @@ export function createSecureSide(
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return {
     take: (socket) => void server.emit("connection", socket),
-    replace: (next) => server.setSecureContext(contextOptions(next)),
+    replace: (next) => server.setSecureContext(contextOptions({ ...next, clientCa: tls.clientCa })),
   };
 }

@@ -21,16 +21,18 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
     case "authn_failed":
       return EVERYDAY.has(event.reason) && !event.admin ? "debug" : "warn";
     case "authn_token_reuse":
+    case "authz_failed":
       return "warn";
   }
 }
 
 export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit {
-  return (event, address) => {
+  return (event, address, by) => {
     try {
       metrics.count(event);
       const level = levelOf(event);
-      if (log.isLevelEnabled(level)) log[level]({ ...event, address: address?.() }, event.event);
+      if (!log.isLevelEnabled(level)) return;
+      log[level]({ ...event, address: address?.(), ...(by !== undefined && { by }) }, event.event);
     } catch {
       // The operation that it records is done.
     }

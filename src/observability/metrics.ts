@@ -30,6 +30,9 @@ export function createMetrics(log?: LogCounts): Metrics {
   const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
   const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
   const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
+  const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
+    "operation",
+  ]);
   const handled = new Histogram({
     name: "session_rpc_duration_seconds",
     help: "Duration of a call until its end, by method and Connect code, whatever the protocol",
@@ -68,6 +71,8 @@ export function createMetrics(log?: LogCounts): Metrics {
           return reused.inc();
         case "authn_failed":
           return failed.inc({ operation: event.operation, reason: event.reason });
+        case "authz_failed":
+          return notAllowed.inc({ operation: event.operation });
       }
     },
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),

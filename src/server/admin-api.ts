@@ -19,10 +19,12 @@ import { withSecurityHeaders } from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import type { AdminAccess } from "../session/admin-access.ts";
+import { metricsPage } from "./metrics-page.ts";
 import { responseHeaders } from "./response-headers.ts";
 
 type Deps = SessionAdminServiceDeps & {
-  readonly adminTokens: readonly string[];
+  readonly access: AdminAccess;
   readonly jwks: () => string;
   /** Resolves when requests can be served and what they store is kept. */
   readonly ready: () => Promise<void>;
@@ -41,7 +43,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
   const onBug = (err: unknown, method: string) => log.error({ event: "bug", err, method }, "bug");
   const rpc = connectNodeAdapter({
     routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(deps)), onBug),
-    requestGate: adminAuthentication(deps.adminTokens, audit),
+    requestGate: adminAuthentication(deps.access, audit),
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
     jsonOptions,
@@ -56,7 +58,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, deps.isDraining)],
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
-    ["/metrics", async () => ({ status: 200, ...(await metrics.expose()) })],
+    ["/metrics", metricsPage(metrics, config.metricsAuth ? deps.access : undefined)],
   ]);
   const calls = withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest)));
   return withOneHost(withPages(pages, headersFor, calls), badRequest);

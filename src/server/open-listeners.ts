@@ -1,4 +1,7 @@
 /** Both listeners, with the limits and the certificate that the configuration has for them. */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import type { Config } from "../config/config.ts";
 import { type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
@@ -17,6 +20,7 @@ export type Listeners = {
 /** @throws StartError */
 export async function openListeners(config: Config, log: Logger, metrics: Metrics): Promise<Listeners> {
   const certificate = certificateOf(config);
+  const clientCa = readClientCa(config);
   const limits = listenerLimits(config, openFileLimit());
   if (limits.public.maxConnections < config.maxConnections) {
     log.warn(
@@ -26,7 +30,7 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
   }
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
-      tls: certificate?.current,
+      tls: certificate && { ...certificate.current, ...(name === "admin" && { clientCa }) },
       limits: limits[name],
       onBug: (err) => log.error({ event: "bug", err }, "bug"),
       onRefused: (reason) => metrics.connectionRefused(name, reason),
@@ -50,6 +54,19 @@ function certificateOf(config: Config): CertificateFiles | undefined {
     return readCertificate(config.tlsCertFile, config.tlsKeyFile);
   } catch (error) {
     throw startError(error, "TLS_CERT_FILE and TLS_KEY_FILE do not make a certificate with its key");
+  }
+}
+
+function readClientCa(config: Config): Buffer | undefined {
+  const path = config.adminTlsClientCaFile;
+  if (path === undefined) return undefined;
+  try {
+    const pem = readFileSync(path);
+    new X509Certificate(pem); // a secure context takes a file without any certificate, and then trusts nobody
+    createSecureContext({ ca: pem });
+    return pem;
+  } catch (error) {
+    throw startError(error, "ADMIN_TLS_CLIENT_CA_FILE holds no certificate of an authority");
   }
 }
 

@@ -3,15 +3,17 @@ import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/config.ts";
 import { protectionFault } from "../files/protection.ts";
 import { holdsSessions } from "../store/embedded/holds-sessions.ts";
+import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
+import { AdminTokensFault } from "../tokens/admin-entries.ts";
 import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
-import { AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
+import { ADMIN_TOKEN_FILE, AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
 import { KeyRingFault } from "../tokens/ring.ts";
 import { embeddedFile } from "./open-store.ts";
 import { startError } from "./start-error.ts";
 
 /** Makes DATA_DIR (0700) where something is kept in it. @throws StartError when others can get at what it holds */
 export async function prepareDataDir(config: Config): Promise<void> {
-  if (config.redis !== undefined && config.adminTokens !== undefined) return;
+  if (config.redis !== undefined && !hasOwnAdminToken(config)) return;
   const path = config.dataDir;
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
@@ -36,10 +38,24 @@ export async function openKeyRing(config: Config): Promise<KeyRing> {
   }
 }
 
+/** Whether the service makes an admin token for itself: only when no other is configured. */
+export const hasOwnAdminToken = (config: Config) =>
+  config.adminTokens === undefined && config.adminTokensFile === undefined;
+
 /** @throws StartError */
-export async function readOwnAdminToken(config: Config): Promise<string> {
+export async function openAdminAccess(config: Config): Promise<FollowedAdminAccess> {
+  const fullTokens = config.adminTokens?.map((token, index) => ({ name: `ADMIN_TOKENS[${index}]`, token }));
   try {
-    return await ownAdminToken(config.dataDir);
+    const own = hasOwnAdminToken(config) ? [await readOwnAdminToken(config)] : [];
+    return await loadAdminAccess(fullTokens ?? own, config.adminTokensFile);
+  } catch (error) {
+    throw error instanceof AdminTokensFault ? startError(error, "ADMIN_TOKENS_FILE") : error;
+  }
+}
+
+async function readOwnAdminToken(config: Config): Promise<FullToken> {
+  try {
+    return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token: await ownAdminToken(config.dataDir) };
   } catch (error) {
     throw error instanceof AdminTokenFault ? startError(error) : startError(error, "DATA_DIR");
   }

@@ -18,7 +18,7 @@ import { openListeners } from "./open-listeners.ts";
 import { openStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { quickstart } from "./quickstart.ts";
-import { openKeyRing, prepareDataDir, readOwnAdminToken } from "./secrets.ts";
+import { hasOwnAdminToken, openAdminAccess, openKeyRing, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type Manner } from "./stop.ts";
 
@@ -51,7 +51,7 @@ export type World = {
 export async function start(config: Config, { log, logCounts, out }: World): Promise<Service> {
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
-  const adminTokens = config.adminTokens ?? [await readOwnAdminToken(config)];
+  const access = await openAdminAccess(config);
   const metrics = createMetrics(logCounts);
   const listeners = await openListeners(config, log, metrics);
   const { public: publicListener, admin: adminListener } = listeners;
@@ -88,6 +88,17 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
       log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
     recovered: () => log.info({ event: "key_ring_recovered" }, "the key ring's file is in order again"),
   });
+  const stopFollowingAdmins = access.watch({
+    changed: (names) => {
+      log.info({ event: "admin_tokens_changed", names }, "admin_tokens_changed");
+      feed.beat(); // a watcher whose credential was withdrawn ends now
+    },
+    refused: (fault) =>
+      log.error(
+        { event: "admin_tokens_refused", fault: fault.message },
+        "ADMIN_TOKENS_FILE is broken: what was in force stays",
+      ),
+  });
   const ready = async () => {
     if (ring.lost) throw new Error("the key ring's file is gone");
     await store.ping();
@@ -117,7 +128,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
     adminHandler(config, {
       ...config,
       ...common,
-      adminTokens,
+      access,
       issuer,
       clock: Date.now,
       audience: audiences[0] ?? issuer,
@@ -135,6 +146,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
       stopping.abort();
       stopWatching();
       listeners.stopFollowing();
+      stopFollowingAdmins();
       await feed.close();
     },
     onClosed: () => store.close(),
@@ -144,7 +156,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
     throw startError(error);
   });
   out(`${JSON.stringify({ event: "ready", public: publicListener.url, admin: adminListener.url, store: kind })}\n`);
-  if (kind === "embedded" && config.adminTokens === undefined) {
+  if (kind === "embedded" && hasOwnAdminToken(config)) {
     const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
     out(quickstart(publicListener.url, adminListener.url, tokenFile, config.cookie.name));
   }

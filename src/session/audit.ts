@@ -2,6 +2,7 @@
  * Business facts, one event each, named in the manner of the OWASP logging vocabulary. They never hold a token.
  * An audit may not fail the business: implementations never throw.
  */
+import type { Scope } from "./admin-access.ts";
 import type { RefusalReason } from "./errors.ts";
 import type { EndReason, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
@@ -35,9 +36,14 @@ export type AuditEvent =
       readonly operation: string;
       readonly reason: RefusalReason;
       readonly sid?: SessionId | undefined;
-      /** Whether it was an admin token. */
+      /** Whether it was a credential of the admin API. */
       readonly admin?: true;
-    };
+    }
+  /** A credential of the admin API that is in order, outside its scopes. */
+  | { readonly event: "authz_failed"; readonly operation: string; readonly scope: Scope };
 
-/** @param address the network address that asked, if it is known */
-export type Audit = (event: AuditEvent, address?: () => string | undefined) => void;
+/**
+ * @param address the network address that the request came from, if it is known
+ * @param by the name of the admin who asked for it, if one did
+ */
+export type Audit = (event: AuditEvent, address?: () => string | undefined, by?: string) => void;

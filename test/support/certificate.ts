@@ -1,10 +1,11 @@
-/** A self-signed certificate for 127.0.0.1 and localhost, made anew for every run: Node has no maker of its own. */
-import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
+/** Certificates made anew for every run: Node has no maker of its own. */
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 /** One value in DER (ITU-T X.690): tag, length, contents. */
 function der(tag: number, ...contents: readonly Buffer[]): Buffer {
   const body = Buffer.concat(contents);
-  const length = body.length < 128 ? [body.length] : [0x82, body.length >> 8, body.length & 0xff];
+  const { length: size } = body;
+  const length = size < 128 ? [size] : size < 256 ? [0x81, size] : [0x82, size >> 8, size & 0xff];
   return Buffer.concat([Buffer.from([tag, ...length]), body]);
 }
 
@@ -17,21 +18,68 @@ const COMMON_NAME = oid("550403");
 const SUBJECT_ALT_NAME = oid("551d11");
 const DAY = 86_400_000;
 
-/** PEM of the certificate (RFC 5280 section 4.1), which is its own authority, and of its key. */
-export function selfSigned(): { readonly cert: string; readonly key: string } {
+const BASIC_CONSTRAINTS = oid("551d13");
+const EXTENDED_KEY_USAGE = oid("551d25");
+const CLIENT_AUTH = oid("2b06010505070302");
+
+export type Pem = { readonly cert: string; readonly key: string };
+
+const extension = (id: Buffer, value: Buffer) => sequence(id, der(0x04, value));
+const nameOf = (commonName: string) => sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from(commonName)))));
+
+type Certificate = {
+  readonly commonName: string;
+  readonly issuer?: { readonly commonName: string; readonly key: KeyObject };
+  readonly extensions: readonly Buffer[];
+  /** From now on, ms. */
+  readonly lifeMs?: number;
+};
+
+/** PEM of a certificate (RFC 5280 section 4.1) and of its key; without an issuer it is its own. */
+function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certificate): Pem & { privateKey: KeyObject } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const name = sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from("session service test")))));
   const serial = der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)]));
-  const validity = sequence(time(new Date(Date.now() - DAY)), time(new Date(Date.now() + DAY)));
-  const names = sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from("localhost")));
-  const extensions = der(0xa3, sequence(sequence(SUBJECT_ALT_NAME, der(0x04, names))));
+  const validity = sequence(time(new Date(Date.now() - 2 * DAY)), time(new Date(Date.now() + lifeMs)));
   const version = der(0xa0, der(0x02, Buffer.from([2])));
   const spki = publicKey.export({ type: "spki", format: "der" });
-  const body = sequence(version, serial, ECDSA_WITH_SHA256, name, validity, name, spki, extensions);
-  const signature = der(0x03, Buffer.from([0]), sign("sha256", body, privateKey));
+  const [from, to] = [nameOf(issuer?.commonName ?? commonName), nameOf(commonName)];
+  const tail = extensions.length === 0 ? [] : [der(0xa3, sequence(...extensions))];
+  const body = sequence(version, serial, ECDSA_WITH_SHA256, from, validity, to, spki, ...tail);
+  const signature = der(0x03, Buffer.from([0]), sign("sha256", body, issuer?.key ?? privateKey));
   const bytes = sequence(body, ECDSA_WITH_SHA256, signature);
   return {
-    cert: `-----BEGIN CERTIFICATE-----\n${bytes.toString("base64").replace(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${bytes
+      .toString("base64")
+      .match(/.{1,64}/g)
+      ?.join("\n")}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    privateKey,
+  };
+}
+
+/** A certificate for 127.0.0.1 and localhost, which is its own authority. */
+export function selfSigned(): Pem {
+  const names = sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from("localhost")));
+  return certificate({ commonName: "session service test", extensions: [extension(SUBJECT_ALT_NAME, names)] });
+}
+
+export type ClientNames = { readonly commonName: string; readonly dns?: string; readonly uri?: string };
+
+/** An authority for client certificates. */
+export function clientAuthority(commonName = "test clients") {
+  const isAuthority = extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))));
+  const { cert, privateKey } = certificate({ commonName, extensions: [isAuthority] });
+  return {
+    cert,
+    /** @param lifeMs from now on; negative for one that has expired */
+    issue({ commonName: name, dns, uri }: ClientNames, lifeMs = DAY): Pem {
+      const names = [
+        ...(dns === undefined ? [] : [der(0x82, Buffer.from(dns))]),
+        ...(uri === undefined ? [] : [der(0x86, Buffer.from(uri))]),
+      ];
+      const alternative = names.length === 0 ? [] : [extension(SUBJECT_ALT_NAME, sequence(...names))];
+      const extensions = [extension(EXTENDED_KEY_USAGE, sequence(CLIENT_AUTH)), ...alternative];
+      return certificate({ commonName: name, issuer: { commonName, key: privateKey }, extensions, lifeMs });
+    },
   };
 }

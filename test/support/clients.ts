@@ -53,9 +53,13 @@ export type Caller = {
   close(): void;
 };
 
-export type DoorKind = { readonly name: string; open(url: string, ca?: Buffer): Caller };
+/** The authority that is trusted, and for mutual TLS the client's own certificate and key, all PEM. */
+export type ClientTls = Buffer | { readonly ca: Buffer; readonly cert: Buffer; readonly key: Buffer };
 
-const tlsOptions = (ca: Buffer | undefined) => (ca === undefined ? {} : { ca });
+export type DoorKind = { readonly name: string; open(url: string, tls?: ClientTls): Caller };
+
+const tlsOptions = (tls: ClientTls | undefined) =>
+  tls === undefined ? {} : Buffer.isBuffer(tls) ? { ca: tls } : { ...tls };
 
 function rpcName(code: Code): string {
   return (Code[code] ?? "?").replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
@@ -126,10 +130,12 @@ function connectErrorOf(failure: ServiceError, headers: Headers): unknown {
 }
 
 /** The stock gRPC client, as another team would use it. */
-function overGrpcJs(url: string, ca?: Buffer): Caller {
+function overGrpcJs(url: string, tls?: ClientTls): Caller {
   // Over TLS by name: an address may not be named as the server (RFC 6066 section 3), and this client would.
-  const host = new URL(url).host.replace("127.0.0.1", ca === undefined ? "127.0.0.1" : "localhost");
-  const client = new Client(host, ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca));
+  const host = new URL(url).host.replace("127.0.0.1", tls === undefined ? "127.0.0.1" : "localhost");
+  const { ca, cert, key }: { ca?: Buffer; cert?: Buffer; key?: Buffer } = tlsOptions(tls);
+  const channel = ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca, key, cert);
+  const client = new Client(host, channel);
   return {
     async *stream(method, input, headers, signal) {
       const call = client.makeServerStreamRequest(
@@ -190,7 +196,7 @@ const JSON_ROUTES: Readonly<Record<string, (fields: Record<string, unknown>) => 
   RevokeOtherSessions: () => ["POST", "/v1/auth/sessions:revokeOthers"],
 };
 
-function overJson(url: string, ca?: Buffer): Caller {
+function overJson(url: string, tls?: ClientTls): Caller {
   return {
     async call(method, input, headers) {
       const fields = toJson(method.input, create(method.input, input)) as Record<string, unknown>;
@@ -203,7 +209,7 @@ function overJson(url: string, ca?: Buffer): Caller {
         path,
         headers: { ...type, ...headers },
         body,
-        ...tlsOptions(ca),
+        ...tlsOptions(tls),
       });
       return readJson(method, answer);
     },
@@ -225,27 +231,27 @@ function readJson<O extends DescMessage>(method: { readonly output: O }, answer:
 export const RPC_DOORS: readonly DoorKind[] = [
   {
     name: "Connect JSON",
-    open: (baseUrl, ca) =>
+    open: (baseUrl, tls) =>
       overTransport(
-        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false, nodeOptions: tlsOptions(ca) }),
+        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false, nodeOptions: tlsOptions(tls) }),
       ),
   },
   {
     name: "Connect binary",
-    open: (baseUrl, ca) =>
+    open: (baseUrl, tls) =>
       overTransport(
-        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true, nodeOptions: tlsOptions(ca) }),
+        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true, nodeOptions: tlsOptions(tls) }),
       ),
   },
   {
     name: "gRPC-Web",
-    open: (baseUrl, ca) =>
-      overTransport(createGrpcWebTransport({ baseUrl, httpVersion: "1.1", nodeOptions: tlsOptions(ca) })),
+    open: (baseUrl, tls) =>
+      overTransport(createGrpcWebTransport({ baseUrl, httpVersion: "1.1", nodeOptions: tlsOptions(tls) })),
   },
   {
     name: "gRPC by connect-node",
-    open(baseUrl, ca) {
-      const sessionManager = new Http2SessionManager(baseUrl, {}, tlsOptions(ca));
+    open(baseUrl, tls) {
+      const sessionManager = new Http2SessionManager(baseUrl, {}, tlsOptions(tls));
       return overTransport(createGrpcTransport({ baseUrl, sessionManager }), () => sessionManager.abort());
     },
   },

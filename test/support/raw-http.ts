@@ -9,6 +9,9 @@ export type RawRequest = {
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: string | Buffer | undefined;
   readonly ca?: Buffer;
+  /** The client's own certificate and key, for mutual TLS. */
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
 };
 
 export type RawAnswer = {
@@ -21,7 +24,10 @@ export type RawAnswer = {
 };
 
 /** Sends one request on a connection of its own. */
-export function request(url: string, { method = "GET", path, headers = {}, body, ca }: RawRequest): Promise<RawAnswer> {
+export function request(
+  url: string,
+  { method = "GET", path, headers = {}, body, ca, cert, key }: RawRequest,
+): Promise<RawAnswer> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
   // Node leaves it out where a method usually has no body.
@@ -37,6 +43,7 @@ export function request(url: string, { method = "GET", path, headers = {}, body,
         headers: { ...length, ...headers },
         agent: false,
         ...(ca === undefined ? {} : { ca }),
+        ...(cert === undefined ? {} : { cert, key }),
       },
       (incoming) => void read(incoming).then(resolve, reject),
     );

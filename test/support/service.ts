@@ -1,6 +1,6 @@
 /** The real service as a process of its own, on free ports. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -124,12 +124,18 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
     ready,
     publicUrl: String(ready.public),
     adminUrl: String(ready.admin),
-    adminToken: env.ADMIN_TOKENS?.split(",")[0] ?? readFileSync(join(dataDir, "admin-token"), "utf8").trim(),
+    adminToken: env.ADMIN_TOKENS?.split(",")[0] ?? ownAdminToken(dataDir),
     dataDir,
     stop: () => end("SIGTERM"),
     kill9: () => end("SIGKILL"),
     restart: () => startService(given),
   };
+}
+
+/** The token that the service made for itself; empty when others are configured. */
+function ownAdminToken(dataDir: string): string {
+  const path = join(dataDir, "admin-token");
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : "";
 }
 
 /** Runs a service that is expected to refuse its start. */

@@ -1,27 +1,51 @@
-import { createHash, timingSafeEqual } from "node:crypto";
-import type { HandlerContext } from "@connectrpc/connect";
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { AdminAccess } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
-import { bearerOf } from "../bearer.ts";
 import { callerKey } from "../caller.ts";
 import { toConnectError } from "../errors/connect-errors.ts";
+import { type AdminCaller, identifyAdmin } from "./credential.ts";
+import { scopeOf } from "./scopes.ts";
 
-const digest = (text: string) => createHash("sha256").update(text).digest();
+/** The caller of an admin RPC, once it is known. */
+export const adminKey = createContextKey<AdminCaller | undefined>(undefined, { description: "admin caller" });
+
+const NOT_ALLOWED = "not allowed";
 
 /**
- * Asks every RPC for one of the admin tokens, before its message is read: a caller without one is told nothing else.
- * Digests are compared, all of them, so that time tells neither length nor which one matched.
+ * Asks every RPC for a credential and its scope, before its message is read. A caller without a credential learns
+ * nothing else; one whose credential lacks the scope, only that.
  */
-export function adminAuthentication(tokens: readonly string[], audit: Audit): (context: HandlerContext) => void {
-  const digests = tokens.map(digest);
+export function adminAuthentication(access: AdminAccess, audit: Audit): (context: HandlerContext) => void {
   return ({ requestHeader, method, values }) => {
-    const bearer = bearerOf(requestHeader);
-    const presented = digest(bearer ?? "");
-    let known = false;
-    for (const one of digests) known = timingSafeEqual(one, presented) || known;
-    if (known) return;
-    const reason = bearer === undefined ? "absent" : bearer === "" ? "malformed" : "forged";
-    audit({ event: "authn_failed", operation: method.name, reason, admin: true }, values.get(callerKey).address);
-    throw toConnectError(new ServiceError("E001_AUTH_FAILURE"), () => {});
+    const { address, certificate } = values.get(callerKey);
+    const identified = identifyAdmin(access, requestHeader, certificate());
+    if (!identified.ok) {
+      const { reason } = identified;
+      audit({ event: "authn_failed", operation: method.name, reason, admin: true }, address);
+      throw toConnectError(new ServiceError("E001_AUTH_FAILURE"), () => {});
+    }
+    const { caller } = identified;
+    const scope = scopeOf(method);
+    if (scope !== undefined && !caller.may(scope)) {
+      audit({ event: "authz_failed", operation: method.name, scope }, address, caller.name);
+      throw toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
+    }
+    values.set(adminKey, caller);
   };
+}
+
+/** @throws ServiceError when the credential of a running stream was withdrawn */
+export function stillAllowed(context: HandlerContext): void {
+  const scope = scopeOf(context.method);
+  const caller = context.values.get(adminKey);
+  if (caller === undefined || scope === undefined || caller.may(scope)) return;
+  throw new ServiceError("E001_AUTH_FAILURE");
+}
+
+/** What a use case needs, its events reported with the address and the name of the admin who calls. */
+export function withAdmin<Deps extends { readonly audit: Audit }>(deps: Deps, { values }: HandlerContext): Deps {
+  const { address } = values.get(callerKey);
+  const by = values.get(adminKey)?.name;
+  return { ...deps, audit: (event) => deps.audit(event, address, by) };
 }

@@ -19,7 +19,7 @@ import {
   type SessionStore,
   StoreUnavailable,
 } from "../../session/ports.ts";
-import { callerKey, withCaller } from "../caller.ts";
+import { callerKey } from "../caller.ts";
 import {
   audienceOf,
   authenticationOf,
@@ -35,6 +35,7 @@ import {
 } from "../messages.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 import { badPageToken } from "../public/session-service.ts";
+import { stillAllowed, withAdmin } from "./authentication.ts";
 
 /** How long a watcher may take nothing of what he is told, ms. A slow one is told so before (feed.ts). */
 const HANG_UP = 30_000;
@@ -113,7 +114,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
         absoluteLifetime,
         ...(authentication && { authentication }),
       };
-      const created = await create(withCaller(deps, context), wanted, replaces);
+      const created = await create(withAdmin(deps, context), wanted, replaces);
       const setCookies = deps.cookie.set(created.refreshToken, created.secondsLeft);
       return {
         session: shown(created.session),
@@ -140,19 +141,19 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
 
     async revokeSession(request, context) {
       return {
-        revokedCount: await admin.revoke(withCaller(deps, context), sessionIdOf("session_id", request.sessionId)),
+        revokedCount: await admin.revoke(withAdmin(deps, context), sessionIdOf("session_id", request.sessionId)),
       };
     },
 
     async revokeSubjectSessions(request, context) {
       const subject = subjectOf(request.subject);
       const except = request.exceptSessionId ? sessionIdOf("except_session_id", request.exceptSessionId) : undefined;
-      return { revokedCount: await admin.revokeSubject(withCaller(deps, context), subject, except) };
+      return { revokedCount: await admin.revokeSubject(withAdmin(deps, context), subject, except) };
     },
 
     async revokeAllSessions({ issuedBefore }, context) {
       const before = issuedBefore && timeAfter(issuedBefore);
-      const revokedUntil = await admin.revokeAll(withCaller(deps, context), before);
+      const revokedUntil = await admin.revokeAll(withAdmin(deps, context), before);
       return { revokedUntilTime: timestampFromMs(revokedUntil) };
     },
 
@@ -162,7 +163,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       if (request.amr.length === 0) throw invalidRequest("amr", "is required");
       const authentication = authenticationOf(request, deps.clock());
       if (authentication === undefined) throw invalidRequest("auth_time", "is required");
-      const result = await admin.elevate(withCaller(deps, context), sid, authentication);
+      const result = await admin.elevate(withAdmin(deps, context), sid, authentication);
       if (result.outcome === "elevated") return { session: shown(result.session) };
       if (result.outcome === "outdated") throw invalidRequest("auth_time", "is before the session's");
       throw new ServiceError("E404_NOT_FOUND");
@@ -178,6 +179,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
     async *watchRevocations(request, context) {
       try {
         for await (const batch of deps.feed.watch(request.cursor, context.signal)) {
+          stillAllowed(context);
           const asleep = setTimeout(context.values.get(callerKey).hangUp, HANG_UP);
           try {
             yield {

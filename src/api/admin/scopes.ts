@@ -1,0 +1,22 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { Scope } from "../../session/admin-access.ts";
+
+/** The scope that each RPC asks for. An RPC without one does not compile. */
+export const RPC_SCOPES = {
+  createSession: "sessions:create",
+  getSession: "sessions:read",
+  listSessions: "sessions:read",
+  revokeSession: "sessions:revoke",
+  revokeSubjectSessions: "sessions:revoke",
+  revokeAllSessions: "sessions:revoke",
+  elevateSession: "sessions:create", // it says how the user signed in, as creating does
+  introspectToken: "introspect",
+  watchRevocations: "watch",
+} as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
+
+/** Undefined for other services on the same listener (health, reflection): any admin may call those. */
+export function scopeOf(method: DescMethod): Scope | undefined {
+  const own = method.parent.typeName === SessionAdminService.typeName;
+  return own ? RPC_SCOPES[method.localName as keyof typeof RPC_SCOPES] : undefined;
+}

@@ -1,0 +1,40 @@
+import type { TLSSocket } from "node:tls";
+import type { Request } from "./exchange.ts";
+
+export type ClientCertificate = {
+  /** Whether a trusted authority has issued it, for clients, and it was valid when the connection was made. */
+  readonly verified: boolean;
+  /** The subject's common name, and the DNS names and URIs of the subject alternative name (RFC 5280 section 4.2.1.6). */
+  readonly names: readonly string[];
+  /** ms since the epoch. */
+  readonly expiresAt: number;
+};
+
+/** The certificate that the client presented on this connection, if the listener asks for one. */
+export function clientCertificateOf(request: Request): ClientCertificate | undefined {
+  const socket = request.socket as Partial<TLSSocket>;
+  const certificate = socket.getPeerX509Certificate?.();
+  if (certificate === undefined) return undefined;
+  const commonName: unknown = socket.getPeerCertificate?.().subject?.CN; // a list when there are several
+  return {
+    verified: socket.authorized === true,
+    names: [...(typeof commonName === "string" ? [commonName] : []), ...alternativeNames(certificate.subjectAltName)],
+    expiresAt: certificate.validToDate.getTime(),
+  };
+}
+
+/**
+ * The DNS names and URIs of Node's text form, `DNS:a.example, URI:"spiffe://a, b"`: what holds a separator is written
+ * as a JSON string. None of a text that does not read so as a whole: a name must not be made by another's contents.
+ */
+export function alternativeNames(text: string | undefined): readonly string[] {
+  const names: string[] = [];
+  const item = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^",]*)(?:, |$)/y;
+  for (let at = 0; text !== undefined && at < text.length; at = item.lastIndex) {
+    item.lastIndex = at;
+    const [, kind, value = ""] = item.exec(text) ?? [];
+    if (kind === undefined) return [];
+    if (kind === "DNS" || kind === "URI") names.push(value.startsWith('"') ? String(JSON.parse(value)) : value);
+  }
+  return names;
+}

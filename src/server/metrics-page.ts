@@ -1,0 +1,29 @@
+import { identifyAdmin } from "../api/admin/credential.ts";
+import { clientCertificateOf } from "../listener/client-certificate.ts";
+import type { Request } from "../listener/listener.ts";
+import type { Page, Render } from "../listener/pages.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import type { AdminAccess } from "../session/admin-access.ts";
+
+const UNAUTHENTICATED: Page = {
+  status: 401,
+  type: "text/plain",
+  body: "authentication failed\n",
+  headers: { "www-authenticate": "Bearer" },
+};
+const NOT_ALLOWED: Page = { status: 403, type: "text/plain", body: "not allowed\n" };
+
+/** @param access whose credentials with the scope `metrics` are asked for; undefined: open to who reaches the listener */
+export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): Render {
+  return async (request) => {
+    const refused = access && refusal(access, request);
+    return refused ?? { status: 200, ...(await metrics.expose()) };
+  };
+}
+
+function refusal(access: AdminAccess, request: Request): Page | undefined {
+  const headers = { get: (name: "authorization") => request.headers[name] ?? null };
+  const identified = identifyAdmin(access, headers, clientCertificateOf(request));
+  if (!identified.ok) return UNAUTHENTICATED;
+  return identified.caller.may("metrics") ? undefined : NOT_ALLOWED;
+}

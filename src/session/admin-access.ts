@@ -1,0 +1,22 @@
+/** Which internal service may do what: the port between the admin API and whatever keeps its credentials. */
+
+/** What a credential of the admin API can be allowed to do. */
+export const SCOPES = [
+  "sessions:create",
+  "sessions:read",
+  "sessions:revoke",
+  "introspect",
+  "watch",
+  "metrics",
+] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** A caller of the admin API. The name is for the audit. */
+export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope> };
+
+/** The credentials in force at this moment. */
+export interface AdminAccess {
+  byToken(token: string): Admin | undefined;
+  /** @param names of a certificate that has been verified; the first entry that has one of them counts */
+  byCertificate(names: readonly string[]): Admin | undefined;
+}

@@ -1,0 +1,92 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { errorCode } from "../files/error-code.ts";
+import { followFile } from "../files/follow.ts";
+import { protectionFault } from "../files/protection.ts";
+import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
+import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
+
+/** A token with every scope: one of ADMIN_TOKENS, or the one in DATA_DIR. */
+export type FullToken = { readonly name: string; readonly token: string };
+
+export type AdminAccessEvents = {
+  /** A changed file is in force. */
+  readonly changed: (names: readonly string[]) => void;
+  /** The file is broken or gone; what was in force stays. Reported once per fault. */
+  readonly refused: (fault: AdminTokensFault) => void;
+};
+
+export interface FollowedAdminAccess extends AdminAccess {
+  /** Follows the file, if there is one, until the returned function is called. */
+  watch(events: AdminAccessEvents, everyMs?: number): () => void;
+}
+
+const digest = (text: string) => createHash("sha256").update(text).digest();
+
+/** @throws AdminTokensFault when the file cannot be used */
+export async function loadAdminAccess(
+  fullTokens: readonly FullToken[],
+  path: string | undefined,
+): Promise<FollowedAdminAccess> {
+  const fixed = fullTokens.map(
+    ({ name, token }): AdminEntry => ({
+      name,
+      scopes: new Set(SCOPES),
+      credential: { sha256: digest(token) },
+    }),
+  );
+  let text = path === undefined ? undefined : await readEntries(path);
+  let entries = text === undefined || path === undefined ? fixed : [...fixed, ...parseAt(path, text)];
+
+  return {
+    byToken: (token) => findByToken(entries, token),
+    byCertificate: (names) =>
+      entries.find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
+    watch({ changed, refused }, everyMs) {
+      if (path === undefined) return () => {};
+      const take = async () => {
+        try {
+          const found = await readEntries(path);
+          if (found === text) return undefined;
+          entries = [...fixed, ...parseAt(path, found)];
+          text = found;
+        } catch (error) {
+          return error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`);
+        }
+        changed(entries.map(({ name }) => name));
+        return undefined;
+      };
+      return followFile({ path, take, refused, everyMs });
+    },
+  };
+}
+
+/** Compares with every entry, by digests, so that time reveals neither a length nor which one matched. */
+function findByToken(entries: readonly AdminEntry[], token: string): Admin | undefined {
+  const presented = digest(token);
+  let found: Admin | undefined;
+  for (const entry of entries) {
+    if ("sha256" in entry.credential && timingSafeEqual(entry.credential.sha256, presented)) found ??= entry;
+  }
+  return found;
+}
+
+function parseAt(path: string, text: string): readonly AdminEntry[] {
+  try {
+    return parseAdminEntries(text);
+  } catch (error) {
+    throw error instanceof AdminTokensFault ? new AdminTokensFault(`${path}: ${error.message}`) : error;
+  }
+}
+
+/** Others may read the file, which holds hashes of random tokens; who may change it could admit anybody. */
+async function readEntries(path: string): Promise<string> {
+  try {
+    const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });
+    if (fault !== undefined) throw new AdminTokensFault(`${path}: ${fault}`);
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof AdminTokensFault) throw error;
+    throw new AdminTokensFault(`${path}: cannot be read (${errorCode(error)})`);
+  }
+}

@@ -1,0 +1,85 @@
+/** The text of ADMIN_TOKENS_FILE: who may call the admin API, and what for. It holds hashes, never a token. */
+import { SCOPES, type Scope } from "../session/admin-access.ts";
+
+export type AdminEntry = {
+  readonly name: string;
+  readonly scopes: ReadonlySet<Scope>;
+  /** A token by its SHA-256, or a client certificate by a name in it. */
+  readonly credential: { readonly sha256: Buffer } | { readonly certificate: string };
+};
+
+/** A list of admins that cannot be used. The message says where, and never repeats a value of the text. */
+export class AdminTokensFault extends Error {
+  override readonly name = "AdminTokensFault";
+}
+
+/**
+ * Reads `{"admins":[{"name":…,"hash":…,"scopes":[…]},{"name":…,"certificate":…,"scopes":[…]}]}`, strictly: nothing
+ * missing, nothing unknown. `hash` is the SHA-256 of the token, as hex or base64. A name may have several entries,
+ * so that its token can be rotated.
+ *
+ * @throws AdminTokensFault
+ */
+export function parseAdminEntries(text: string): readonly AdminEntry[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new AdminTokensFault("not JSON"); // the parser's own message quotes the text
+  }
+  const { admins } = membersOf("the file", value, ["admins"]);
+  if (!Array.isArray(admins)) throw new AdminTokensFault("admins: not a list");
+  const entries = admins.map((each, index) => parseEntry(`admins[${index}]`, each));
+  const credentials = entries.map(({ credential }) =>
+    "sha256" in credential ? `hash ${credential.sha256.toString("hex")}` : `certificate ${credential.certificate}`,
+  );
+  const twice = credentials.findIndex((each, index) => credentials.indexOf(each) !== index);
+  if (twice !== -1) throw new AdminTokensFault(`admins[${twice}]: its hash or certificate is there twice`);
+  return entries;
+}
+
+function parseEntry(at: string, value: unknown): AdminEntry {
+  const entry = membersOf(at, value, ["name", "scopes"], ["hash", "certificate"]);
+  const { name, hash, certificate } = entry;
+  if (typeof name !== "string" || !/^[A-Za-z0-9._@:-]{1,64}$/.test(name)) {
+    throw new AdminTokensFault(`${at}.name: must be 1 to 64 letters, digits or any of . _ @ : -`);
+  }
+  if ((hash === undefined) === (certificate === undefined)) {
+    throw new AdminTokensFault(`${at}: must have either hash or certificate`);
+  }
+  const scopes = parseScopes(`${at}.scopes`, entry.scopes);
+  if (hash !== undefined) return { name, scopes, credential: { sha256: parseHash(`${at}.hash`, hash) } };
+  if (typeof certificate !== "string" || certificate.length === 0 || certificate.length > 255) {
+    throw new AdminTokensFault(`${at}.certificate: must be a name in the certificate, of 1 to 255 characters`);
+  }
+  return { name, scopes, credential: { certificate } };
+}
+
+function parseScopes(at: string, value: unknown): ReadonlySet<Scope> {
+  if (!Array.isArray(value) || value.length === 0) throw new AdminTokensFault(`${at}: must be a list of scopes`);
+  return new Set(
+    value.map((each): Scope => {
+      const scope = SCOPES.find((known) => known === each);
+      if (scope === undefined) throw new AdminTokensFault(`${at}: each must be one of ${SCOPES.join(", ")}`);
+      return scope;
+    }),
+  );
+}
+
+function parseHash(at: string, value: unknown): Buffer {
+  const text = typeof value === "string" ? value : "";
+  if (/^[0-9a-fA-F]{64}$/.test(text)) return Buffer.from(text, "hex");
+  if (/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return Buffer.from(text, "base64");
+  throw new AdminTokensFault(`${at}: must be the SHA-256 of a token, as 64 hex digits or as base64`);
+}
+
+function membersOf(at: string, value: unknown, required: readonly string[], optional: readonly string[] = []) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new AdminTokensFault(`${at}: not an object`);
+  }
+  for (const name of required) if (!(name in value)) throw new AdminTokensFault(`${at}: ${name} is missing`);
+  for (const name of Object.keys(value)) {
+    if (!required.includes(name) && !optional.includes(name)) throw new AdminTokensFault(`${at}: a member is unknown`);
+  }
+  return value as Readonly<Record<string, unknown>>;
+}

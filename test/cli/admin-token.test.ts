@@ -1,0 +1,87 @@
+/** The command that makes entries of ADMIN_TOKENS_FILE, as a process of its own. */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { loadAdminAccess } from "../../src/tokens/admin-access.ts";
+
+let file = "";
+beforeEach(() => {
+  const directory = mkdtempSync(join(tmpdir(), "admin-token-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  file = join(directory, "admins.json");
+});
+
+function adminToken(args: string[], input = "") {
+  const script = join(import.meta.dirname, "../../src/cli/admin-token.ts");
+  const run = spawnSync(process.execPath, [script, ...args], { encoding: "utf8", env: {}, input });
+  return { code: run.status, out: run.stdout, err: run.stderr };
+}
+
+const WATCH = ["--name", "gateway", "--scope", "watch"];
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+test("a token is shown once, and its entry holds the hash alone", () => {
+  const { code, out } = adminToken(["create", ...WATCH, "--scope", "introspect"]);
+  expect(code).toBe(0);
+  const [, token = "", entry = ""] = /^token \(shown once\): (\S{43})\nentry: (.*)\n$/.exec(out) ?? [];
+  expect(JSON.parse(entry)).toEqual({ name: "gateway", hash: sha256(token), scopes: ["watch", "introspect"] });
+});
+
+test("entries are added to a file that the service takes", async () => {
+  const [, token = ""] = /: (\S{43})\n/.exec(adminToken(["create", ...WATCH, "--file", file]).out) ?? [];
+  const more = ["--name", "login", "--scope", "sessions:create", "--file", file];
+  expect(adminToken(["certificate", "--certificate", "login.internal", ...more]).code).toBe(0);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file, "utf8")).not.toContain(token);
+  const access = await loadAdminAccess([], file);
+  expect(access.byToken(token)?.name).toBe("gateway");
+  expect(access.byCertificate(["login.internal"])?.scopes).toEqual(new Set(["sessions:create"]));
+});
+
+test("a token of one's own is read from standard input, and never shown", () => {
+  const token = "own-".repeat(10);
+  const { code, out } = adminToken(["hash", ...WATCH], `${token}\n`);
+  expect([code, out.includes(sha256(token)), out.includes(token)]).toEqual([0, true, false]);
+  expect(adminToken(["hash", ...WATCH], "short")).toMatchObject({ code: 1, out: "" });
+});
+
+describe("leaves the file as it is", () => {
+  test.each(["{", '{"admins":{}}', '{"admins":[],"more":1}'])("when it is broken: %s", (text) => {
+    writeFileSync(file, text);
+    const { code, err } = adminToken(["create", ...WATCH, "--file", file]);
+    expect([code, err.startsWith(`${file}: `)]).toEqual([1, true]);
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  test("when the certificate is in it already", () => {
+    const args = ["certificate", "--certificate", "a", ...WATCH, "--file", file];
+    expect(adminToken(args).code).toBe(0);
+    const before = readFileSync(file, "utf8");
+    expect(adminToken(args).err).toContain("there twice");
+    expect(readFileSync(file, "utf8")).toBe(before);
+  });
+});
+
+test.each([
+  [["frobnicate", ...WATCH], "there is no command frobnicate"],
+  [["create"], "--name and --scope are needed"],
+  [["create", "more", ...WATCH], "too many operands"],
+  [["create", "--frob"], "Unknown option '--frob'"],
+  [["create", ...WATCH, "--certificate", "x"], "and no other, takes --certificate"],
+])("wrong usage is answered with the right one: %j", (args, fault) => {
+  const { code, out, err } = adminToken(args);
+  expect([code, out]).toEqual([2, ""]);
+  expect(err).toContain(fault);
+  expect(err).toContain("usage: npm run admin-token");
+});
+
+test.each([
+  ["--name", "a b"],
+  ["--scope", "everything"],
+])("%s %s is refused", (option, value) => {
+  const other = option === "--name" ? ["--scope", "watch"] : ["--name", "a"];
+  expect(adminToken(["create", ...other, option, value])).toMatchObject({ code: 1, out: "" });
+});
