@@ -75,6 +75,10 @@ export type RevocationBatch = {
   readonly now: number;
 };
 
+/**
+ * Times in sessions, and `now` of an outcome, are those of the clock that stamps access tokens. Times of rotation and of the
+ * revocation log are the store's own: they go on as before when that clock is set, and are compared with each other only.
+ */
 export interface SessionStore {
   /**
    * Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. Before all this
@@ -85,7 +89,7 @@ export interface SessionStore {
   /** The rotation of rotation.ts on the stored state; `reuse` also ends the session. Rotating slides the idle expiry. */
   rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome>;
 
-  /** A session, its rotation state and the clock. */
+  /** A session, its rotation state and the time that this is to be compared with. */
   find(sid: SessionId): Promise<Found>;
 
   /** The subject's live sessions, newest first (by creation, then sid), from where `next` of a page said. */
@@ -127,6 +131,12 @@ export interface SessionStore {
    * and the log is the truth, to be read after an empty hint and at least once a second. Returns how to stop.
    */
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
+
+  /**
+   * The clock that stamps the access tokens of a session, ms since the epoch, as far as it is known: the one to verify them by.
+   * No I/O.
+   */
+  now(sid: SessionId): number;
 
   /** Resolves when the store can answer now; throws StoreUnavailable. */
   ping(): Promise<void>;

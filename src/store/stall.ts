@@ -5,6 +5,7 @@
  * allow for. So for a moment the store is "unavailable": the caller, if there still is one, asks again.
  */
 import { StoreUnavailable } from "../session/ports.ts";
+import { steadyClock } from "./steady.ts";
 
 /** How often the process looks whether it has stood still, ms. */
 const BEAT = 250;
@@ -13,25 +14,31 @@ const BACKLOG = 500;
 
 export type StallGuard = {
   /** @throws StoreUnavailable when what is handled now may be too old to be acted upon */
-  check(now: number): void;
+  check(): void;
   close(): void;
 };
 
 /**
- * @param clock monotonic, ms
- * @param limit how long the process may stand still; a quarter of the reuse interval leaves as much for the network
+ * It may stand still for a quarter of the reuse interval, or for 500 ms if that is more: as much is left for the network.
+ * Without a reuse interval nothing is promised, and nothing is refused.
  */
-export function createStallGuard(clock: () => number, limit: number): StallGuard {
+export function createStallGuard(reuseInterval: number, clock = steadyClock): StallGuard {
+  const limit = reuseInterval === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseInterval / 4, 2 * BEAT);
   let beatAt = clock();
   let suspectUntil = Number.NEGATIVE_INFINITY;
-  const look = (now: number) => {
-    if (now - beatAt > Math.max(limit, 2 * BEAT)) suspectUntil = now + BACKLOG;
+  const beat = (now: number) => {
+    if (now - beatAt > limit) suspectUntil = now + BACKLOG;
     beatAt = now;
   };
-  const timer = setInterval(() => look(clock()), BEAT).unref();
+  const look = () => {
+    clock.refresh();
+    beat(clock());
+  };
+  const timer = setInterval(look, BEAT).unref();
   return {
-    check(now) {
-      if (now - beatAt > 2 * BEAT) look(now);
+    check() {
+      const now = clock();
+      if (now - beatAt > 2 * BEAT) look();
       if (now < suspectUntil) throw new StoreUnavailable("the process stood still: requests may be too old");
     },
     close: () => clearInterval(timer),

@@ -1,5 +1,11 @@
-import { authenticationClaims, parseSessionId, RESERVED_CLAIMS, type Session } from "../session/model.ts";
-import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens, Clock } from "../session/ports.ts";
+import {
+  authenticationClaims,
+  parseSessionId,
+  RESERVED_CLAIMS,
+  type Session,
+  type SessionId,
+} from "../session/model.ts";
+import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens } from "../session/ports.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 
@@ -21,12 +27,12 @@ export type AccessTokenOptions = {
   /** The longest life of a token, ms. */
   readonly ttl: number;
   readonly entropy: Entropy;
-  /** For `exp` in verify. There is no leeway: we are the issuer, and no session's life may be stretched. */
-  readonly clock: Clock;
+  /** For `exp` in verify: the clock that stamps the tokens of a session, ms. There is no leeway: we are the issuer, and no session's life may be stretched. */
+  readonly clock: (sid: SessionId) => number;
 };
 
 /** Lives are shortened by up to this share: no herds, and refreshes that are harder to predict (README: the limit of theft detection). */
-const JITTER = 0.05;
+const JITTER = 0.2;
 
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
 const MAX_LENGTH = 16_384;
@@ -76,7 +82,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
     verify(text: string): AccessClaims | AccessTokenFault {
       const claims = authentic(text);
       if (typeof claims === "string") return claims;
-      return clock() >= claims.exp * 1000 ? "expired" : claims; // RFC 7519 §4.1.4: on or after
+      return clock(claims.sid) >= claims.exp * 1000 ? "expired" : claims; // RFC 7519 §4.1.4: on or after
     },
 
     verifyExpired: authentic,

@@ -20,7 +20,7 @@ function createWorld() {
   let here = now;
   const clock = () => now;
   const path = join(directory, "sessions.db");
-  const real = createEmbeddedStore({ path, clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
+  const real = createEmbeddedStore({ path, clock, steady: clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
   const feeds: RevocationFeed[] = [];
   return {
     clock,

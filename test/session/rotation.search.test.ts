@@ -44,6 +44,24 @@ describe("a late command", () => {
   });
 });
 
+describe("a clock of the day that is set while requests are in flight", () => {
+  it("logs nobody out, since the store's time goes on as before", () => {
+    expect(search({ time: grid(1), inFlight: 2, clockIsSet: "time goes on as before" })).toMatchObject(proved);
+  });
+
+  it("would end the session if the store's time followed it", () => {
+    const { counterexample } = search({ time: grid(1), inFlight: 1, clockIsSet: "time follows" });
+    expect(counterexample).toEqual([
+      "a tab sends the child: rotate",
+      "the child arrives; just before, 1 left with the confirmed token",
+      "the clock is set forward by 3 R",
+      "a request with the confirmed token runs: recover",
+      "an answer is lost",
+      "a tab sends a sibling of the child: reuse",
+    ]);
+  });
+});
+
 describe("the limits of that", () => {
   it("R/2 is exact: requests that take ever so little longer may end the session", () => {
     // One tick beyond a multiple of R/2 is the open region that begins there.

@@ -28,7 +28,8 @@ export async function createWorld(lossy: boolean): Promise<World> {
   let now = Date.now();
   const setClock = () => Promise.all(TAGS.map((tag) => server.admin.set(`${tag}clock`, now)));
   await setClock();
-  const open = () => createRedisStore(redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK) }));
+  const open = () =>
+    createRedisStore(redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => now }));
   const instances = [await open(), await open(), await open()];
   const back = async () => {
     await server.start();

@@ -48,6 +48,7 @@ export async function embeddedBackend(): Promise<Backend> {
       const store = createEmbeddedStore({
         path: join(directory, "sessions.db"),
         clock: () => now,
+        steady: () => now,
         reuseInterval: REUSE_INTERVAL,
         markerLife: MARKER_LIFE,
       });
@@ -82,7 +83,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
   return {
     async open() {
       const store = await createRedisStore(
-        redisOptions(url, { scripts: loadScripts(MOVABLE_CLOCK), commandTimeout: 5_000 }),
+        redisOptions(url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => now, commandTimeout: 5_000 }),
       );
       stores.push(store);
       return store;

@@ -50,8 +50,38 @@ const MIGRATIONS = [
 ] as const;
 const VERSION = MIGRATIONS.length;
 
-/** Opens or creates the file; directories that it makes are 0700, the file is 0600. Throws what SQLite or the system says. */
-export function openDatabase(path: string): DatabaseSync {
+/** How long opening is tried anew while other processes open, recover or write the file, ms, and how often. */
+const OPEN_PATIENCE = 5_000;
+const OPEN_RETRY = 25;
+
+/**
+ * Opening needs locks for which SQLite does not wait, whatever its busy timeout: to switch to WAL, and to recover what a
+ * killed process left.
+ */
+export function whenUnlocked<T>(open: () => T): T {
+  const giveUpAt = performance.now() + OPEN_PATIENCE;
+  for (;;) {
+    try {
+      return open();
+    } catch (error) {
+      if (!isLocked(error) || performance.now() > giveUpAt) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_RETRY);
+    }
+  }
+}
+
+/** SQLITE_BUSY or SQLITE_LOCKED, with whatever extension. */
+function isLocked(error: unknown): boolean {
+  const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
+  return code === 5 || code === 6;
+}
+
+/**
+ * Opens or creates the file; directories that it makes are 0700, the file is 0600. Throws what SQLite or the system says.
+ *
+ * @param use makes what uses it; the file is closed again if that fails
+ */
+export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600));
   chmodSync(path, 0o600);
@@ -59,7 +89,7 @@ export function openDatabase(path: string): DatabaseSync {
   try {
     db.exec("PRAGMA journal_mode = WAL");
     migrate(db);
-    return db;
+    return use(db);
   } catch (error) {
     db.close();
     throw error;

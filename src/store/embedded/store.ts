@@ -7,7 +7,7 @@
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
 import type { DatabaseSync } from "node:sqlite";
-import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
+import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import {
   type Clock,
   type CreateOutcome,
@@ -22,12 +22,14 @@ import {
 } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation.ts";
 import { pageOf, parsePosition } from "../page.ts";
+import { byClock } from "../shifted.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
+import { StoreClock } from "./clock.ts";
 import { FileGuard } from "./file-guard.ts";
 import { RevocationLog } from "./log.ts";
 import { fixedOf, rotationOf, type SessionRow, served, sessionOf, slid } from "./rows.ts";
-import { openDatabase } from "./schema.ts";
+import { openDatabase, whenUnlocked } from "./schema.ts";
 import { SessionTable } from "./session-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { type Durability, Transactions } from "./transactions.ts";
@@ -35,9 +37,10 @@ import { type Durability, Transactions } from "./transactions.ts";
 export type EmbeddedStoreOptions = {
   /** The database file. Its directory is made (0700) if it is not there. */
   readonly path: string;
+  /** The clock of the day. */
   readonly clock: Clock;
-  /** Our own clock, ms: never set, and not that of the day. */
-  readonly monotonic?: Clock;
+  /** Our own clock, ms: never set, and not that of the day. That of the process but for tests. */
+  readonly steady?: Clock;
   /** R of rotation.ts, ms. */
   readonly reuseInterval: number;
   /** How long an ended session is remembered: at least the longest access token life, ms. */
@@ -47,7 +50,7 @@ export type EmbeddedStoreOptions = {
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
 export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore {
   try {
-    return new EmbeddedStore(openDatabase(options.path), options);
+    return whenUnlocked(() => openDatabase(options.path, (db) => new EmbeddedStore(db, options)));
   } catch (cause) {
     const fault = cause instanceof Error ? cause.message : String(cause);
     throw new StoreUnavailable(`cannot open ${options.path}: ${fault}`, { cause });
@@ -59,8 +62,8 @@ class EmbeddedStore implements SessionStore {
   readonly #sql: Statements;
   readonly #transactions: Transactions;
   readonly #options: EmbeddedStoreOptions;
-  readonly #monotonic: Clock;
   readonly #stall: StallGuard;
+  readonly #clock: StoreClock;
   readonly #sessions: SessionTable;
   readonly #log: RevocationLog;
   readonly #wakers: ReturnType<typeof watchChanges>;
@@ -70,10 +73,10 @@ class EmbeddedStore implements SessionStore {
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
     this.#db = db;
     this.#options = options;
-    this.#monotonic = options.monotonic ?? (() => performance.now());
-    this.#stall = createStallGuard(this.#monotonic, options.reuseInterval / 4 || Number.POSITIVE_INFINITY);
+    this.#stall = createStallGuard(options.reuseInterval);
+    this.#clock = new StoreClock(db, options.clock, options.steady);
     this.#sql = prepareStatements(db);
-    this.#transactions = new Transactions(db, options.clock, new FileGuard(options.path));
+    this.#transactions = new Transactions(db, this.#clock, new FileGuard(options.path));
     this.#sessions = new SessionTable(this.#sql);
     this.#log = new RevocationLog(this.#sql, options.markerLife);
     this.#wakers = watchChanges(this.#sql);
@@ -82,14 +85,14 @@ class EmbeddedStore implements SessionStore {
   async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
     return this.#write("FULL", (now) => {
       const existing = this.#sessions.get(session.sid);
-      if (existing !== undefined) return { session: sessionOf(existing), evicted: [], replaced: false }; // run twice
+      if (existing !== undefined) return { session: this.#told(sessionOf(existing)), evicted: [], replaced: false }; // run twice
       const replaced = replaces !== undefined && this.#sessions.live(replaces, now) !== undefined;
       if (replaced) this.#end(replaces, "replaced", now);
       const live = this.#sessions.liveOf(session.subject, now);
       const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
       for (const sid of evicted) this.#end(sid, "session_limit", now);
       const created = this.#sessions.insert(session, childNonce, now);
-      return { session: created, evicted, replaced };
+      return { session: this.#told(created), evicted, replaced };
     });
   }
 
@@ -107,7 +110,7 @@ class EmbeddedStore implements SessionStore {
       if (row === undefined) return { status: this.#marked(sid, now) ? "revoked" : "unknown" };
       if (now >= row.idle_expires_at) return { status: "unknown" };
       if (row.ended) return { status: "revoked" };
-      return { status: "live", session: sessionOf(row), rotation: rotationOf(row), now };
+      return { status: "live", session: this.#told(sessionOf(row)), rotation: rotationOf(row), now };
     });
   }
 
@@ -115,7 +118,8 @@ class EmbeddedStore implements SessionStore {
     const { createdAt, sid } = parsePosition(from);
     return this.#transactions.read((now) => {
       const rows = this.#sql.page.all(subject, now, createdAt, sid, limit + 1) as SessionRow[];
-      return pageOf(rows.map(sessionOf), limit);
+      const page = pageOf(rows.map(sessionOf), limit);
+      return { ...page, sessions: page.sessions.map((session) => this.#told(session)) };
     });
   }
 
@@ -153,12 +157,12 @@ class EmbeddedStore implements SessionStore {
 
   async revokeAll(createdBefore: number | undefined): Promise<number> {
     const createdUntil = this.#write("FULL", (now) => {
-      const until = this.#sessions.endAll(createdBefore, now);
+      const until = this.#sessions.endAll(createdBefore && createdBefore - this.#clock.shift, now);
       this.#log.appendAll(until, now);
       return until;
     });
     this.#wakers.wake([]);
-    return createdUntil;
+    return createdUntil + this.#clock.shift;
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
@@ -169,16 +173,21 @@ class EmbeddedStore implements SessionStore {
       if (authentication.time < (before.authentication?.time ?? 0)) return { outcome: "outdated" };
       const session = { ...before, authentication };
       this.#sql.elevate.run(fixedOf(session), sid);
-      return { outcome: "elevated", session };
+      return { outcome: "elevated", session: this.#told(session) };
     });
   }
 
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
-    return this.#transactions.read(this.#log.readAfter(cursor));
+    const batch = this.#transactions.read(this.#log.readAfter(cursor));
+    return { ...batch, revokedUntil: batch.revokedUntil && batch.revokedUntil + this.#clock.shift };
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
     return this.#wakers.add(wake);
+  }
+
+  now(): number {
+    return this.#clock.wall();
   }
 
   async ping(): Promise<void> {
@@ -205,11 +214,15 @@ class EmbeddedStore implements SessionStore {
       const { outcome, next } = decision;
       const after = outcome === "repeat" ? session : slid(session, now); // nothing is new, nothing slides
       this.#sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-      return served(outcome, after, next, now);
+      return served(outcome, this.#told(after), next, now + this.#clock.shift);
     }
     if (!mayEnd) return undefined;
     this.#end(sid, "reuse", now);
     return { outcome: "reuse", subject: row.subject } as const;
+  }
+
+  #told(session: Session): Session {
+    return byClock(session, this.#clock.shift);
   }
 
   /** Of a session that is not live: whether it was ended. */
@@ -223,7 +236,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   #write<T>(durability: Durability, step: (now: number) => T): T {
-    this.#stall.check(this.#monotonic());
+    this.#stall.check();
     this.#appended = [];
     const result = this.#transactions.write(durability, step);
     if (this.#appended.length > 0) this.#wakers.wake(this.#appended);

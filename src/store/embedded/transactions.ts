@@ -1,19 +1,19 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Clock } from "../../session/ports.ts";
+import type { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import type { FileGuard } from "./file-guard.ts";
 
 /** What is on disk when a transaction returns: FULL, all of it; NORMAL, it may still be on its way there. */
 export type Durability = "FULL" | "NORMAL";
 
-/** Steps on the database, each run to its end at one time of the clock. What SQLite cannot do becomes StoreUnavailable. */
+/** Steps on the database, each run to its end at one moment of the store's time. What SQLite cannot do becomes StoreUnavailable. */
 export class Transactions {
   readonly #db: DatabaseSync;
-  readonly #clock: Clock;
+  readonly #clock: StoreClock;
   readonly #files: FileGuard;
   #durability: Durability | undefined;
 
-  constructor(db: DatabaseSync, clock: Clock, files: FileGuard) {
+  constructor(db: DatabaseSync, clock: StoreClock, files: FileGuard) {
     this.#db = db;
     this.#clock = clock;
     this.#files = files;
@@ -21,7 +21,7 @@ export class Transactions {
 
   read<T>(step: (now: number) => T): T {
     this.#files.checkRecent();
-    return guarded(() => step(this.#clock()));
+    return guarded(() => step(this.#clock.now()));
   }
 
   /** One transaction; nothing of it is there if it throws. What is to be on disk is in the file of that name, too. */
@@ -43,7 +43,7 @@ export class Transactions {
       this.#durability = durability;
       this.#db.exec("BEGIN IMMEDIATE");
       try {
-        const result = step(this.#clock());
+        const result = step(this.#clock.now());
         this.#db.exec("COMMIT");
         return result;
       } finally {

@@ -8,11 +8,12 @@
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
+import { steadyClock } from "../steady.ts";
+import { Clocks } from "./clocks.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
 import { isUnknownScript, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusedCredentials } from "./fitness.ts";
-import { NodeClock, type Window } from "./node-clock.ts";
-import { TAGS } from "./partitions.ts";
+import type { NodeClock, Window } from "./node-clock.ts";
 import { neededCommands } from "./permissions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
@@ -28,8 +29,8 @@ export type LinkOptions = {
   readonly log?: (level: "info" | "warn" | "error", message: string) => void;
   /** For tests, which bring a clock that they can move. */
   readonly scripts?: Scripts;
-  /** Our own clock, ms: never set, and not that of the day. */
-  readonly monotonic?: () => number;
+  /** Our own clock, ms; that of the process but for tests. */
+  readonly steady?: () => number;
 };
 
 type Arguments = readonly (string | number | Buffer)[];
@@ -44,11 +45,9 @@ export class Link {
   readonly #sender: Sender;
   readonly #clustered: boolean;
   readonly #needed: readonly string[];
-  readonly #monotonic: () => number;
+  readonly #steady: () => number;
   readonly #stall: StallGuard;
-  /** Of the one node; in a cluster by hash tag, since a partition may move to another node at any time. */
-  readonly #clock: NodeClock;
-  readonly #clocks = new Map<string, NodeClock>();
+  readonly #clocks: Clocks;
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may be run: not checked yet, found unfit, or closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
@@ -64,10 +63,14 @@ export class Link {
     this.client = connect(options.target, options.commandTimeout);
     this.#sender = createSender(options.commandTimeout);
     this.#clustered = options.target.kind === "cluster";
-    this.#monotonic = options.monotonic ?? (() => performance.now());
-    const { reuseInterval, commandTimeout } = options;
-    this.#stall = createStallGuard(this.#monotonic, reuseInterval / 4 || Number.POSITIVE_INFINITY);
-    this.#clock = new NodeClock(commandTimeout);
+    this.#steady = options.steady ?? steadyClock;
+    this.#stall = createStallGuard(options.reuseInterval);
+    this.#clocks = new Clocks({
+      clustered: this.#clustered,
+      commandTimeout: options.commandTimeout,
+      steady: this.#steady,
+      ask: (tag, args) => this.#sender.send(this.client, "eval", [this.#scripts.sync.text, 1, tag, args]),
+    });
     this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
 
@@ -87,7 +90,7 @@ export class Link {
     };
     const look = () => {
       if (this.client.status !== "ready") return;
-      Promise.all([this.#check().then(() => this.#readClock()), others]).then(() => resolve(), fail);
+      Promise.all([this.#check().then(() => this.#clocks.settleAll()), others]).then(() => resolve(), fail);
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
@@ -115,63 +118,53 @@ export class Link {
    */
   async run(verb: Verb, tags: readonly string[], args: Arguments): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
-    const sentAt = this.#monotonic();
-    this.#stall.check(sentAt);
-    const clock = this.#clockOf(tags);
+    this.#stall.check();
+    const tag = tags[0] ?? "";
+    const clock = this.#clocks.of(tag);
+    const sentAt = this.#steady();
     try {
       return await this.#execute(verb, tags, args, clock.window(sentAt));
     } catch (error) {
       const time = timeOfLate(error);
       if (time === undefined) throw translate(error);
-      const now = this.#monotonic();
-      clock.learn(time, sentAt, now);
+      const now = this.#steady();
+      clock.observe(time, sentAt, now);
       if (now - sentAt > 2 * this.#options.commandTimeout) throw translate(error);
     }
     try {
-      return await this.#execute(verb, tags, args, clock.window(this.#monotonic()));
+      await this.#clocks.settle(tag);
+      return await this.#execute(verb, tags, args, clock.window(this.#steady()));
     } catch (error) {
       throw translate(error);
     }
   }
 
-  /** The time of the node that holds these tags, as a reply of a command sent at `sentAt` has it. */
-  learn(tags: readonly string[], time: number, sentAt: number): void {
-    this.#clockOf(tags).learn(time, sentAt, this.#monotonic());
+  /** The clock of the node that holds a partition. */
+  clock(tag: string): NodeClock {
+    return this.#clocks.of(tag);
   }
 
+  /** Our own clock. */
   now(): number {
-    return this.#monotonic();
+    return this.#steady();
   }
 
-  async #execute(verb: Verb, tags: readonly string[], args: Arguments, { from, until }: Window): Promise<unknown> {
+  async #execute(
+    verb: Verb,
+    tags: readonly string[],
+    args: Arguments,
+    { from, until, shift }: Window,
+  ): Promise<unknown> {
     const { sha, text } = this.#scripts[verb];
     // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
     // running a script where some of the partition's keys are and others are not.
     const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
     try {
-      return await this.#sender.send(this.client, "evalsha", [sha, keys.length, keys, args, from, until]);
+      return await this.#sender.send(this.client, "evalsha", [sha, keys.length, keys, args, from, until, shift]);
     } catch (error) {
       if (!isUnknownScript(error)) throw error;
     }
-    return await this.#sender.send(this.client, "eval", [text, keys.length, keys, args, from, until]); // known from now on
-  }
-
-  #clockOf(tags: readonly string[]): NodeClock {
-    if (!this.#clustered) return this.#clock;
-    const tag = tags[0] ?? "";
-    const known = this.#clocks.get(tag);
-    if (known !== undefined) return known;
-    const clock = new NodeClock(this.#options.commandTimeout);
-    this.#clocks.set(tag, clock);
-    return clock;
-  }
-
-  /** Asks the one node for the time. In a cluster every reading of the log brings that of its partition. */
-  async #readClock(): Promise<void> {
-    if (this.#clustered) return;
-    const sentAt = this.#monotonic();
-    const reply = await this.#sender.send(this.client, "eval", [this.#scripts.sync.text, 1, TAGS[0] ?? ""]);
-    this.learn([], Number(reply), sentAt);
+    return await this.#sender.send(this.client, "eval", [text, keys.length, keys, args, from, until, shift]); // known from now on
   }
 
   /** @throws StoreUnavailable; StoreRefused when it must not be used */
@@ -179,6 +172,7 @@ export class Link {
     if (this.client.status !== "ready") throw new StoreUnavailable("Redis: not connected");
     try {
       await this.#check();
+      await this.#clocks.settleAll();
     } catch (error) {
       throw translate(error);
     }

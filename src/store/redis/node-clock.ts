@@ -1,40 +1,79 @@
 /**
- * What is known of the clock of a Redis node: enough to tell a command until when it may act.
+ * What is known of the clock of a Redis node: enough to tell a command until when it may act, and to notice that it was set.
  *
- * A reply that carries the node's time T, sent for at `a` and received at `b` on our monotonic clock, says that the node's
- * clock is ahead of ours by T − b at least and by T − a at most. The least is what is kept, so that a command's time to act
- * is over before its caller has been given up on, never after. Our own clock is monotonic: a step of the machine's wall
- * clock moves nothing.
+ * A reply that carries the node's time T, sent for at `a` and received at `b` on our steady clock, says that the node's clock
+ * is ahead of ours by T − b at least and by T − a at most. The least is what is counted with, so that a command's time to act is over
+ * before its caller has been given up on, never after. Our own clock is steady: that the machine's clock is set moves nothing.
+ *
+ * A reply that cannot be reconciled with those before says that the node's clock was set (or that another node answers). The
+ * store's time must go on as if it had not been: so it is the node's less a `shift`, on which all instances agree (lua/sync.lua).
+ * Until that has been settled no command may act.
  */
-export type Window = { readonly from: number; readonly until: number };
-
-/** Nothing is known: no command may act, and the reply says what time it is. */
-const NEVER: Window = { from: 1, until: 0 };
+export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
-  /** How far the node's clock is ahead of ours, at least, ms. */
+  /** How far the node's clock is ahead of ours, at least and at most, ms; undefined: nothing is known. */
   #ahead: number | undefined;
+  #aheadAtMost = 0;
+  #shift = 0;
+  /** By how much the node's clock was set since all agreed, ms. */
+  #step = 0;
   readonly #timeout: number;
 
-  /** @param timeout how long a command may wait, ms */
+  /** @param timeout how long a command may wait, ms. By less than that a clock may drift or be set unnoticed. */
   constructor(timeout: number) {
     this.#timeout = timeout;
   }
 
+  /** By how much the node's clock is ahead of the store's time, ms. */
+  get shift(): number {
+    return this.#shift;
+  }
+
+  get step(): number {
+    return this.#step;
+  }
+
   /** @param time the node's, somewhere between `sentAt` and `receivedAt` of ours */
-  learn(time: number, sentAt: number, receivedAt: number): void {
+  observe(time: number, sentAt: number, receivedAt: number): void {
     const least = time - receivedAt;
     const most = time - sentAt;
-    if (this.#ahead === undefined || least > this.#ahead || most < this.#ahead) this.#ahead = least;
+    if (this.#ahead !== undefined && least <= this.#aheadAtMost && most >= this.#ahead) {
+      this.#ahead = Math.max(this.#ahead, least);
+      this.#aheadAtMost = Math.min(this.#aheadAtMost, most);
+      return;
+    }
+    if (this.#ahead !== undefined) {
+      const step = Math.round(least > this.#aheadAtMost ? least - this.#aheadAtMost : most - this.#ahead);
+      if (Math.abs(step) > this.#timeout) this.#step += step;
+    }
+    this.#ahead = least;
+    this.#aheadAtMost = most;
+  }
+
+  /** What all instances have agreed on. */
+  settle(shift: number): void {
+    this.#shift = shift;
+    this.#step = 0;
   }
 
   /**
-   * When a command that is sent now may act, by the node's clock. Earlier than one timeout ago is impossible unless that clock
-   * was set back, and then nothing is known of it.
+   * When a command that is sent now may act, by the node's clock: never, while nothing is known, and the reply says what time
+   * it is. A time of more than one timeout ago is impossible unless that clock was set back, and then nothing is known of it.
    */
   window(now: number): Window {
-    if (this.#ahead === undefined) return NEVER;
+    return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };
+  }
+
+  /** When a command that is sent now will run, by the node's clock, if that is not set meanwhile. */
+  expected(now: number): Window {
+    if (this.#ahead === undefined) return { from: 1, until: 0, shift: this.#shift };
     const sentAt = Math.floor(this.#ahead + now);
-    return { from: sentAt - this.#timeout, until: sentAt + this.#timeout };
+    return { from: sentAt - this.#timeout, until: sentAt + this.#timeout, shift: this.#shift };
+  }
+
+  /** The node's clock, as it shows now; undefined while it is unknown. */
+  now(now: number): number | undefined {
+    return this.#ahead === undefined ? undefined : Math.floor(this.#ahead + now);
   }
 }

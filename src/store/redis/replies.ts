@@ -2,6 +2,7 @@
 
 import type { Session, SessionId } from "../../session/model.ts";
 import type { ElevateOutcome, Found, RotateOutcome } from "../../session/ports.ts";
+import { byClock } from "../shifted.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
 /** Where the record begins in a reply that starts with a letter and the time. */
@@ -19,7 +20,8 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotateOutcome["outcome"]>> = {
   e: "expired",
 };
 
-export function rotateOutcome(sid: SessionId, answer: unknown): RotateOutcome {
+/** @param shift by which the clock of the day is ahead of the store's time, ms */
+export function rotateOutcome(sid: SessionId, answer: unknown, shift: number): RotateOutcome {
   const reply = buffer(answer);
   const outcome = ROTATE_OUTCOMES[letter(reply)];
   switch (outcome) {
@@ -36,16 +38,16 @@ export function rotateOutcome(sid: SessionId, answer: unknown): RotateOutcome {
       const session = decodeSession(sid, reply, RECORD);
       const { generation, childNonce, childMintedAt } = decodeRotation(reply, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
-      return { outcome, session, child, now: time(reply) };
+      return { outcome, session: byClock(session, shift), child, now: time(reply) + shift };
     }
   }
 }
 
-export function found(sid: SessionId, answer: unknown): Found {
+export function found(sid: SessionId, answer: unknown, shift: number): Found {
   const reply = buffer(answer);
   switch (letter(reply)) {
     case "l": {
-      const session = decodeSession(sid, reply, RECORD);
+      const session = byClock(decodeSession(sid, reply, RECORD), shift);
       return { status: "live", session, rotation: decodeRotation(reply, RECORD), now: time(reply) };
     }
     case "m":
@@ -55,11 +57,11 @@ export function found(sid: SessionId, answer: unknown): Found {
   }
 }
 
-export function elevateOutcome(sid: SessionId, answer: unknown): ElevateOutcome {
+export function elevateOutcome(sid: SessionId, answer: unknown, shift: number): ElevateOutcome {
   const reply = buffer(answer);
   switch (letter(reply)) {
     case "l":
-      return { outcome: "elevated", session: decodeSession(sid, reply, RECORD) };
+      return { outcome: "elevated", session: byClock(decodeSession(sid, reply, RECORD), shift) };
     case "o":
       return { outcome: "outdated" };
     case "m":

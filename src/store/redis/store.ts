@@ -17,6 +17,7 @@ import {
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import { paginate, parsePosition } from "../page.ts";
+import { byClock } from "../shifted.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { parseEntries, revokedUntilOf } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
@@ -90,7 +91,7 @@ class RedisStore implements SessionStore {
     const replacedHere = replaced !== undefined && replaced.length > 0;
     await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
     return {
-      session: decodeSession(sid, buffer(record), 0),
+      session: byClock(decodeSession(sid, buffer(record), 0), this.#link.clock(tag).shift),
       evicted: evicted.map(sessionId),
       replaced: endedElsewhere || replacedHere,
     };
@@ -102,19 +103,23 @@ class RedisStore implements SessionStore {
     const [n1, n2] = nonceWords(token.nonce);
     const [f1, f2] = nonceWords(freshNonce);
     const args = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
-    const outcome = rotateOutcome(sid, await this.#link.run("rotate", [tag], args));
+    const reply = await this.#link.run("rotate", [tag], args);
+    const outcome = rotateOutcome(sid, reply, this.#link.clock(tag).shift);
     if (outcome.outcome === "reuse") await this.#acknowledge(tag, [`m${sid}`]);
     return outcome;
   }
 
   async find(sid: SessionId): Promise<Found> {
-    return found(sid, await this.#link.run("find", [tagOfSession(sid)], [sid]));
+    const tag = tagOfSession(sid);
+    return found(sid, await this.#link.run("find", [tag], [sid]), this.#link.clock(tag).shift);
   }
 
   async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
     const position = parsePosition(from); // a bad page token is one in an outage, too
-    const sessions = listed(await this.#link.run("list", [tagOfSubject(subject)], [subject]));
-    return paginate(sessions, limit, position);
+    const tag = tagOfSubject(subject);
+    const page = paginate(listed(await this.#link.run("list", [tag], [subject])), limit, position);
+    const { shift } = this.#link.clock(tag);
+    return shift === 0 ? page : { ...page, sessions: page.sessions.map((session) => byClock(session, shift)) };
   }
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
@@ -158,7 +163,9 @@ class RedisStore implements SessionStore {
     const latest = await Promise.all(
       slots.map(async (tags) => Number(text(await this.#link.run("horizon", tags, [])))),
     );
-    const createdUntil = Math.max(0, Math.min(Math.max(...latest), (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    const { shift } = this.#link.clock(TAGS[0] ?? "");
+    const before = (createdBefore ?? Number.POSITIVE_INFINITY) - shift;
+    const createdUntil = Math.max(0, Math.min(Math.max(...latest), before - 1));
     const { markerLife } = this.#options;
     await Promise.all(
       TAGS.map(async (tag) => {
@@ -166,13 +173,14 @@ class RedisStore implements SessionStore {
         await this.#acknowledge(tag, ["e"]);
       }),
     );
-    return createdUntil;
+    return createdUntil + shift;
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
     const args = [sid, authentication.time, encodeAuthentication(authentication)];
     const tag = tagOfSession(sid);
-    const result = elevateOutcome(sid, await this.#link.run("elevate", [tag], args));
+    const reply = await this.#link.run("elevate", [tag], args);
+    const result = elevateOutcome(sid, reply, this.#link.clock(tag).shift);
     if (result.outcome === "elevated") await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return result;
   }
@@ -183,12 +191,8 @@ class RedisStore implements SessionStore {
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
-    const read = async (tags: readonly string[]) => {
-      const sentAt = this.#link.now();
-      const reply = buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
-      this.#link.learn(tags, Number(reply[0]), sentAt);
-      return reply;
-    };
+    const read = async (tags: readonly string[]) =>
+      buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
     const startedAt = performance.now();
     const isNext = cursor === this.#cursor && startedAt - this.#readAt < LONG_AGO;
     const cluster = this.#options.target.kind === "cluster";
@@ -203,13 +207,18 @@ class RedisStore implements SessionStore {
     const now = Math.min(...replies.map(([time]) => Number(time)));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    const revokedUntil = Math.max(...replies.map(revokedUntilOf));
+    const until = Math.max(...replies.map(revokedUntilOf));
+    const revokedUntil = until && until + this.#link.clock(TAGS[0] ?? "").shift;
     [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
     return { revocations, revokedUntil, cursor: this.#cursor, now };
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
     return this.#subscription.add(wake);
+  }
+
+  now(sid: SessionId): number {
+    return this.#link.clock(tagOfSession(sid)).now(this.#link.now()) ?? Date.now();
   }
 
   async ping(): Promise<void> {

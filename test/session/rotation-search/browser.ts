@@ -55,6 +55,8 @@ export type Assumptions = {
   readonly failover?: "none" | "lost" | "crossed";
   /** What the command of a request does that runs after its time; undefined: there are none. */
   readonly late?: "acts" | "does nothing";
+  /** Whether the clock of the day is set forward (by 3 R, any number of times), and what the store's time does then. */
+  readonly clockIsSet?: "time follows" | "time goes on as before";
 };
 
 export function browser(assumptions: Assumptions): Model<World> {
@@ -73,6 +75,7 @@ export function browser(assumptions: Assumptions): Model<World> {
       yield* requestsRun(world, assumptions);
       yield* answersArrive(world, assumptions);
       if (failover !== "none") yield* storeFails(world, failover);
+      if (assumptions.clockIsSet !== undefined) yield clockIsSet(world, time, assumptions.clockIsSet);
       if (assumptions.late !== undefined) yield* lateRuns(world, assumptions, assumptions.late);
     },
   };
@@ -91,6 +94,15 @@ function* timePasses(world: World, { time, flight = time.half, late }: Assumptio
       world: shifted({ ...world, requests, stuck: token }, moment),
     };
   }
+}
+
+/** What is stored and issued looks older; when a request was sent stays what it is. */
+function clockIsSet(world: World, { half }: Time, then: "time follows" | "time goes on as before"): Step<World> {
+  const says = () => "the clock is set forward by 3 R";
+  if (then === "time goes on as before") return { says, world };
+  const older = shifted(world, 6 * half);
+  const requests = older.requests.map((r) => ({ ...r, sentAt: r.sentAt + 6 * half }));
+  return { says, world: { ...older, requests } };
 }
 
 function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "does nothing"): Iterable<Step<World>> {

@@ -166,7 +166,7 @@ describe("commands in time are sent once more when Redis's clock is not the one 
     ["unknown", 0],
   ])("%s", async (_, step) => {
     const redis = await server();
-    const store = await open(redis.url, { scripts: loadScripts(clock), monotonic: () => 5 });
+    const store = await open(redis.url, { scripts: loadScripts(clock), steady: () => 5 });
     const sid = sidOf(subject());
     await redis.admin.set("{clock}", 4e12 + step);
     expect(await store.end(sid, "logout")).toBe("marked");

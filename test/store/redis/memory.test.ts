@@ -10,11 +10,12 @@ import { IDLE, newSession, nonce } from "../sessions.ts";
 
 let server: RedisServer;
 let store: SessionStore;
+let clock = 0;
 
 beforeAll(async () => {
   server = await startRedis();
   store = await createRedisStore(
-    redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), commandTimeout: 10_000 }),
+    redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => clock, commandTimeout: 10_000 }),
   );
   await setClock(Date.now());
 });
@@ -24,6 +25,7 @@ afterAll(async () => {
 });
 
 async function setClock(now: number): Promise<void> {
+  clock = now;
   await Promise.all(TAGS.map((tag) => server.admin.set(`${tag}clock`, now)));
 }
 

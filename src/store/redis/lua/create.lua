@@ -44,9 +44,9 @@ close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]))
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
-redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life))
+redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
 write_index(partition, ARGV[2], sids .. sid)
-redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), created + life))
+redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle)))
 
 -- Two subjects, drawn by lot, are looked at for each one that comes, so that those whose sessions have all expired,
 -- which nobody notices, stay fewer than the others.

@@ -23,5 +23,5 @@ if string.byte(record, at) == AUTHENTICATION then
   rest = text + length
 end
 record = string.sub(record, 1, at - 1) .. ARGV[3] .. string.sub(record, rest)
-redis.call('SET', partition .. 's' .. sid, record, 'PXAT', (expiries(record)))
+redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

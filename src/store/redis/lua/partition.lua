@@ -1,7 +1,7 @@
 -- What the scripts share. All keys of a partition begin with its hash tag, such as {a7}, so that they lie in
 -- one slot of a cluster:
 --
---   {a7}s<sid>      a session: a packed record, see HEAD. Expires with the session.
+--   {a7}s<sid>      a session: a packed record, see HEAD. Expires a while after the session.
 --   {a7}u           index, a HASH: subject -> the ids of its sessions (23 characters each), one after the other, in
 --                   order of creation. Some may have expired. (A key per subject would cost half as much again.)
 --   {a7}m<sid>      marker of an ended session: when it expires.
@@ -15,6 +15,13 @@
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- where the head has ended
 local ID = 23
+
+-- All times are the store's: the node's clock less a shift (window.lua). Redis itself expires keys by the node's clock, so
+-- while that is set forward, by mistake and for a while, it must not drop what will be missed later: an idle session waits
+-- for a sixteenth of its idle timeout more, and the log, which would un-revoke, for a month.
+local shift = tonumber(ARGV[#ARGV])
+local LOG_SLACK = 32 * 86400000
+local function slack(idle) return shift + math.floor(idle / 16) end
 
 local function subject_of(record)
   return (struct.unpack('>I2c0', record, BODY))
@@ -66,12 +73,12 @@ local function close(partition, sids, reason, now, marker_life)
   local log, expires, entries = partition .. 'l', now + marker_life, {}
   for k, sid in ipairs(sids) do
     redis.call('DEL', partition .. 's' .. sid)
-    redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires)
+    redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
     redis.call('ZADD', log, now, entries[k])
   end
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
-  redis.call('PEXPIREAT', log, expires)
+  redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- only a hint
 end
 

@@ -9,6 +9,6 @@ local created_until = string.format('%.0f', math.max(tonumber(ARGV[1]), ended_un
 local entry = '* ' .. created_until .. ' ' .. expires .. ' revoked_all'
 redis.call('SET', partition .. 'e', created_until)
 redis.call('ZADD', log, now, entry)
-redis.call('PEXPIREAT', log, expires)
+redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
 redis.pcall('PUBLISH', 'session-revocations', entry) -- only a hint
 return 'ended'

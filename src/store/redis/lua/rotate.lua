@@ -45,6 +45,6 @@ if outcome == 'x' then
   unindex(partition, sid, record)
 else
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
-  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute))
+  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
 end
 return outcome .. struct.pack('>I6', now) .. record

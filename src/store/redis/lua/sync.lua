@@ -1,5 +1,19 @@
 #!lua flags=allow-oom
--- The time, so that commands can say until when they may act.
+-- Agrees on the time. The store's time is the clock of this node less a shift, so that it goes on as before when that clock
+-- is set, or another node takes over. An instance notices, since its own clock is steady. One whose own clock has stood still
+-- (its machine was stopped) would say the same: but then another one has seen the time that it missed.
 -- KEYS  1 partition
--- Returns it, ms.
-return string.format('%.0f', clock())
+-- ARGV  1 from when and 2 until when the instance expects this to run, by this clock, ms; 3 the shift with which the store's
+--       time goes on, if this clock has been set as far as the instance can tell, or ''
+-- Returns the time of this clock, the shift, and 1 if this ran when it was expected to.
+local SLACK = 250 -- what several instances may tell differently
+local now, key = clock(), KEYS[1] .. 'c'
+local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
+shift, seen = tonumber(shift), tonumber(seen)
+local expected = now >= tonumber(ARGV[1]) and now <= tonumber(ARGV[2])
+if expected then
+  local step = (tonumber(ARGV[3]) or shift) - shift
+  if step < -SLACK or (step > SLACK and seen <= now - step + SLACK) then shift = shift + step end
+  redis.call('SET', key, string.format('%.0f %.0f', shift, now))
+end
+return { string.format('%.0f', now), string.format('%.0f', shift), expected and '1' or '0' }

@@ -1,0 +1,91 @@
+/**
+ * The store's time: the clock of the day less a shift, so that it goes on as before when that clock is set. A sleep of the
+ * machine counts as time that has passed.
+ *
+ * What the clock showed at one moment is in the file, beside how long the machine had been up then. So every process on
+ * this machine finds out that it was set, by itself and to the same effect, and a restart changes nothing. After a reboot
+ * nobody knows how long it took: time goes on from where it was at the earliest.
+ */
+import { readFileSync } from "node:fs";
+import { uptime } from "node:os";
+import type { DatabaseSync } from "node:sqlite";
+import type { Clock } from "../../session/ports.ts";
+import { steadyClock } from "../steady.ts";
+
+/** By how much a clock may be set, or drift, without notice, ms. */
+const TOLERANCE = 250;
+
+const LINUX = process.platform === "linux";
+
+/** Names this start of the machine. Where the system does not say, every process takes itself for another start. */
+const BOOT = LINUX
+  ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
+  : `process ${process.pid} ${performance.timeOrigin}`;
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS clock (
+    shift INTEGER NOT NULL,  -- the clock of the day is ahead of the store's time by this
+    wall INTEGER NOT NULL,   -- what it showed
+    up INTEGER NOT NULL,     -- when the machine had been up for so long
+    boot TEXT NOT NULL       -- since this start of it
+  )`;
+
+type Row = { readonly shift: number; readonly wall: number; readonly up: number; readonly boot: string };
+
+export class StoreClock {
+  readonly #db: DatabaseSync;
+  readonly #wall: Clock;
+  readonly #steady: Clock;
+  readonly #up: Clock;
+  readonly #boot: string;
+  /** The clock of the day less the steady one, when they were last compared. */
+  #base: number;
+  #shift = 0;
+
+  /** @param steady a clock that is never set, for tests: it is how long the machine has been up, too */
+  constructor(db: DatabaseSync, wall: Clock, steady: Clock | undefined) {
+    this.#db = db;
+    this.#wall = wall;
+    this.#steady = steady ?? steadyClock;
+    this.#up = steady ?? (LINUX ? () => Math.round(uptime() * 1000) : () => Math.round(steadyClock()));
+    this.#boot = steady === undefined ? BOOT : "";
+    this.#base = wall() - this.#steady();
+    db.exec(SCHEMA);
+    this.#compare(wall());
+  }
+
+  /** By how much the clock of the day is ahead of the store's time, ms. */
+  get shift(): number {
+    return this.#shift;
+  }
+
+  /** The clock of the day. */
+  wall(): number {
+    return this.#wall();
+  }
+
+  /** The store's time. Writes to the file when the clock of the day was set, in the transaction if one is open. */
+  now(): number {
+    const wall = this.#wall();
+    if (Math.abs(wall - this.#steady() - this.#base) > TOLERANCE) this.#compare(wall);
+    return wall - this.#shift;
+  }
+
+  #compare(wall: number): void {
+    const up = this.#up();
+    const row = this.#db.prepare("SELECT shift, wall, up, boot FROM clock").get() as Row | undefined;
+    const shift = row === undefined ? 0 : row.shift + stepSince(row, { wall, up, boot: this.#boot });
+    if (row === undefined) this.#db.prepare("INSERT INTO clock VALUES (?, ?, ?, ?)").run(shift, wall, up, this.#boot);
+    else this.#db.prepare("UPDATE clock SET shift = ?, wall = ?, up = ?, boot = ?").run(shift, wall, up, this.#boot);
+    this.#shift = shift;
+    this.#base = wall - this.#steady();
+  }
+}
+
+/** By how much the clock of the day was set, ms. */
+function stepSince(row: Row, { wall, up, boot }: Omit<Row, "shift">): number {
+  const passed = wall - row.wall;
+  if (boot !== row.boot) return Math.min(0, passed);
+  const step = passed - (up - row.up);
+  return Math.abs(step) > TOLERANCE ? step : 0;
+}

@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "../sessions.ts";
+import { clockStepContract } from "../steps.ts";
+
+clockStepContract("embedded", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "store-"));
+  let wall = Date.now();
+  let steady = 1_000;
+  const stores: SessionStore[] = [];
+  return {
+    async open() {
+      const store = createEmbeddedStore({
+        path: join(directory, "sessions.db"),
+        clock: () => wall,
+        steady: () => steady,
+        reuseInterval: REUSE_INTERVAL,
+        markerLife: MARKER_LIFE,
+      });
+      stores.push(store);
+      return store;
+    },
+    async advance(ms) {
+      wall += ms;
+      steady += ms;
+    },
+    async step(ms) {
+      wall += ms;
+    },
+    now: () => wall,
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      rmSync(directory, { recursive: true });
+    },
+  };
+});

@@ -1,0 +1,52 @@
+import { Cluster, Redis } from "ioredis";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { TAGS } from "../../../src/store/redis/partitions.ts";
+import { loadScripts } from "../../../src/store/redis/scripts.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { startRedis, startRedisCluster } from "../../support/redis.ts";
+import { MOVABLE_CLOCK, redisOptions, target } from "../backends.ts";
+import { clockStepContract, type SteppingBackend } from "../steps.ts";
+
+async function onRedis(url: string, stopServers: () => Promise<void>): Promise<SteppingBackend> {
+  const { kind, nodes } = target(url);
+  const admin = kind === "cluster" ? new Cluster([...nodes]) : new Redis(nodes[0]);
+  // Redis, which expires keys by its real clock, is not to do so before this one has been set back and forth.
+  let wall = Date.now() + 48 * 3_600_000;
+  let steady = 1_000;
+  const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, wall)));
+  await setClock();
+  const stores: SessionStore[] = [];
+  return {
+    async open() {
+      const scripts = loadScripts(MOVABLE_CLOCK);
+      const store = await createRedisStore(redisOptions(url, { scripts, steady: () => steady, commandTimeout: 1_000 }));
+      stores.push(store);
+      return store;
+    },
+    async advance(ms) {
+      wall += ms;
+      steady += ms;
+      await setClock();
+    },
+    async step(ms) {
+      wall += ms;
+      await setClock();
+    },
+    now: () => wall,
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      admin.disconnect();
+      await stopServers();
+    },
+  };
+}
+
+clockStepContract("Redis", async () => {
+  const server = await startRedis();
+  return onRedis(server.url, () => server.stop());
+});
+
+clockStepContract("Redis Cluster", async () => {
+  const cluster = await startRedisCluster();
+  return onRedis(cluster.url, () => cluster.stop());
+});

@@ -1,0 +1,127 @@
+/** What every store owes the domain when the clock of the day is set, as a function of the backend. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SessionStore } from "../../src/session/ports.ts";
+import {
+  ABSOLUTE,
+  IDLE,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  REUSE_INTERVAL as R,
+  SECOND,
+  sidOf,
+  subject,
+} from "./sessions.ts";
+
+export type SteppingBackend = {
+  open(): Promise<SessionStore>;
+  /** Time passes. */
+  advance(ms: number): Promise<void>;
+  /** The clock of the day is set. */
+  step(ms: number): Promise<void>;
+  /** What it shows. */
+  now(): number;
+  stop(): Promise<void>;
+};
+
+const HOUR = 3_600 * SECOND;
+const STEPS = [-23 * HOUR, -4 * SECOND, R + 1, -R - 1, 3 * R, -3 * R, 23 * HOUR];
+
+export function clockStepContract(name: string, start: () => Promise<SteppingBackend>): void {
+  describe(`${name} store, when the clock of the day is set`, () => {
+    let backend: SteppingBackend;
+    let store: SessionStore;
+    let other: SessionStore;
+    beforeAll(async () => {
+      backend = await start();
+      [store, other] = [await backend.open(), await backend.open()];
+    });
+    afterAll(() => backend.stop());
+
+    async function login(more = {}) {
+      const first = nonce();
+      const session = newSession(subject(), more);
+      await store.create(session, first, 10);
+      return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+    }
+    async function present(sid: ReturnType<typeof sidOf>, token: Parameters<SessionStore["rotate"]>[1], by = store) {
+      const answer = await by.rotate(sid, token, nonce());
+      if (!("child" in answer)) throw new Error(answer.outcome);
+      return answer;
+    }
+
+    test.each(STEPS)("by %d ms, rotation goes on as if it had not been, through every instance", async (ms) => {
+      const { sid, first } = await login();
+      const { child } = await present(sid, first);
+      await backend.advance(R / 4);
+      await backend.step(ms);
+      expect((await present(sid, first, other)).child).toEqual(child); // another tab, in flight meanwhile
+      const second = await present(sid, child);
+      expect(second).toMatchObject({ outcome: "repeat", child });
+      await backend.advance(R);
+      const third = await present(sid, child, other);
+      expect(third.outcome).toBe("rotate");
+      expect((await present(sid, child)).outcome).toBe("repeat");
+      expect(third.now).toBe(backend.now()); // what stamps tokens is the clock of the day
+      expect(Math.abs(store.now(sid) - backend.now())).toBeLessThan(1_000);
+    });
+
+    test.each(STEPS)("by %d ms, a thief is seen as before", async (ms) => {
+      const { sid, first } = await login();
+      const victim = await present(sid, first);
+      await backend.advance(2 * R + 1);
+      await backend.step(ms);
+      await present(sid, victim.child);
+      await backend.advance(2 * R + 1);
+      expect((await other.rotate(sid, first, nonce())).outcome).toBe("reuse");
+    });
+
+    test("a session lives as long as its timeouts say, by the time that has passed", async () => {
+      const { sid, first } = await login({ idleTimeout: IDLE, absoluteLifetime: ABSOLUTE });
+      const { child } = await present(sid, first);
+      await backend.step(IDLE / 20);
+      await backend.advance(IDLE - 1);
+      const { session } = await present(sid, child);
+      expect(session).toMatchObject({ lastRefreshedAt: backend.now(), idleExpiresAt: backend.now() + IDLE });
+      await backend.step(-IDLE / 20);
+      await backend.advance(IDLE);
+      expect(await store.find(sid)).toEqual({ status: "unknown" });
+    });
+
+    test("forth and back again un-revokes nothing", async () => {
+      const { sid } = await login();
+      await store.end(sid, "logout");
+      const { cursor } = await store.revocations(undefined);
+      await backend.step(23 * HOUR);
+      await store.end(sidOf(subject()), "logout"); // what has expired is swept
+      await other.revocations(undefined);
+      await backend.step(-23 * HOUR);
+      await backend.advance(MARKER_LIFE - 1);
+      const { revocations, now } = await other.revocations(undefined);
+      const entry = revocations.find((revocation) => revocation.sid === sid);
+      expect(entry?.expiresAt).toBeGreaterThan(now);
+      expect((await store.revocations(cursor)).now).toBe(now);
+    });
+
+    test("pages of a list go on where they were", async () => {
+      const user = subject();
+      for (let at = 0; at < 4; at++) {
+        await store.create(newSession(user), nonce(), 10);
+        await backend.advance(SECOND);
+      }
+      const { sessions, next } = await store.list(user, 2, undefined);
+      await backend.step(HOUR);
+      const rest = await other.list(user, 2, next);
+      expect(new Set([...sessions, ...rest.sessions].map(({ sid }) => sid)).size).toBe(4);
+    });
+
+    test("an instance that comes later agrees with the others", async () => {
+      const { sid, first } = await login();
+      const { child } = await present(sid, first);
+      await backend.step(-7 * HOUR);
+      await present(sid, first);
+      const late = await backend.open();
+      expect((await present(sid, first, late)).child).toEqual(child);
+    });
+  });
+}
