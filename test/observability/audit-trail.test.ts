@@ -264,6 +264,17 @@ const REFUSALS: Refusal[] = [
     },
   },
   {
+    name: "a refresh with two different cookies",
+    wanted: { level: "warn", operation: "Refresh", reason: "ambiguous" },
+    call: (headers) =>
+      openPublic(service).call(refresh, {}, { cookie: "refresh_token=a; refresh_token=b", ...headers }),
+  },
+  {
+    name: "a logout by cookie without one",
+    wanted: { level: "debug", operation: "LogoutByCookie", reason: "absent" },
+    call: (headers) => openPublic(service).call(logoutByCookie, {}, headers),
+  },
+  {
     name: "a list asked for with a revoked token",
     wanted: { level: "debug", operation: "ListSessions", reason: "revoked" },
     async call(headers) {

@@ -255,6 +255,29 @@ test("a watcher that does not take its batches is cut off, and told so", async (
   await expect(watch.next()).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });
 });
 
+test("a watcher that takes its batch at the last moment goes on", async () => {
+  const { watch } = await open(world.follow());
+  world.advanceProcess(10_000);
+  expect(await next(watch)).toMatchObject({ caughtUp: true });
+});
+
+test("a cursor with anything before or behind it is none", async () => {
+  const feed = world.follow();
+  const { first } = await open(feed);
+  const { cursor } = first;
+  expect((await open(feed, cursor)).first.cursor).toBe(cursor);
+  for (const bad of [
+    `${cursor}x`,
+    `${cursor}\n`,
+    ` ${cursor}`,
+    `.${cursor}`,
+    `${cursor}.1`,
+    `${cursor}0000000000000000`,
+  ]) {
+    await expect(feed.watch(bad, new AbortController().signal).next(), bad).rejects.toThrow(InvalidCursor);
+  }
+});
+
 test("what has expired is not told any more", async () => {
   await world.end();
   const feed = world.follow();
