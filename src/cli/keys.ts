@@ -10,7 +10,7 @@ import {
   type GenerateKey,
   nextStep,
   type RingTimes,
-  retire,
+  remove,
   revoke,
   rotate,
   StepRefused,
@@ -23,13 +23,13 @@ const USAGE = `usage: npm run keys -- <command> [options]
   list                 show every key: state, age, what it may do next
   rotate [signing|mac] the published key signs, the one that signed retires, a new one is published (both kinds
                        unless one is named); retired keys that nobody needs any more leave
-  retire [kid]         take a published, retired or revoked key out; without a kid, all that nobody needs any more
+  remove [kid]         take a published, retired or revoked key out; without a kid, all that nobody needs any more
   revoke <kid>         emergency: the key is not accepted from now on, and a successor signs at once if it did.
                        A signing key: access tokens under it are refused. A MAC key: sessions under it must log in again
 
   --file <path>        the ring (otherwise KEYS_FILE, or keys.json in DATA_DIR)
   --alg ES256|EdDSA    of new signing keys (otherwise as before; at create, SIGNING_ALGORITHM)
-  --force              rotate or retire although a key is too young or still needed: honest tokens may be refused
+  --force              rotate or remove although a key is too young or still needed: honest tokens may be refused
   --pick-up <seconds>  how long until every instance has a changed ring in force (60)
 
 Ages come from JWKS_MAX_AGE, ACCESS_TOKEN_TTL and SESSION_IDLE_TTL: set them as for the service.
@@ -69,13 +69,15 @@ async function run(args: string[]): Promise<string> {
       const which = kinds(operand);
       return change((ring, generate) => rotate(ring, which, generate, now, times, force));
     }
-    case "retire":
+    case "remove":
       return change((ring, generate) =>
-        operand === undefined ? withoutSpent(ring, now, times) : retire(ring, operand, generate, now, times, force),
+        operand === undefined ? withoutSpent(ring, now, times) : remove(ring, operand, generate, now, times, force),
       );
     case "revoke":
       if (operand === undefined) throw new UsageError("revoke needs a kid");
       return change((ring, generate) => revoke(ring, operand, generate, now));
+    case "retire": // rotate retires a key; this command had the name before
+      throw new UsageError("retire is called remove now: `npm run keys -- remove`");
     default:
       throw new UsageError(`there is no command ${command}`);
   }

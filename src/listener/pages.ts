@@ -67,6 +67,6 @@ export function jwks(current: () => string, maxAge: number): Page {
     status: 200,
     type: "application/json",
     body: current(),
-    headers: { "cache-control": `public, max-age=${maxAge}`, "access-control-allow-origin": "*" },
+    headers: { "cache-control": `public, max-age=${Math.floor(maxAge)}`, "access-control-allow-origin": "*" },
   };
 }

@@ -8,7 +8,7 @@ import { compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
-import { crossSiteDefence } from "../api/interceptors/cross-site.ts";
+import { crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
 import { jsonOptions } from "../api/json.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
@@ -45,6 +45,13 @@ function always(code: ErrorCode) {
   return (_request: unknown, response: Answerable) => answer(response, ERRORS[code].http, headers, body);
 }
 
+/** The settings that let in what cross-site defence refuses. */
+const PERMISSIONS: Record<MissingPermission, string> = {
+  origin: "ALLOWED_ORIGINS with this origin",
+  same_site: "ALLOW_SAME_SITE=true",
+  cross_site: "COOKIE_SAMESITE=None",
+};
+
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { log, stopping } = deps;
   const rules = {
@@ -60,7 +67,9 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(deps)),
     requestGate: crossSiteDefence(rules, (refusal) => {
       deps.metrics.crossSiteRefused(refusal.header);
-      log.info({ event: "cross_site_refused", ...refusal }, "cross_site_refused");
+      const { missing, ...seen } = refusal;
+      const allowedBy = missing.map((permission) => PERMISSIONS[permission]);
+      log.info({ event: "cross_site_refused", ...seen, allowedBy }, "cross_site_refused");
     }),
     interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),

@@ -80,7 +80,7 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
 }
 
 /** Takes one key out. Throws StepRefused while a token may need it, unless forced, and for the key that signs. */
-export function retire(
+export function remove(
   ring: Ring,
   kid: string,
   generate: GenerateKey,

@@ -100,18 +100,18 @@ describe("npm run keys", () => {
     expect(keys(["rotate", "--pick-up", "3"], env).code).toBe(0);
   });
 
-  it("retires a key when no token under it lives", () => {
+  it("removes a key when no token under it lives", () => {
     keys(["create"]);
     ageBy(6);
     keys(["rotate"]);
     const [signing, mac] = [kidOf(ring().signing, "retired"), kidOf(ring().mac, "retired")];
-    expect(keys(["retire", signing]).err).toMatch(/is needed until/);
+    expect(keys(["remove", signing]).err).toMatch(/is needed until/);
     ageBy(6);
-    expect(keys(["retire"]).code).toBe(0);
+    expect(keys(["remove"]).code).toBe(0);
     expect(kidOf(ring().signing, "retired")).toBe("");
     expect(kidOf(ring().mac, "retired")).toBe(mac);
-    expect(keys(["retire", mac]).code).toBe(1);
-    expect(keys(["retire", mac, "--force"]).code).toBe(0);
+    expect(keys(["remove", mac]).code).toBe(1);
+    expect(keys(["remove", mac, "--force"]).code).toBe(0);
     expect(kidOf(ring().mac, "retired")).toBe("");
   });
 
@@ -140,7 +140,8 @@ describe("npm run keys", () => {
     [["create", "--alg", "none"], "--alg must be ES256 or EdDSA"],
     [["list", "--frob"], "Unknown option '--frob'"],
     [["list", "a"], "what is a?"],
-    [["retire", "a", "b"], "too many operands"],
+    [["remove", "a", "b"], "too many operands"],
+    [["retire"], "retire is called remove now"],
     [["rotate", "--pick-up", "soon"], "--pick-up must be a number of seconds"],
   ])("says how it is used when it is used otherwise: %j", (args, fault) => {
     const { code, out, err } = keys(args);

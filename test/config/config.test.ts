@@ -116,6 +116,14 @@ test("an empty variable counts as unset", () => {
   expect(readConfig({ REDIS_URL: "", PORT: "" })).toEqual(readConfig({}));
 });
 
+test.each(["1.5s", "1.5", "-1s", "1e3", "5 m", "5m5s", " 5m", "5M"])("%j is no duration", (text) => {
+  expect(faultsOf({ SESSION_ABSOLUTE_TTL: text })).toEqual([expect.stringMatching(/^SESSION_ABSOLUTE_TTL is not a/)]);
+});
+
+test("a cookie with the __Host- prefix may say its path, which is / alone", () => {
+  expect(readConfig({ COOKIE_NAME: "__Host-rt", COOKIE_PATH: "/" }).cookie.path).toBe("/");
+});
+
 describe("settings that browsers or the protocol cannot live with are refused", () => {
   test.each<[string, Record<string, string>]>([
     ["COOKIE_SAMESITE=None", { COOKIE_SAMESITE: "none", COOKIE_SECURE: "false" }],

@@ -144,7 +144,7 @@ test("three services on one Redis, keys rotated as often as may be", async () =>
   const rotating = async (): Promise<void> => {
     while (performance.now() < until) {
       if (await keys(deployment, "rotate")) rotations++;
-      else await keys(deployment, "retire"); // what nobody needs any more goes at once
+      else await keys(deployment, "remove"); // what nobody needs any more goes at once
     }
   };
 

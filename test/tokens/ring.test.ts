@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { KeyRingFault, parseRing, type Ring, type RingKey, writeRing } from "../../src/tokens/ring.ts";
-import { type GenerateKey, nextStep, retire, revoke, rotate, withoutSpent } from "../../src/tokens/ring-steps.ts";
+import { type GenerateKey, nextStep, remove, revoke, rotate, withoutSpent } from "../../src/tokens/ring-steps.ts";
 import { NOW } from "./support.ts";
 
 const MINUTE = 60_000;
@@ -178,9 +178,9 @@ describe("taking a key out", () => {
     ] as const) {
       const kid = kidOf(ring[kind], "retired");
       const due = late + times.pickUp + life;
-      expect(() => retire(ring, kid, generateAt(due), due - 1, times, false)).toThrow(/is needed until/);
-      expect(kidOf(retire(ring, kid, generateAt(due), due, times, false)[kind], "retired")).toBe("");
-      expect(kidOf(retire(ring, kid, generateAt(late), late, times, true)[kind], "retired")).toBe("");
+      expect(() => remove(ring, kid, generateAt(due), due - 1, times, false)).toThrow(/is needed until/);
+      expect(kidOf(remove(ring, kid, generateAt(due), due, times, false)[kind], "retired")).toBe("");
+      expect(kidOf(remove(ring, kid, generateAt(late), late, times, true)[kind], "retired")).toBe("");
       expect(kidOf(withoutSpent(ring, due - 1, times)[kind], "retired")).toBe(kid);
       expect(kidOf(withoutSpent(ring, due, times)[kind], "retired")).toBe("");
     }
@@ -188,13 +188,13 @@ describe("taking a key out", () => {
 
   it("is refused for the key that signs, and for one that is not there", () => {
     const signing = kidOf(ring.signing, "signing");
-    expect(() => retire(ring, signing, generateAt(late), late, times, true)).toThrow(/rotate or revoke/);
-    expect(() => retire(ring, "nobody", generateAt(late), late, times, true)).toThrow(/no key nobody/);
+    expect(() => remove(ring, signing, generateAt(late), late, times, true)).toThrow(/rotate or revoke/);
+    expect(() => remove(ring, "nobody", generateAt(late), late, times, true)).toThrow(/no key nobody/);
   });
 
   it("of a published key publishes another", () => {
     const kid = kidOf(ring.mac, "published");
-    const next = retire(ring, kid, generateAt(late), late, times, false);
+    const next = remove(ring, kid, generateAt(late), late, times, false);
     expect(inState(next.mac, "published")).toHaveLength(1);
     expect(kidOf(next.mac, "published")).not.toBe(kid);
   });

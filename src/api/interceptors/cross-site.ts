@@ -46,7 +46,27 @@ export type CrossSiteRefusal = {
   readonly header: string;
   readonly value: string | null;
   readonly ownOrigin: string | null;
+  /** What would have let it in, if it is a browser's request. */
+  readonly missing: readonly MissingPermission[];
 };
+
+/** `origin`: it is not listed. `same_site`, `cross_site`: callers from there are not allowed at all. */
+export type MissingPermission = "origin" | "same_site" | "cross_site";
+
+function missingPermissions(
+  headers: Pick<Headers, "get">,
+  ownOrigin: string | null,
+  rules: CrossSiteRules,
+): readonly MissingPermission[] {
+  const origin = headers.get("origin");
+  const site = headers.get("sec-fetch-site");
+  const missing: MissingPermission[] = [];
+  if (site === "same-site" && !rules.allowSameSite) missing.push("same_site");
+  if (site === "cross-site" && !rules.allowCrossSite) missing.push("cross_site");
+  const own = origin === null || origin === ownOrigin;
+  if (!own && origin !== "null" && !rules.allowedOrigins.includes(origin)) missing.push("origin");
+  return missing;
+}
 
 /** Refuses before the message is read, and any credential. */
 export function crossSiteDefence(
@@ -57,7 +77,12 @@ export function crossSiteDefence(
     const { origin } = values.get(callerKey);
     const header = crossSiteFault(requestHeader, origin, rules);
     if (header === undefined) return;
-    onRefused({ header, value: requestHeader.get(header), ownOrigin: origin() });
+    onRefused({
+      header,
+      value: requestHeader.get(header),
+      ownOrigin: origin(),
+      missing: missingPermissions(requestHeader, origin(), rules),
+    });
     throw toConnectError(new ServiceError("E403_FORBIDDEN"), () => {});
   };
 }

@@ -1,0 +1,31 @@
+/** Finds the variable that a misspelt name was probably meant to be. */
+
+/** Edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+export function distance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swaps = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = swaps ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min(replaced, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}
+
+/** The known name that is one edit away, or two from a long one; undefined when none is. */
+export function mostLike(name: string, known: Iterable<string>): string | undefined {
+  const mostEdits = name.length < 8 ? 1 : 2;
+  let best: string | undefined;
+  let fewest = mostEdits + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) > mostEdits) continue;
+    const edits = distance(name, candidate);
+    if (edits < fewest) [best, fewest] = [candidate, edits];
+  }
+  return best;
+}

@@ -1,0 +1,53 @@
+/** What a configuration without faults may still not mean: one line each, with the variable's name and never a secret. */
+import { type Config, configVariables } from "./config.ts";
+import { mostLike } from "./likeness.ts";
+import type { Environment } from "./reader.ts";
+
+export function configWarnings(env: Environment, config: Config): string[] {
+  return [...misspeltVariables(env), ...uselessOrigins(config)];
+}
+
+/** Variables that nobody reads and that look like one that is not set. */
+function misspeltVariables(env: Environment): string[] {
+  const known = configVariables();
+  const unset = [...known.keys()].filter((name) => !env[name]);
+  return Object.keys(env).flatMap((name) => {
+    const meant = known.has(name) || !env[name] ? undefined : mostLike(name, unset);
+    return meant === undefined ? [] : [`${name} is not a variable of this service: is ${meant} meant?`];
+  });
+}
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
+
+/** Allowed origins whose pages never send the cookie, since they are on another site. */
+function uselessOrigins(config: Config): string[] {
+  const own = ownUrl(config);
+  if (config.cookie.sameSite === "None" || own === undefined) return [];
+  return config.allowedOrigins.flatMap((origin) => {
+    const url = new URL(origin);
+    if (url.protocol === own.protocol && maybeSameSite(url.hostname, own.hostname)) return [];
+    const loopbacks = LOOPBACK.test(url.hostname) && LOOPBACK.test(own.hostname) && url.hostname !== own.hostname;
+    const remedy = loopbacks
+      ? `browsers take ${url.hostname} and ${own.hostname} for two sites: use one of them in both`
+      : "its pages send the cookie only with COOKIE_SAMESITE=None";
+    return [`ALLOWED_ORIGINS: ${origin} can never work, being another site than ${own.origin}: ${remedy}`];
+  });
+}
+
+/** Where browsers reach us, as far as the configuration says. */
+function ownUrl(config: Config): URL | undefined {
+  if (config.issuer !== undefined) return new URL(config.issuer);
+  if (config.trustProxy > 0 || !LOOPBACK.test(config.host)) return undefined;
+  const host = config.host.includes(":") ? `[${config.host}]` : config.host;
+  return new URL(`${config.tlsCertFile === undefined ? "http" : "https"}://${host}`);
+}
+
+/** False only if two hosts are certainly on two sites: a registrable domain has at least the last two labels. */
+function maybeSameSite(a: string, b: string): boolean {
+  if (a === b) return true;
+  if (isAddress(a) || isAddress(b)) return false;
+  const lastTwo = (host: string) => host.split(".").slice(-2).join(".");
+  return lastTwo(a) === lastTwo(b);
+}
+
+const isAddress = (host: string) => host.startsWith("[") || /^[\d.]+$/.test(host);

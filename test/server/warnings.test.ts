@@ -1,0 +1,46 @@
+/** What the log says of settings that keep browsers out. */
+import { expect, test } from "vitest";
+import { request } from "../support/raw-http.ts";
+import { startService, waitFor } from "../support/service.ts";
+
+const eventsOf = (text: string) =>
+  text
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+test("the start warns of what is allowed and will not work", async () => {
+  const service = await startService({ ALLOWED_ORIGINS: "http://localhost:3000", SHUTDOWN_TIMOUT: "5s" });
+  const warnings = eventsOf(service.stderr()).filter(({ event }) => event === "config_warning");
+  expect(warnings.map(({ msg }) => msg)).toEqual([
+    "SHUTDOWN_TIMOUT is not a variable of this service: is SHUTDOWN_TIMEOUT meant?",
+    expect.stringContaining("browsers take localhost and 127.0.0.1 for two sites"),
+  ]);
+  await service.stop();
+});
+
+test.each([
+  ["a foreign origin", { origin: "https://a.example" }, ["ALLOWED_ORIGINS with this origin"]],
+  [
+    "another site",
+    { origin: "https://a.example", "sec-fetch-site": "cross-site" },
+    ["COOKIE_SAMESITE=None", "ALLOWED_ORIGINS with this origin"],
+  ],
+  ["a sibling", { "sec-fetch-site": "same-site" }, ["ALLOW_SAME_SITE=true"]],
+  ["an opaque origin", { origin: "null" }, []],
+])("a refusal of %s names the settings that would let it in", async (_, headers, allowedBy) => {
+  const service = await startService({ ALLOW_SAME_SITE: "false" });
+  expect((await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers })).status).toBe(403);
+  const found = await waitFor(service, () =>
+    eventsOf(service.stderr()).find(({ event }) => event === "cross_site_refused"),
+  );
+  expect(found.allowedBy).toEqual(allowedBy);
+  await service.stop();
+});
+
+test("a fraction of a second is cut off from the age of the key set", async () => {
+  const service = await startService({ JWKS_MAX_AGE: "1500ms" });
+  const { headers } = await request(service.publicUrl, { path: "/.well-known/jwks.json" });
+  expect(headers.get("cache-control")).toBe("public, max-age=1");
+  await service.stop();
+});
