@@ -63,6 +63,12 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
       "ISSUER is not set: instances on other ports will not accept each other's access tokens",
     );
   }
+  if (config.accessTokenTtl < 5 * config.reuseInterval) {
+    log.warn(
+      { event: "token_life_short" },
+      "ACCESS_TOKEN_TTL is less than 5 REUSE_INTERVAL: a thief who keeps asking may stay unseen (docs/rotation.md)",
+    );
+  }
   const entropy = systemEntropy();
   const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
     listeners.stopFollowing();

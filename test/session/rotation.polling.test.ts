@@ -3,11 +3,12 @@ import { describe, expect, it } from "vitest";
 import { decide } from "../../src/session/rotation.ts";
 import { dice } from "../soak/random.ts";
 import { R } from "./rotation-search/play.ts";
+import { line, promised, TICKS } from "./rotation-search/polling-line.ts";
 import { type Life, served } from "./rotation-search/thief.ts";
 
 /** A thief with a habit beside a victim whose access tokens live `quiet` at least, and up to `window` longer, all in R. */
 const life = fc.record({
-  quiet: fc.double({ min: 6, max: 100, noNaN: true }),
+  quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),
   /** The thief's rhythm, from this on and up to twice this. */
   rhythm: fc.oneof(fc.constantFrom(0.3, 0.9, 1.0001, 1.9999), fc.double({ min: 0.05, max: 6, noNaN: true })),
@@ -44,6 +45,22 @@ describe("a thief who asks again and again", () => {
         fc.property(often, (drawn) => refreshes(habit, drawn) === 0),
         { numRuns: 1_000 },
       );
+    },
+  );
+});
+
+describe("where the line runs", () => {
+  const rhythms = Array.from({ length: 2 * TICKS }, (_, at) => at + 1);
+
+  it.each<Habit>(["confirmed", "newest"])(
+    "with the %s token, asking every P: from 2 R + the first multiple of P beyond R on, and 4 R at most",
+    (habit) => {
+      for (const rhythm of rhythms) {
+        expect(promised(rhythm)).toBeLessThanOrEqual(4 * TICKS);
+        expect(line(decide, habit, rhythm)).toBeLessThanOrEqual(promised(rhythm));
+      }
+      // And not earlier.
+      expect(line(decide, habit, 2 * TICKS)).toBe(4 * TICKS);
     },
   );
 });

@@ -1,0 +1,45 @@
+/**
+ * Where the line runs: from which pause of the victim on a thief who asks in a steady rhythm is seen with the victim's next refresh.
+ *
+ * A thief who asks every P has a child minted every m: the first multiple of P beyond R. The victim's child is outdated by one
+ * that is minted more than 2 R later, so that a pause of 2 R + m always lets the victim's next refresh find the theft. For no
+ * rhythm up to 2 R is m more than 2 R: 4 R are enough for all of them.
+ */
+import type { decide } from "../../../src/session/rotation.ts";
+import { type Life, served } from "./thief.ts";
+
+/** Ticks in R. */
+export const TICKS = 8;
+/** Milliseconds in a tick. */
+const TICK = 1_000;
+const R = TICKS * TICK;
+/** Off the ticks, so that nothing happens at exactly R: the rules say "within". */
+const OFF = 1;
+
+/** How often a victim that comes every `pause` ticks is served beside a thief that comes every `rhythm`, at the worst phase. */
+function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause: number, most: number): number {
+  let worst = 0;
+  for (let phase = 0; phase < rhythm * 2; phase++) {
+    let next = pause * TICK + (phase * TICK) / 2 + OFF;
+    const pauses = () => {
+      const now = next;
+      next = pause * TICK;
+      return now;
+    };
+    const life: Life = { decide: rule, thief, reuseInterval: R, quiet: 0, pause: pauses, rhythm: () => rhythm * TICK };
+    worst = Math.max(worst, served(life, most));
+  }
+  return worst;
+}
+
+/** The shortest pause, in ticks, from which on the theft is seen with the next refresh, whatever the phase. */
+export function line(rule: typeof decide, thief: Life["thief"], rhythm: number): number {
+  let pause = 8 * TICKS;
+  while (pause > 1 && worst(rule, thief, rhythm, pause - 1, 1) === 0) pause--;
+  return pause;
+}
+
+/** 2 R + m, in ticks. */
+export function promised(rhythm: number): number {
+  return 2 * TICKS + rhythm * (Math.floor(TICKS / rhythm) + 1);
+}
