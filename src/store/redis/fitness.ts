@@ -14,6 +14,7 @@ const PERMISSIONS = readLua("permissions");
  * Asks every master.
  *
  * @param needed commands, as lua/permissions.lua takes them
+ * @param warn is called with what an operator should know of a Redis that may be used
  * @returns why it cannot serve at the moment, if so: what it does hold is safe, and it refuses by itself what it cannot do
  * @throws StoreRefused when it must not be used; StoreUnavailable, or what the commands throw, when that cannot be known
  */
@@ -21,10 +22,12 @@ export async function checkFitness(
   client: Client,
   sender: Sender,
   needed: readonly string[],
+  warn: (message: string) => void,
 ): Promise<Error | undefined> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
-  const troubles = await Promise.all(nodes.map((node) => checkNode(node, sender, needed, client instanceof Cluster)));
+  const clustered = client instanceof Cluster;
+  const troubles = await Promise.all(nodes.map((node) => checkNode(node, sender, needed, clustered, warn)));
   return troubles.find((trouble) => trouble !== undefined) ?? unconnected(client);
 }
 
@@ -41,6 +44,7 @@ async function checkNode(
   sender: Sender,
   needed: readonly string[],
   clustered: boolean,
+  warn: (message: string) => void,
 ): Promise<Error | undefined> {
   const at = `the Redis at ${node.options.host}:${node.options.port}`;
   const permit = async () => {
@@ -59,6 +63,7 @@ async function checkNode(
     );
     return (field) => new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(text)?.[1] ?? "";
   };
+  let forgets = false;
   try {
     const info = await ask("info", SECTIONS);
     const policy = info("maxmemory_policy");
@@ -73,6 +78,7 @@ async function checkNode(
     if (info("cluster_enabled") === "1" && !clustered) {
       throw new StoreRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
     }
+    forgets = info("aof_enabled") === "0";
     // Not for ever: it may be promoted, or we may be led to its master.
     if (info("loading") === "1") return new StoreUnavailable(`${at} is loading`);
     if (info("role") !== "master") return new StoreUnavailable(`${at} is a replica`);
@@ -88,6 +94,12 @@ async function checkNode(
     const refused = refusal(error);
     if (refused !== undefined) throw refused;
     return error instanceof Error ? error : new StoreUnavailable(String(error));
+  }
+  if (forgets) {
+    warn(
+      `${at} writes no append-only file: a restart takes it back to its last snapshot, or to nothing if it makes none. ` +
+        "Sessions created since are lost, and logouts since are undone. Set appendonly yes",
+    );
   }
   return undefined;
 }

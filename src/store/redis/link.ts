@@ -56,6 +56,7 @@ export class Link {
   #known = 0;
   #closed = false;
   #trouble = "";
+  readonly #warned = new Set<string>();
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -191,7 +192,7 @@ export class Link {
   async #check(): Promise<void> {
     const number = ++this.#asked;
     try {
-      const trouble = await checkFitness(this.client, this.#sender, this.#needed);
+      const trouble = await checkFitness(this.client, this.#sender, this.#needed, (message) => this.#warn(message));
       this.#learn(number, undefined);
       if (trouble !== undefined) throw trouble;
     } catch (error) {
@@ -200,6 +201,13 @@ export class Link {
     }
     if (this.#trouble !== "") this.#options.log?.("info", "Redis: serves again");
     this.#trouble = "";
+  }
+
+  /** Tells an operator once. */
+  #warn(message: string): void {
+    if (this.#warned.has(message)) return;
+    this.#warned.add(message);
+    this.#options.log?.("warn", `Redis: ${message}`);
   }
 
   #learn(number: number, obstacle: StoreRefused | undefined): void {

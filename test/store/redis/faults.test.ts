@@ -238,6 +238,24 @@ describe("a Redis that refuses", () => {
   });
 });
 
+describe("a Redis that forgets", () => {
+  const warnings = async (redis: RedisServer) => {
+    const lines: string[] = [];
+    const store = await open(redis.url, { log: (level, message) => void lines.push(`${level} ${message}`) });
+    await store.ping();
+    return lines;
+  };
+
+  test("without an append-only file the start warns, once, of what a restart would lose", async () => {
+    const lines = await warnings(await server());
+    expect(lines).toEqual([expect.stringMatching(/^warn .*no append-only file.*logouts since are undone/)]);
+  });
+
+  test("with one it does not", async () => {
+    expect(await warnings(await server("--appendonly", "yes"))).toEqual([]);
+  });
+});
+
 describe("a Redis that must not be used", () => {
   test("another eviction policy than noeviction is refused at the start", async () => {
     const redis = await server("--maxmemory-policy", "allkeys-lru");
