@@ -9,6 +9,7 @@ missing=""
 command -v redis-server >/dev/null || missing="$missing redis-server"
 command -v strace >/dev/null || missing="$missing strace"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
+ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -85,7 +85,7 @@ export class RedisServer {
   }
 }
 
-export async function startRedis(...args: string[]): Promise<RedisServer> {
+export async function startRedis(...args: readonly string[]): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), args);
   await server.start();
   return server;

@@ -1,0 +1,154 @@
+/** Faults of one Redis, and of the network before it. */
+import { mkdirSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CuttingProxy } from "../proofs/support/proxy.ts";
+import { startHoldingProxy } from "../support/holding-proxy.ts";
+import { type RedisServer, startRedis } from "../support/redis.ts";
+import { type AnyFault, type Backend, fault } from "./world.ts";
+
+const AOF = ["--appendonly", "yes", "--appendfsync", "always"];
+
+const redis =
+  (...args: readonly string[]) =>
+  async (): Promise<Backend<RedisServer>> => {
+    const parts = await startRedis(...args);
+    return { env: { REDIS_URL: parts.url }, parts, stop: () => parts.stop() };
+  };
+
+const onRedis = (
+  name: string,
+  strike: (redis: RedisServer) => Promise<void>,
+  more: { readonly args?: readonly string[]; readonly allowed?: string; readonly reuseIntervalMs?: number } = {},
+): AnyFault =>
+  fault<RedisServer>({
+    name: `Redis: ${name}`,
+    open: redis(...(more.args ?? AOF)),
+    strike: ({ parts }) => strike(parts),
+    ...(more.allowed === undefined ? {} : { allowed: more.allowed }),
+    ...(more.reuseIntervalMs === undefined ? {} : { reuseIntervalMs: more.reuseIntervalMs }),
+  });
+
+export const paused = (ms: number, reuseIntervalMs: number) =>
+  onRedis(
+    `SIGSTOP for ${ms / 1000} s, R = ${reuseIntervalMs / 1000} s`,
+    async (redis) => {
+      redis.pause();
+      await sleep(ms);
+      redis.resume();
+    },
+    { reuseIntervalMs },
+  );
+
+const killed = async (redis: RedisServer) => {
+  await redis.kill();
+  await sleep(500);
+  await redis.start();
+};
+
+/** Sets something for a while. */
+const whileSet = (name: string, value: string, ms: number) => async (redis: RedisServer) => {
+  const [, before = ""] = (await redis.admin.config("GET", name)) as string[];
+  await redis.admin.config("SET", name, value);
+  await sleep(ms);
+  await redis.admin.config("SET", name, before);
+};
+
+async function readOnly(redis: RedisServer): Promise<void> {
+  await redis.admin.replicaof("127.0.0.1", 1); // nobody is there: it keeps what it has
+  await sleep(2_000);
+  await redis.admin.call("REPLICAOF", "NO", "ONE");
+}
+
+async function diskFull(redis: RedisServer): Promise<void> {
+  const [, directory = ""] = (await redis.admin.config("GET", "dir")) as string[];
+  const inTheWay = join(directory, "dump.rdb");
+  mkdirSync(inTheWay);
+  await redis.admin.config("SET", "save", "3600 1");
+  await redis.admin.bgsave();
+  await sleep(2_000);
+  await redis.admin.config("SET", "save", "");
+  rmdirSync(inTheWay);
+}
+
+async function clientsKilled(redis: RedisServer): Promise<void> {
+  for (let at = 0; at < 10; at++) {
+    await redis.admin.script("FLUSH");
+    await redis.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await sleep(200);
+  }
+}
+
+async function olderSnapshot(redis: RedisServer): Promise<void> {
+  await redis.admin.save();
+  await sleep(3_000);
+  await killed(redis);
+}
+
+export const killedWithAof = onRedis("kill -9, append-only file", killed);
+export const flushedAndKilled = onRedis("SCRIPT FLUSH and CLIENT KILL, ten times", clientsKilled);
+
+export const REDIS_FAULTS: readonly AnyFault[] = [
+  paused(500, 2_000),
+  paused(2_000, 2_000),
+  paused(5_200, 2_000),
+  killedWithAof,
+  onRedis("kill -9, no persistence", killed, { args: [], allowed: "all sessions are lost with it" }),
+  onRedis("comes back with an older snapshot", olderSnapshot, {
+    args: [],
+    allowed: "the last writes are lost with it",
+  }),
+  onRedis("out of memory for 2 s", whileSet("maxmemory", "1", 2_000)),
+  onRedis("read-only for 2 s", readOnly),
+  onRedis("disk cannot be written for 2 s", diskFull),
+  flushedAndKilled,
+];
+
+type Way = { readonly port: number; stop(): Promise<void> };
+
+const behind = <P extends Way>(name: string, way: (port: number) => Promise<P>, strike: (way: P) => Promise<void>) =>
+  fault<P>({
+    name: `network: ${name}`,
+    async open() {
+      const server = await startRedis(...AOF);
+      const parts = await way(server.port);
+      const stop = async () => {
+        await parts.stop();
+        await server.stop();
+      };
+      return { env: { REDIS_URL: `redis://127.0.0.1:${parts.port}` }, parts, stop };
+    },
+    strike: ({ parts }) => strike(parts),
+  });
+
+export const heldBytes = behind(
+  "holds all bytes for 5.2 s (2.6 R), then passes them on",
+  startHoldingProxy,
+  async (way) => {
+    way.hold();
+    await sleep(5_200);
+    way.release();
+  },
+);
+
+export const PROXY_FAULTS: readonly AnyFault[] = [
+  behind(
+    "cuts connections at random for 3 s",
+    (port) => CuttingProxy.to(port),
+    async (way) => {
+      for (let at = 0; at < 30; at++) {
+        way.cut(0.5);
+        await sleep(100);
+      }
+    },
+  ),
+  behind("delays by up to 0.3 s for 3 s", startHoldingProxy, async (way) => {
+    for (let at = 0; at < 10; at++) {
+      way.hold();
+      await sleep(300);
+      way.release();
+      await sleep(5);
+    }
+  }),
+  heldBytes,
+];

@@ -1,0 +1,35 @@
+/**
+ * The long form: `npm run test:faults [part of a name]`. Prints the table as it grows; exits with 1 when a row is not what
+ * the docs promise.
+ */
+
+import { CLUSTER_FAULTS, sentinelFailover } from "./clusters.ts";
+import { PROXY_FAULTS, paused, REDIS_FAULTS } from "./redis.ts";
+import { SERVICE_FAULTS, serviceClockSteps } from "./services.ts";
+import { isClean, tableHead, tableRow } from "./tally.ts";
+
+const PACE = { browsers: 10, beforeMs: 3_000, afterMs: 6_000 };
+
+const ALL = [
+  ...REDIS_FAULTS,
+  paused(21_000, 10_000),
+  ...PROXY_FAULTS,
+  ...CLUSTER_FAULTS,
+  sentinelFailover,
+  ...SERVICE_FAULTS,
+  serviceClockSteps,
+];
+
+const wanted = process.argv[2] ?? "";
+let failures = 0;
+console.log(tableHead());
+for (const { name, run } of ALL.filter(({ name }) => name.includes(wanted))) {
+  const row = await run(PACE).catch((error: unknown) => `| ${name} | did not run: ${String(error)} |`);
+  const clean = typeof row !== "string" && isClean(row);
+  if (!clean) failures++;
+  console.log(typeof row === "string" ? row : tableRow(row));
+}
+console.log(
+  `\n¹ The docs say what may be lost. ${failures === 0 ? "All rows hold." : `${failures} rows do not hold.`}`,
+);
+process.exit(failures === 0 ? 0 : 1);

@@ -1,0 +1,144 @@
+/** A deployment under faults: real service processes on a real store, with honest browsers on it. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { generateRing } from "../../src/tokens/generate-key.ts";
+import { createRingFile } from "../../src/tokens/ring-file.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
+import { request } from "../support/raw-http.ts";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { Browsers, MAX_STALENESS, serves } from "./browsers.ts";
+import { newTally, type Row } from "./tally.ts";
+
+type Env = Readonly<Record<string, string>>;
+
+/** Where sessions are kept, and what may happen there. */
+export type Backend<T> = { readonly env: Env; readonly parts: T; stop(): Promise<void> };
+
+export type World<T> = {
+  readonly parts: T;
+  readonly services: Service[];
+  /** Another instance of the service. */
+  add(): Promise<Service>;
+  /** Takes an instance out of the fleet, as a load balancer does when it is gone. */
+  remove(service: Service): void;
+  serves(service: Service): Promise<boolean>;
+};
+
+export type Fault<T> = {
+  readonly name: string;
+  open(): Promise<Backend<T>>;
+  /** Resolves when it is over. */
+  strike(world: World<T>): Promise<void>;
+  /** How many instances; 2 unless it says otherwise. */
+  readonly instances?: number;
+  readonly reuseIntervalMs?: number;
+  /** Of the services. */
+  readonly env?: Env;
+  /** What the docs say may be lost. */
+  readonly allowed?: string;
+};
+
+/** What a part does not take part in is not known outside: a fault of any store. */
+export type AnyFault = { readonly name: string; run(pace: Pace): Promise<Row> };
+
+export type Pace = { readonly browsers: number; readonly beforeMs: number; readonly afterMs: number };
+
+export function fault<T>(given: Fault<T>): AnyFault {
+  return { name: given.name, run: (pace) => runFault(given, pace) };
+}
+
+const ISSUER = "https://issuer.example";
+/** How long the services may take to serve again, ms. */
+const RECOVERY_LIMIT = 15_000;
+const HEALTH_CHECK = 200;
+
+async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
+  const backend = await given.open();
+  const world = await openWorld(given, backend);
+  try {
+    const [first] = world.services;
+    if (first === undefined) throw new Error("no instance");
+    const { adminToken } = world;
+    const verifier = createVerifier({
+      adminUrl: first.adminUrl,
+      adminToken,
+      issuer: ISSUER,
+      audience: ISSUER,
+      policy: "refuse",
+      maxStaleness: MAX_STALENESS,
+    });
+    await verifier.ready;
+    const browsers = new Browsers(world, verifier, pace.browsers);
+    await sleep(pace.beforeMs);
+    browsers.tally = newTally();
+    await given.strike(world);
+    const recoveredMs = await recovery(world);
+    await sleep(pace.afterMs);
+    await browsers.stop();
+    verifier.close();
+    return { ...browsers.tally, fault: given.name, recoveredMs, allowed: given.allowed };
+  } finally {
+    await world.stop();
+    await backend.stop();
+  }
+}
+
+async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>) {
+  const directory = scratch();
+  const adminToken = randomBytes(32).toString("base64url");
+  const keysFile = join(directory, "keys.json");
+  await createRingFile(keysFile, generateRing("ES256", Date.now()));
+  const common = {
+    ISSUER,
+    ADMIN_TOKENS: adminToken,
+    KEYS_FILE: keysFile,
+    DATA_DIR: join(directory, "data"),
+    LOG_LEVEL: "silent",
+    DRAIN_DELAY: "1s",
+    REUSE_INTERVAL: `${given.reuseIntervalMs ?? 2_000}ms`,
+    ...env,
+    ...given.env,
+  };
+  const services: Service[] = [];
+  const out = new Set<Service>();
+  const add = async () => {
+    const service = await startService(common);
+    services.push(service);
+    return service;
+  };
+  const remove = (service: Service) =>
+    void services.splice(0, services.length, ...services.filter((s) => s !== service));
+  const check = async (service: Service) => {
+    const status = await request(service.publicUrl, { path: "/readyz" }).then(
+      (answer) => answer.status,
+      () => 0,
+    );
+    if (status === 200) out.delete(service);
+    else out.add(service);
+  };
+  for (let at = 0; at < (given.instances ?? 2); at++) await add();
+  const health = setInterval(() => services.map(check), HEALTH_CHECK);
+  /** As balancers do: where none is ready any will do. */
+  const pick = () => {
+    const ready = services.filter((service) => !out.has(service));
+    const among = ready.length > 0 ? ready : services;
+    return among[Math.floor(Math.random() * among.length)] as Service;
+  };
+  const stop = async () => {
+    clearInterval(health);
+    await Promise.all(services.map((service) => service.kill9()));
+  };
+  return { parts, services, adminToken, add, remove, pick, stop, serves: (one: Service) => serves(one, adminToken) };
+}
+
+/** How long until every instance serves, ms. */
+async function recovery(world: Awaited<ReturnType<typeof openWorld>>): Promise<number | undefined> {
+  const endedAt = performance.now();
+  while (performance.now() - endedAt < RECOVERY_LIMIT) {
+    const served = await Promise.all(world.services.map(world.serves));
+    if (served.every(Boolean)) return performance.now() - endedAt;
+    await sleep(50);
+  }
+  return undefined;
+}
