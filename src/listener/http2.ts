@@ -10,7 +10,15 @@ import type { Socket } from "node:net";
 import type { Handler, Request, Response } from "./exchange.ts";
 import { farewell } from "./farewell.ts";
 import type { Protocol } from "./http1.ts";
-import { type ListenerLimits, MAX_CONTROL_FRAMES, MAX_HEAD_BYTES, MAX_HEAD_FIELDS, MAX_STREAMS } from "./limits.ts";
+import {
+  type ListenerLimits,
+  MAX_CONTROL_FRAMES,
+  MAX_HEAD_BYTES,
+  MAX_HEAD_FIELDS,
+  MAX_RESETS,
+  MAX_STREAMS,
+  RESETS_PER_SECOND,
+} from "./limits.ts";
 import { PendingBodies } from "./pending-bodies.ts";
 import { StreamTimeouts } from "./stream-timeouts.ts";
 
@@ -19,7 +27,7 @@ type Session = {
   /** When a stream was last opened or closed, ms. */
   usedAt: number;
   openStreams: number;
-  /** PING and SETTINGS frames within the second. */
+  /** PING and SETTINGS frames, and streams that were reset, within the second. */
   controlFrames: number;
 };
 
@@ -40,6 +48,8 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     {
       maxSessionMemory: 10,
       maxHeaderListPairs: MAX_HEAD_FIELDS,
+      streamResetBurst: MAX_RESETS,
+      streamResetRate: RESETS_PER_SECOND,
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
     },
     (request, response) => {
@@ -63,16 +73,16 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     if (known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
+    // nghttp2 counts resets too, but acts on them only when it has handed over all that was read at once.
+    if (this.aborted && session !== undefined) countFrame(session, known);
   }
 
   server.on("session", (session: ServerHttp2Session) => {
     const known: Session = { socket: taken as Socket, usedAt: nowMs, openStreams: 0, controlFrames: 0 };
     sessions.set(session, known);
     session.once("close", () => sessions.delete(session));
-    const countControlFrame = () => {
-      if (++known.controlFrames > MAX_CONTROL_FRAMES) session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
-    };
-    session.on("ping", countControlFrame).on("remoteSettings", countControlFrame);
+    const count = () => countFrame(session, known);
+    session.on("ping", count).on("remoteSettings", count);
     // A dead peer: first a farewell that lets streams finish (it counts as activity), then the end.
     session.setTimeout(limits.keepAliveTimeoutMs, () => (session.closed ? session.destroy() : session.close()));
     if (state === "draining") farewell(session, known.socket);
@@ -113,6 +123,11 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
       server.close();
     },
   };
+}
+
+function countFrame(session: Http2Session, known: Session): void {
+  if (++known.controlFrames <= MAX_CONTROL_FRAMES) return;
+  if (!session.destroyed) session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 function dropRest(this: ServerHttp2Stream) {

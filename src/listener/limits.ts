@@ -16,8 +16,11 @@ export const MAX_STREAMS = 100;
 export const MAX_HEAD_BYTES = 16 * 1024;
 /** Header fields of an HTTP/2 request. Browsers send every cookie as a field of its own. */
 export const MAX_HEAD_FIELDS = 256;
-/** PING and SETTINGS frames that an HTTP/2 connection may send in a second. */
-export const MAX_CONTROL_FRAMES = 100;
+/** PING and SETTINGS frames and resets of streams that an HTTP/2 connection may send in a second: all its streams, twice. */
+export const MAX_CONTROL_FRAMES = 200;
+/** Streams that a client may reset at once: all that it has open, twice. After that, so many a second. */
+export const MAX_RESETS = 200;
+export const RESETS_PER_SECOND = 33;
 /** Request bodies that are still on their way, in memory, bytes: beyond it the oldest such request is cut. */
 export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 /** How much of a request is still read when its response has been given, bytes. */

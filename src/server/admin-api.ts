@@ -5,7 +5,7 @@ import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts
 import { adminAuthentication } from "../api/admin/authentication.ts";
 import { type SessionAdminServiceDeps, sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { callerKey } from "../api/caller.ts";
-import { compressMinBytes } from "../api/compression.ts";
+import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { jsonOptions } from "../api/json.ts";
@@ -47,6 +47,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
     jsonOptions,
+    acceptCompression,
     compressMinBytes,
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: stopping,

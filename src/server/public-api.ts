@@ -4,7 +4,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { callerKey } from "../api/caller.ts";
-import { compressMinBytes } from "../api/compression.ts";
+import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
@@ -80,6 +80,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const rpc = connectNodeAdapter({
     ...options,
     routes: (router) => withOurErrors(options.routes(router), onBug),
+    acceptCompression,
     shutdownSignal: stopping,
     fallback: always("E404_NOT_FOUND"),
   });

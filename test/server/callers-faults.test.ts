@@ -51,13 +51,13 @@ describe.each<[string, string, string, string]>([
   test.each([
     ["no gzip", "gzip", Buffer.from("{}")],
     ["half a gzip stream", "gzip", half],
-    ["no brotli", "br", Buffer.from("{}{}{}")],
-    ["half a brotli stream", "br", Buffer.from([0x1b, 0x2f])],
+    ["in an encoding that is not read", "br", Buffer.from("{}{}{}")],
   ])("a body that is %s", async (_, encoding, data) => {
+    const expected = encoding === "br" ? ["E415_UNSUPPORTED_MEDIA_TYPE", 400] : ["E400_INVALID_REQUEST", 400];
     const body = isUnary ? data : envelope(1, data);
     const answer = await post(path, { "content-type": type, [encodingHeader]: encoding }, body);
-    expect(told(answer)).toContain("E400_INVALID_REQUEST");
-    expect(answer.status).toBe(isUnary ? 400 : 200);
+    expect(told(answer)).toContain(expected[0]);
+    expect(answer.status).toBe(isUnary ? expected[1] : 200);
   });
 
   test("a body that stops in the middle", async () => {

@@ -39,6 +39,7 @@ const FAULTS_OF_CALLERS = [
 ];
 
 function frameworkCode({ code, rawMessage }: ConnectError): ErrorCode | undefined {
+  if (rawMessage.startsWith("unknown compression")) return "E415_UNSUPPORTED_MEDIA_TYPE";
   const known = FRAMEWORK_CODES.get(code);
   if (known !== undefined || code !== Code.Internal) return known;
   return FAULTS_OF_CALLERS.some((start) => rawMessage.startsWith(start)) ? "E400_INVALID_REQUEST" : undefined;

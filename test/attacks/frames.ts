@@ -1,0 +1,53 @@
+/** HTTP/2 frames as bytes (RFC 9113 section 4, RFC 7541 section 6.2.2), for clients that no library would let misbehave. */
+
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+export const FRAME = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  reset: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  window: 8,
+  continuation: 9,
+};
+export const END_STREAM = 1;
+export const END_HEADERS = 4;
+
+export function frame(type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** Literal fields, never indexed: names and values shorter than 127 bytes. */
+export function block(fields: Readonly<Record<string, string>>): Buffer {
+  return Buffer.concat(
+    Object.entries(fields).map(([name, value]) =>
+      Buffer.concat([
+        Buffer.from([0x10, name.length]),
+        Buffer.from(name),
+        Buffer.from([value.length]),
+        Buffer.from(value),
+      ]),
+    ),
+  );
+}
+
+export const requestBlock = (method: string, path: string) =>
+  block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "x" });
+
+/** @param values identifier and value, such as 4 (INITIAL_WINDOW_SIZE) and 0 */
+export function settings(...values: readonly (readonly [id: number, value: number])[]): Buffer {
+  const payload = Buffer.alloc(values.length * 6);
+  for (const [at, [id, value]] of values.entries()) {
+    payload.writeUInt16BE(id, at * 6);
+    payload.writeUInt32BE(value, at * 6 + 2);
+  }
+  return frame(FRAME.settings, 0, 0, payload);
+}

@@ -1,0 +1,139 @@
+/** The service under attack: how much memory it takes, and how long others wait meanwhile. */
+import { readFileSync } from "node:fs";
+import { Agent, request as send } from "node:http";
+import { connect, type Socket } from "node:net";
+import { type Service, startService } from "../support/service.ts";
+
+/** `npm run test:attacks` sets it; the short form runs with all tests. */
+export const LONG = process.env.ATTACKS === "long";
+/** A client at another address asks this often while an attack lasts, ms. */
+const BYSTANDER_PAUSE_MS = 5;
+/** Where attacks come from, and where others do. Linux has the whole network 127.0.0.0/8 on its loopback. */
+export const ATTACKER = "127.0.0.1";
+const BYSTANDER = "127.0.0.9";
+
+const MIB = 1024 * 1024;
+
+export type Row = {
+  readonly attack: string;
+  /** What was sent, in words. */
+  readonly sent: string;
+  readonly serverErrors: number;
+  readonly failedBystanders: number;
+  readonly rssGrowthMib: number;
+  readonly p99Ms: number;
+};
+
+export type Attack = {
+  readonly service: Service;
+  /** A connection of the attacker; closed when the attack is over. */
+  dial(url?: string): Socket;
+  /** Takes note of a response's status line. */
+  saw(status: number): void;
+};
+
+export const rows: Row[] = [];
+export const startVictim = (env: Readonly<Record<string, string>> = {}) =>
+  startService({ LOG_LEVEL: "info", DOCS: "true", ...env });
+
+function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
+}
+
+/** A client who goes on as if nothing were: how long each of its requests took, ms, and how many failed. */
+function startBystander(urls: readonly string[]) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const times: number[] = [];
+  let failures = 0;
+  let isOver = false;
+  const ask = (url: string) =>
+    new Promise<number>((resolve) => {
+      const outgoing = send(new URL("/healthz", url), { agent, localAddress: BYSTANDER }, (incoming) => {
+        incoming.resume().once("end", () => resolve(incoming.statusCode ?? 0));
+      });
+      outgoing.once("error", () => resolve(0)).end();
+    });
+  const asking = (async () => {
+    for (let turn = 0; !isOver || times.length < urls.length; turn++) {
+      const begin = performance.now();
+      if ((await ask(urls[turn % urls.length] as string)) !== 200) failures++;
+      times.push(performance.now() - begin);
+      await new Promise((resolve) => setTimeout(resolve, BYSTANDER_PAUSE_MS));
+    }
+  })();
+  return async () => {
+    isOver = true;
+    await asking;
+    agent.destroy();
+    times.sort((a, b) => a - b);
+    return { failures, p99Ms: times[Math.floor(times.length * 0.99)] ?? 0 };
+  };
+}
+
+/** Runs an attack while a bystander uses both listeners. @param sent what it sends, in words */
+export async function underAttack(
+  service: Service,
+  attack: string,
+  sent: string,
+  run: (attack: Attack) => Promise<void>,
+): Promise<Row> {
+  const sockets: Socket[] = [];
+  let serverErrors = 0;
+  const before = residentBytes(service.pid);
+  let most = before;
+  const sampler = setInterval(() => {
+    most = Math.max(most, residentBytes(service.pid));
+  }, 20);
+  const bystander = startBystander([service.publicUrl, service.adminUrl]);
+  await run({
+    service,
+    dial(url = service.publicUrl) {
+      const { hostname, port } = new URL(url);
+      const socket = connect({ port: Number(port), host: hostname, localAddress: ATTACKER });
+      socket.on("error", () => {});
+      sockets.push(socket);
+      return socket;
+    },
+    saw(status) {
+      // 501 and 505 are for what no server of HTTP does; 504 for a deadline that the caller set.
+      if (status >= 500 && status !== 501 && status !== 504 && status !== 505) serverErrors++;
+    },
+  });
+  const { failures, p99Ms } = await bystander();
+  clearInterval(sampler);
+  most = Math.max(most, residentBytes(service.pid));
+  for (const socket of sockets) socket.destroy();
+  const row = {
+    attack,
+    sent,
+    serverErrors,
+    failedBystanders: failures,
+    rssGrowthMib: Math.round((most - before) / MIB),
+    p99Ms: Math.round(p99Ms * 10) / 10,
+  };
+  rows.push(row);
+  return row;
+}
+
+/** Resolves when a socket is closed, or has taken all that was written to it. */
+export function written(socket: Socket, bytes: Buffer | string): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.destroyed) return resolve();
+    socket.once("close", () => resolve());
+    socket.write(bytes, () => resolve());
+  });
+}
+
+export const closed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => (socket.destroyed ? resolve() : void socket.once("close", () => resolve())));
+
+/** The table of all attacks so far. */
+export function report(): string {
+  const head = ["attack", "sent", "5xx", "others' failures", "RSS growth, MiB", "others' p99, ms"];
+  const lines = rows.map((row) => [
+    row.attack,
+    row.sent,
+    ...[row.serverErrors, row.failedBystanders, row.rssGrowthMib, row.p99Ms].map(String),
+  ]);
+  return [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
