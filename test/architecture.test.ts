@@ -29,8 +29,8 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   codec: ["routes"],
   call: ["routes", "codec"],
   response: ["routes", "codec", "call"],
-  node: ["call", "response", "handler.ts", "options.ts"],
-  fetch: ["call", "response", "handler.ts", "options.ts"],
+  node: ["codec", "call", "response", "handler.ts", "options.ts"],
+  fetch: ["codec", "call", "response", "handler.ts", "options.ts"],
 };
 
 /** Packages that one room alone may use. */

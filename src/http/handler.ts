@@ -20,12 +20,16 @@ export interface RequestHandler<Source> {
   serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void>;
 }
 
+/** Default limit of a request body, in bytes, before and after decompression: that of gRPC, 4 MiB. */
+const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
+
 const NO_BYTES = new Uint8Array();
 
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = [...options.tables];
-  const endpoints = createEndpoints(recordRoutes(options.routes, options), {
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
+  const endpoints = createEndpoints(recordRoutes(options.routes, { ...options, readMaxBytes }), {
     tables,
     refuseUnknownQuery: options.refuseUnknownQuery ?? false,
     inferUpdateMask: options.inferUpdateMask ?? true,
@@ -57,7 +61,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON in UTF-8`));
       }
       const readable = request.body !== "none" && exchange.hasBody;
-      const body = readable ? await readBody(exchange, rpc.options.readMaxBytes) : NO_BYTES;
+      const body = readable ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw") : NO_BYTES;
       const input = request.decode(found.bindings, query, body, contentType);
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
@@ -92,7 +96,12 @@ function notFound(found: Match): Failure {
   }
 }
 
-async function readBody<Source>(exchange: Exchange<Source>, limit: number): Promise<Uint8Array> {
+async function readBody<Source>(exchange: Exchange<Source>, limit: number, raw: boolean): Promise<Uint8Array> {
+  const readBefore = exchange.bodyReadBefore(raw);
+  if (readBefore !== undefined) {
+    if (readBefore.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
+    return readBefore;
+  }
   const encoding = exchange.headers.get("content-encoding");
   const body = await exchange.read(limit);
   return encoding === null ? body : decompress(body, encoding, limit);

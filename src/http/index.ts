@@ -25,14 +25,14 @@ export {
 } from "./node/node-handler.ts";
 export type { NodeResponse } from "./node/node-response.ts";
 export type { HandlerOptions } from "./options.ts";
-export {
-  type Failure,
-  type FailureContext,
-  type FailureEncoder,
-  type FailureResponse,
-  statusEncoder,
+export type {
+  Failure,
+  FailureContext,
+  FailureEncoder,
+  FailureResponse,
 } from "./response/failure.ts";
 export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
+export { statusEncoder } from "./response/status-encoder.ts";
 export { type Binding, createMatcher, type Match, type Matcher, type MultiSegmentDecoding } from "./routes/matcher.ts";
 export { type Route, type RouteTable, routeName } from "./routes/model.ts";
 export {

@@ -7,7 +7,8 @@ import type { RouteTable } from "./routes/model.ts";
 
 /**
  * Options of the request handlers. Those of connect-es have the same meaning here: interceptors, jsonOptions,
- * readMaxBytes, writeMaxBytes, compressMinBytes, maxTimeoutMs, shutdownSignal, requestGate.
+ * readMaxBytes (default here: 4 MiB, also of the decompressed body), writeMaxBytes, compressMinBytes, maxTimeoutMs,
+ * shutdownSignal, requestGate.
  */
 export interface HandlerOptions<Source>
   extends ResponseOptions<Source>,

@@ -15,6 +15,12 @@ export interface Exchange<Source> {
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
   /**
+   * The body, decoded, if middleware has read it before (`request.body`); undefined if it is still to be read.
+   * @param raw whether the bytes are needed as they were sent
+   * @throws Error if the body was read and is lost
+   */
+  bodyReadBefore(raw: boolean): Uint8Array | undefined;
+  /**
    * Reads the whole body.
    * @throws FailureError `too_large` as soon as it is longer than `limit` bytes
    */
@@ -33,6 +39,8 @@ export interface Exchange<Source> {
 }
 
 export interface ResponseStream {
+  /** Sends the headers now; otherwise they are sent with the first chunk. */
+  flush(): void;
   /** Resolves when the next chunk may be written. Rejects if the client has disconnected. */
   write(piece: string | Uint8Array): Promise<void>;
   end(): void;

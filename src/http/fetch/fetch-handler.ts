@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
+import { BadInput } from "../codec/bad-input.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
@@ -58,14 +59,24 @@ class FetchExchange implements Exchange<Request> {
     return this.source.body !== null;
   }
 
+  bodyReadBefore(): undefined {
+    if (this.source.bodyUsed) throw new Error("the body of the Request has been read before: pass a clone");
+  }
+
   async read(limit: number): Promise<Uint8Array> {
     if (Number(this.headers.get("content-length") ?? 0) > limit) throw new FailureError(failures.tooLarge(limit));
     const chunks: Uint8Array[] = [];
     let length = 0;
-    for await (const chunk of this.source.body ?? []) {
-      length += chunk.byteLength;
-      if (length > limit) throw new FailureError(failures.tooLarge(limit));
-      chunks.push(chunk);
+    try {
+      for await (const chunk of this.source.body ?? []) {
+        length += chunk.byteLength;
+        if (length > limit) throw new FailureError(failures.tooLarge(limit));
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      if (error instanceof FailureError) throw error;
+      // The client has stopped sending, or its server could not read on.
+      throw new BadInput("body", undefined, "incomplete");
     }
     return Buffer.concat(chunks);
   }
@@ -105,6 +116,7 @@ class FetchExchange implements Exchange<Request> {
     const encoder = new TextEncoder();
     this.#respond(new Response(readable, { status, headers: toHeaders(lines) }));
     return {
+      flush: () => undefined,
       write: (chunk) => writer.write(typeof chunk === "string" ? encoder.encode(chunk) : chunk),
       end: () => void writer.close().catch(() => undefined),
       abort: () => void writer.abort().catch(() => undefined),

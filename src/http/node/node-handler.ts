@@ -71,12 +71,22 @@ class NodeExchange implements Exchange<NodeRequest> {
 
   get hasBody(): boolean {
     const { source } = this;
-    // Already read by middleware: it emits no further events.
-    if (source.readableEnded) return false;
     const length = source.headers["content-length"];
     if (length !== undefined) return length !== "0";
     if (source instanceof Http2ServerRequest) return !source.stream.endAfterHeaders;
     return source.headers["transfer-encoding"] !== undefined;
+  }
+
+  bodyReadBefore(raw: boolean): Uint8Array | undefined {
+    const { source } = this;
+    if (!source.readableDidRead && !source.readableEnded) return undefined;
+    const body: unknown = "body" in source ? source.body : undefined;
+    if (body instanceof Uint8Array) return body;
+    if (typeof body === "string") return Buffer.from(body);
+    if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
+    // It was read, and it was empty.
+    if (!source.readableDidRead) return new Uint8Array();
+    throw new Error("middleware has read the request body: mount the HTTP handler before it, or keep request.body");
   }
 
   read(limit: number): Promise<Uint8Array> {
@@ -148,6 +158,7 @@ class NodeExchange implements Exchange<NodeRequest> {
     const response = this.#response;
     writeHead(response, status, lines);
     return {
+      flush: () => "stream" in response || response.flushHeaders(),
       write: (chunk) => write(response, chunk),
       end: () => void response.end(),
       abort: () => abort(response),

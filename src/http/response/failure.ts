@@ -1,15 +1,19 @@
-import { create, createRegistry, type DescMethod, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
-import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
+import type { DescMethod, JsonValue, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { BadInput, type InputPlace } from "../codec/bad-input.ts";
+import { ExpectedError } from "../routes/expected-error.ts";
 import { MalformedEscape } from "../routes/percent.ts";
 
 interface FailureBase {
-  /** The error that an RPC client receives. Its message is public. */
-  readonly error: ConnectError;
-  /** The default HTTP status. */
+  /** The HTTP status that an encoder uses by default. */
   readonly status: number;
+  /** The public message. */
+  readonly message: string;
+  /** The thrown value; undefined if the request never reached an RPC. */
+  readonly reason: unknown;
+  /** The error that an RPC client receives, created on first use: creating one costs more than a small response. */
+  readonly error: ConnectError;
 }
 
 /** Why a request failed: a closed union for failure encoders. */
@@ -30,7 +34,9 @@ export interface FailureResponse {
   /** Default: the failure's status. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body: JsonValue;
+  /** The body, to be written as JSON; or `json`, the text of one, which may be prepared once for many failures. */
+  readonly body?: JsonValue;
+  readonly json?: string;
 }
 
 export interface FailureContext {
@@ -38,46 +44,84 @@ export interface FailureContext {
   readonly rpc: DescMethod | undefined;
   /** Whether a stream has started: the status is sent, and the body becomes the last message. */
   readonly inBand: boolean;
+  /** The types of `jsonOptions`, for error details. */
+  readonly registry: Registry | undefined;
 }
 
 /** Encodes the response to a failure. */
 export type FailureEncoder = (failure: Failure, context: FailureContext) => FailureResponse;
 
 /** A thrown failure. */
-export class FailureError extends Error {
+export class FailureError extends ExpectedError {
   override readonly name = "FailureError";
   readonly failure: Failure;
   constructor(failure: Failure) {
-    super(failure.error.message);
+    super(failure.message);
     this.failure = failure;
   }
 }
 
+/** A failure that is the client's fault, found before any RPC was called. */
+class RequestFailure implements FailureBase {
+  readonly status: number;
+  readonly message: string;
+  readonly reason = undefined;
+  readonly #code: Code;
+  #error: ConnectError | undefined;
+
+  constructor(status: number, message: string, code: Code) {
+    this.status = status;
+    this.message = message;
+    this.#code = code;
+  }
+
+  get error(): ConnectError {
+    this.#error ??= new ConnectError(this.message, this.#code);
+    return this.#error;
+  }
+}
+
+/** A value thrown by an interceptor or an implementation. */
+class RpcFailure implements FailureBase {
+  readonly kind = "rpc";
+  readonly reason: unknown;
+  #error: ConnectError | undefined;
+
+  constructor(reason: unknown) {
+    this.reason = reason;
+    if (reason instanceof ConnectError) this.#error = reason;
+  }
+
+  get status(): number {
+    return codeToHttpStatus(this.#error?.code ?? Code.Internal);
+  }
+
+  get message(): string {
+    return this.#error?.rawMessage ?? "internal error";
+  }
+
+  get error(): ConnectError {
+    this.#error ??= new ConnectError("internal error", Code.Internal, undefined, undefined, this.reason);
+    return this.#error;
+  }
+}
+
+function requestFailure<Own extends object>(status: number, message: string, code: Code, own: Own) {
+  return Object.assign(new RequestFailure(status, message, code), own);
+}
+
 export const failures = {
-  noRoute: (): Failure => ({ kind: "no_route", status: 404, error: new ConnectError("no such route", Code.NotFound) }),
-  methodNotAllowed: (allow: readonly string[]): Failure => ({
-    kind: "method_not_allowed",
-    status: 405,
-    allow,
-    error: new ConnectError("method not allowed", Code.Unimplemented),
-  }),
-  unsupportedMediaType: (what: string): Failure => ({
-    kind: "unsupported_media_type",
-    status: 415,
-    error: new ConnectError(what, Code.InvalidArgument),
-  }),
-  tooLarge: (limit: number): Failure => ({
-    kind: "too_large",
-    status: 413,
-    error: new ConnectError(`the body is larger than ${limit} bytes`, Code.ResourceExhausted),
-  }),
-  badRequest: (place: InputPlace, field: string | undefined, message: string): Failure => ({
-    kind: "bad_request",
-    status: 400,
-    place,
-    field,
-    error: new ConnectError(message, Code.InvalidArgument),
-  }),
+  noRoute: (): Failure => requestFailure(404, "no such route", Code.NotFound, { kind: "no_route" } as const),
+  methodNotAllowed: (allow: readonly string[]): Failure =>
+    requestFailure(405, "method not allowed", Code.Unimplemented, { kind: "method_not_allowed", allow } as const),
+  unsupportedMediaType: (message: string): Failure =>
+    requestFailure(415, message, Code.InvalidArgument, { kind: "unsupported_media_type" } as const),
+  tooLarge: (limitBytes: number): Failure =>
+    requestFailure(413, `the body is larger than ${limitBytes} bytes`, Code.ResourceExhausted, {
+      kind: "too_large",
+    } as const),
+  badRequest: (place: InputPlace, field: string | undefined, message: string): Failure =>
+    requestFailure(400, message, Code.InvalidArgument, { kind: "bad_request", place, field } as const),
 };
 
 /** Converts a thrown value to a failure. Unknown errors become "internal error", as on the RPC endpoint. */
@@ -85,28 +129,10 @@ export function failureFrom(reason: unknown): Failure {
   if (reason instanceof FailureError) return reason.failure;
   if (reason instanceof BadInput) return failures.badRequest(reason.place, reason.field, reason.message);
   if (reason instanceof MalformedEscape) return failures.badRequest("path", undefined, reason.message);
-  const error =
-    reason instanceof ConnectError
-      ? reason
-      : new ConnectError("internal error", Code.Internal, undefined, undefined, reason);
-  return { kind: "rpc", error, status: codeToHttpStatus(error.code) };
+  return new RpcFailure(reason);
 }
 
-/** The default encoder: `google.rpc.Status` as JSON. In a stream it is wrapped: `{"error": status}`. */
-export const statusEncoder: FailureEncoder = ({ error }, { inBand }) => {
-  const status = { code: error.code, message: error.rawMessage, details: error.details.map(detailJson) };
-  return { body: inBand ? { error: status } : status };
-};
-
-/** The JSON of a detail as `google.protobuf.Any`. One without a JSON form keeps its type and its bytes. */
-function detailJson(detail: ConnectError["details"][number]): JsonObject {
-  if (!("desc" in detail)) {
-    return { "@type": `type.googleapis.com/${detail.type}`, value: Buffer.from(detail.value).toString("base64") };
-  }
-  try {
-    const any = anyPack(detail.desc, create(detail.desc, detail.value));
-    return toJson(AnySchema, any, { registry: createRegistry(detail.desc) }) as JsonObject;
-  } catch {
-    return { "@type": `type.googleapis.com/${detail.desc.typeName}` };
-  }
+/** The text of a failure's body. */
+export function jsonOf(response: FailureResponse): string {
+  return response.json ?? JSON.stringify(response.body ?? null);
 }

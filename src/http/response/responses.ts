@@ -8,8 +8,9 @@ import { HeaderMap } from "../call/header-map.ts";
 import { successStatus } from "../call/success-status.ts";
 import type { Payload } from "../codec/response-codec.ts";
 import { gzip } from "./compression.ts";
-import { type Failure, type FailureEncoder, failureFrom, statusEncoder } from "./failure.ts";
+import { type Failure, type FailureEncoder, failureFrom, jsonOf } from "./failure.ts";
 import { acceptsGzip } from "./negotiation.ts";
+import { statusEncoder } from "./status-encoder.ts";
 
 /** Describes a response to the `onResponse` hook. */
 export interface ResponseInfo<Source> {
@@ -30,6 +31,10 @@ export interface ResponseOptions<Source> {
   readonly onResponse?: (headers: Headers, response: ResponseInfo<Source>) => void;
   /** Whether responses of at least `compressMinBytes` are compressed for clients that accept gzip. Default: true. */
   readonly compress?: boolean;
+  /** Whether streams are compressed for clients that accept gzip; each message is flushed. Default: false. */
+  readonly compressStreams?: boolean;
+  /** How often a comment is written to an idle stream of server-sent events, in milliseconds. Default: never. */
+  readonly heartbeatIntervalMs?: number;
   /** Whether response trailers are sent as headers with the prefix `trailer-`. Default: false. */
   readonly trailersAsHeaders?: boolean;
 }
@@ -63,18 +68,30 @@ export class Responses<Source> {
   fail(exchange: Exchange<Source>, endpoint: Endpoint | undefined, call: Call | undefined, reason: unknown): void {
     const failure = failureFrom(reason);
     const header = call?.responseHeader ?? new HeaderMap();
-    if (!failure.error.isWireError) mergeNonProtocolHeaders(header, failure.error.metadata);
+    const { reason: error } = failure;
+    if (error instanceof ConnectError && !error.isWireError) mergeNonProtocolHeaders(header, error.metadata);
     const response = this.#encode(failure, endpoint, false);
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
-    for (const [name, value] of Object.entries(response.headers ?? {})) header.set(name, value);
+    for (const name in response.headers) header.set(name, response.headers[name] ?? "");
     header.delete("content-encoding");
     header.set("content-type", "application/json");
-    this.#send(exchange, endpoint, response.status ?? failure.status, header, JSON.stringify(response.body), failure);
+    this.#send(exchange, endpoint, response.status ?? failure.status, header, jsonOf(response), failure);
   }
 
-  /** The body of a failure that occurs after the response has started. */
-  failureInBand(endpoint: Endpoint, reason: unknown) {
-    return this.#encode(failureFrom(reason), endpoint, true).body;
+  /** The JSON of a failure that occurs after the response has started. */
+  failureInBand(endpoint: Endpoint, reason: unknown): string {
+    return jsonOf(this.#encode(failureFrom(reason), endpoint, true));
+  }
+
+  get heartbeatIntervalMs(): number | undefined {
+    return this.#options.heartbeatIntervalMs;
+  }
+
+  /** Whether a stream is compressed; if it depends on the client, the response varies by it. */
+  compressesStream(exchange: Exchange<Source>, header: HeaderMap): boolean {
+    if (!this.#options.compressStreams || header.has("content-encoding")) return false;
+    header.append("vary", "Accept-Encoding");
+    return acceptsGzip(exchange.headers.get("accept-encoding"));
   }
 
   /** Responds to OPTIONS (RFC 9110 section 9.3.7). */
@@ -94,7 +111,8 @@ export class Responses<Source> {
   }
 
   #encode(failure: Failure, endpoint: Endpoint | undefined, inBand: boolean) {
-    return (this.#options.failureEncoder ?? statusEncoder)(failure, { rpc: endpoint?.method, inBand });
+    const { registry } = endpoint?.rpc.options.jsonOptions ?? {};
+    return (this.#options.failureEncoder ?? statusEncoder)(failure, { rpc: endpoint?.method, inBand, registry });
   }
 
   #callHook(

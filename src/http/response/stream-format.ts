@@ -1,4 +1,3 @@
-import type { JsonValue } from "@bufbuild/protobuf";
 import type { Payload } from "../codec/response-codec.ts";
 import { weighted } from "./negotiation.ts";
 
@@ -9,7 +8,9 @@ export interface StreamFormat {
   readonly open: string;
   chunk(payload: Payload, first: boolean): string | Uint8Array;
   /** A failure in mid-stream, as the last chunk. undefined: the format has no place for one, the response is aborted. */
-  failure(body: JsonValue, first: boolean): string | undefined;
+  failure(json: string, first: boolean): string | undefined;
+  /** Text without a meaning, for idle streams. */
+  readonly heartbeat?: string;
   readonly close: string;
 }
 
@@ -18,7 +19,7 @@ const NDJSON: StreamFormat = {
   contentType: "application/x-ndjson",
   open: "",
   chunk: ({ content }) => `${content}\n`,
-  failure: (body) => `${JSON.stringify(body)}\n`,
+  failure: (json) => `${json}\n`,
   close: "",
 };
 
@@ -27,7 +28,8 @@ const SERVER_SENT_EVENTS: StreamFormat = {
   contentType: "text/event-stream",
   open: "",
   chunk: ({ content }) => `data: ${content}\n\n`,
-  failure: (body) => `event: error\ndata: ${JSON.stringify(body)}\n\n`,
+  failure: (json) => `event: error\ndata: ${json}\n\n`,
+  heartbeat: ":\n\n",
   close: "",
 };
 
@@ -36,7 +38,7 @@ const JSON_ARRAY: StreamFormat = {
   contentType: "application/json",
   open: "[",
   chunk: ({ content }, first) => `${first ? "" : ","}${content}`,
-  failure: (body, first) => `${first ? "" : ","}${JSON.stringify(body)}`,
+  failure: (json, first) => `${first ? "" : ","}${json}`,
   close: "]",
 };
 

@@ -4,9 +4,14 @@ import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { checkLength, type Responses } from "./responses.ts";
 import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
+import { withGzip, withHeartbeat } from "./stream-layers.ts";
+
+type Result = IteratorResult<Message>;
 
 /**
- * Sends a stream of messages. A failure before the first message is an ordinary response; a later one is sent in band.
+ * Sends a stream of messages. If the call fails within one turn of the event loop, the failure is an ordinary response.
+ * After that the headers are sent, whether or not there is a first message, and a failure is the last message. A stream of
+ * google.api.HttpBody waits for its first message, which has the content type.
  */
 export async function sendStream<Source>(
   responses: Responses<Source>,
@@ -16,28 +21,31 @@ export async function sendStream<Source>(
   messages: AsyncIterable<Message>,
 ): Promise<void> {
   const iterator = messages[Symbol.asyncIterator]();
-  const first = await iterator.next();
-  const payload = first.done ? undefined : endpoint.response(first.value);
   const format = endpoint.raw ? RAW_BYTES : streamFormatFor(exchange.headers.get("accept"));
-  const header = call.responseHeader;
-  const contentType = format.contentType ?? payload?.contentType ?? "application/octet-stream";
-  if (!header.has("content-type")) header.set("content-type", contentType);
-  if (!header.has("cache-control")) header.set("cache-control", "no-cache");
-  header.append("vary", "Accept");
-  const [status, lines] = responses.head(exchange, endpoint, call);
+  const next = iterator.next();
+  const first = endpoint.raw ? await next : await withinOneTurn(next);
+  const compress = responses.compressesStream(exchange, call.responseHeader);
+  const head = () => {
+    setStreamHeaders(call, format, first, endpoint, compress);
+    return responses.head(exchange, endpoint, call);
+  };
+  const [status, lines] = orRelease(head, iterator, next);
   if (exchange.method === "HEAD") {
     exchange.send(status, lines, undefined);
     call.end();
-    await iterator.return?.();
+    release(iterator, next);
     return;
   }
-  const response = exchange.stream(status, lines);
+  const socket = exchange.stream(status, lines);
+  if (first === undefined) socket.flush();
+  const compressed = compress ? withGzip(socket) : socket;
+  const response = withHeartbeat(compressed, format.heartbeat, responses.heartbeatIntervalMs);
   const stop = exchange.onAbort((reason) => call.end(reason));
   let started = false;
   try {
     if (format.open !== "") await response.write(format.open);
-    for (let next = first; !next.done; next = await iterator.next()) {
-      const chunk = format.chunk(endpoint.response(next.value), !started);
+    for (let result = first ?? (await next); !result.done; result = await iterator.next()) {
+      const chunk = format.chunk(endpoint.response(result.value), !started);
       checkLength(chunk, endpoint.rpc.options.writeMaxBytes);
       await response.write(chunk);
       started = true;
@@ -47,11 +55,65 @@ export async function sendStream<Source>(
     call.end();
   } catch (reason) {
     call.end(reason);
-    await closeWith(format.failure(responses.failureInBand(endpoint, reason), !started), format, response);
-    // Run the finally blocks of the implementation.
-    await iterator.return?.().catch(() => undefined);
+    await closeWith(failureText(responses, endpoint, format, reason, !started), format, response);
+    release(iterator, next);
   } finally {
     stop();
+  }
+}
+
+function setStreamHeaders(
+  { responseHeader: header }: Call,
+  format: StreamFormat,
+  first: Result | undefined,
+  endpoint: Endpoint,
+  compress: boolean,
+): void {
+  const ofFirst = () => (first === undefined || first.done ? undefined : endpoint.response(first.value).contentType);
+  const contentType = format.contentType ?? ofFirst() ?? "application/octet-stream";
+  if (!header.has("content-type")) header.set("content-type", contentType);
+  if (!header.has("cache-control")) header.set("cache-control", "no-cache");
+  // nginx would buffer the events.
+  if (contentType === "text/event-stream" && !header.has("x-accel-buffering")) header.set("x-accel-buffering", "no");
+  header.append("vary", "Accept");
+  if (compress) header.set("content-encoding", "gzip");
+}
+
+/** The result of a promise if it settles within one turn of the event loop, else undefined. */
+function withinOneTurn<T>(promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const turn = setImmediate(resolve, undefined);
+    promise.then(resolve, reject).finally(() => clearImmediate(turn));
+  });
+}
+
+function orRelease<T>(act: () => T, iterator: AsyncIterator<Message>, pending: Promise<Result>): T {
+  try {
+    return act();
+  } catch (error) {
+    release(iterator, pending);
+    throw error;
+  }
+}
+
+/** Runs the finally blocks of the implementation. Does not wait: an idle one may never settle. */
+function release(iterator: AsyncIterator<Message>, pending: Promise<Result>): void {
+  pending.catch(() => undefined);
+  iterator.return?.().catch(() => undefined);
+}
+
+/** undefined: the format has no place for a failure, or the encoder throws. */
+function failureText<Source>(
+  responses: Responses<Source>,
+  endpoint: Endpoint,
+  format: StreamFormat,
+  reason: unknown,
+  first: boolean,
+): string | undefined {
+  try {
+    return format.failure(responses.failureInBand(endpoint, reason), first);
+  } catch {
+    return undefined;
   }
 }
 
@@ -59,7 +121,7 @@ async function closeWith(failure: string | undefined, format: StreamFormat, resp
   if (failure === undefined) return response.abort();
   await response.write(failure + format.close).then(
     () => response.end(),
-    // The client has disconnected.
-    () => undefined,
+    // The client has disconnected: release what the response holds.
+    () => response.abort(),
   );
 }

@@ -1,0 +1,67 @@
+import {
+  create,
+  createRegistry,
+  type DescMessage,
+  fromBinary,
+  type JsonObject,
+  type Message,
+  type Registry,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
+import type { ConnectError } from "@connectrpc/connect";
+import type { FailureEncoder } from "./failure.ts";
+
+type Detail = ConnectError["details"][number];
+
+/** The default encoder: `google.rpc.Status` as JSON. In a stream it is wrapped: `{"error": status}`. */
+export const statusEncoder: FailureEncoder = ({ error }, { inBand, registry }) => {
+  const details = error.details.map((detail) => detailJson(detail, registry));
+  const status = { code: error.code, message: error.rawMessage, details };
+  return { body: inBand ? { error: status } : status };
+};
+
+/**
+ * The JSON of a detail as `google.protobuf.Any`. One whose type the registry does not know, or that contains an Any of an
+ * unknown type, keeps its type and its bytes: `{"@type": …, "value": base64}`.
+ */
+function detailJson(detail: Detail, registry: Registry | undefined): JsonObject {
+  if ("desc" in detail) {
+    const message = create(detail.desc, detail.value);
+    return messageJson(detail.desc, message, registry) ?? opaque(detail.desc.typeName, bytesOf(detail.desc, message));
+  }
+  const type = registry?.getMessage(detail.type);
+  return (type && wireJson(type, detail.value, registry)) ?? opaque(detail.type, detail.value);
+}
+
+function wireJson(type: DescMessage, bytes: Uint8Array, registry: Registry | undefined): JsonObject | undefined {
+  try {
+    return messageJson(type, fromBinary(type, bytes), registry);
+  } catch {
+    return undefined;
+  }
+}
+
+/** undefined: the message has no JSON form. */
+function messageJson(type: DescMessage, message: Message, registry: Registry | undefined): JsonObject | undefined {
+  const types = registry === undefined ? createRegistry(type) : createRegistry(type, registry);
+  try {
+    return toJson(AnySchema, anyPack(type, message), { registry: types }) as JsonObject;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Empty for values that the message type does not allow. */
+function bytesOf(type: DescMessage, message: Message): Uint8Array {
+  try {
+    return toBinary(type, message);
+  } catch {
+    return new Uint8Array();
+  }
+}
+
+function opaque(typeName: string, bytes: Uint8Array): JsonObject {
+  return { "@type": `type.googleapis.com/${typeName}`, value: Buffer.from(bytes).toString("base64") };
+}

@@ -1,0 +1,79 @@
+/** What failure encoders receive and return. */
+import { createRegistry } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { BadInput, createHttpHandler, type HttpHandlerOptions } from "../../src/http/index.ts";
+import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { EverythingSchema, NestedSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
+import { openHttp1 } from "./support/servers.ts";
+
+const registry = createRegistry(NestedSchema, EverythingSchema);
+/** `{name: "why"}` as a rich.v1.Nested. */
+const WIRE = new Uint8Array([10, 3, 119, 104, 121]);
+
+async function failingWith(error: () => unknown, options: Partial<HttpHandlerOptions> = {}) {
+  const routes = (router: ConnectRouter) =>
+    void router.rpc(RichService.method.misbehave, () => {
+      throw error();
+    });
+  await using listener = await openHttp1(createHttpHandler({ routes, tables: [RichServiceRoutes], ...options }));
+  return await listener.fetchRaw({ method: "POST", target: "/v1/misbehave", body: "{}" });
+}
+
+const withDetail = (detail: ConnectError["details"][number]) => () => {
+  const error = new ConnectError("m", Code.Aborted);
+  error.details.push(detail);
+  return error;
+};
+
+describe("an error detail", () => {
+  const nested = { type: "rich.v1.Nested", value: WIRE };
+  const any = { typeUrl: "type.googleapis.com/rich.v1.Nested", value: WIRE };
+
+  it("in wire form is proto JSON if the registry knows its type", async () => {
+    const response = await failingWith(withDetail(nested), { jsonOptions: { registry } });
+    expect(response.json()).toMatchObject({
+      details: [{ "@type": "type.googleapis.com/rich.v1.Nested", name: "why" }],
+    });
+  });
+
+  it("in wire form keeps its bytes if the registry does not know its type, or if they are malformed", async () => {
+    const details = [{ "@type": "type.googleapis.com/rich.v1.Nested", value: "CgN3aHk=" }];
+    expect((await failingWith(withDetail(nested))).json()).toMatchObject({ details });
+    const malformed = { type: "rich.v1.Nested", value: new Uint8Array([10, 200]) };
+    const response = await failingWith(withDetail(malformed), { jsonOptions: { registry } });
+    expect(response.json()).toMatchObject({ details: [{ value: "Csg=" }] });
+  });
+
+  it("that contains an Any is proto JSON if the registry knows the type, else it keeps its bytes", async () => {
+    const detail = { desc: EverythingSchema, value: { any } };
+    const known = await failingWith(withDetail(detail), { jsonOptions: { registry } });
+    const inner = { "@type": "type.googleapis.com/rich.v1.Nested", name: "why" };
+    expect(known.json()).toMatchObject({
+      details: [{ "@type": "type.googleapis.com/rich.v1.Everything", any: inner }],
+    });
+    const [unknown] = ((await failingWith(withDetail(detail))).json() as { details: { value: string }[] }).details;
+    const bytes = Buffer.from(unknown?.value ?? "", "base64");
+    expect(bytes.includes(Buffer.from(WIRE))).toBe(true);
+  });
+});
+
+describe("a failure", () => {
+  it("has the thrown value as its reason, and a response without making a ConnectError of it", async () => {
+    class Domain extends Error {}
+    const response = await failingWith(() => new Domain("expired"), {
+      failureEncoder: (failure) =>
+        failure.reason instanceof Domain
+          ? { status: 401, headers: { "x-a": "1" }, json: '{"code":"E1"}' }
+          : { body: null },
+    });
+    expect([response.status, response.text, response.headers.get("x-a")]).toEqual([401, '{"code":"E1"}', ["1"]]);
+    expect(response.headers.get("content-length")).toEqual(["13"]);
+    expect(response.headers.get("content-type")).toEqual(["application/json"]);
+  });
+
+  it("caused by input captures no stack", () => {
+    expect(new BadInput("query", "x", "bad").stack).not.toContain("\n    at ");
+    expect(new Error("other").stack).toContain("\n    at ");
+  });
+});
