@@ -150,6 +150,17 @@ test("a certificate counts on a resumed connection as on the first", async () =>
   agent.destroy();
 });
 
+test("client certificates go on counting when the server's own certificate is replaced", async () => {
+  const next = selfSigned();
+  writeFileSync(path("key.pem"), next.key);
+  writeFileSync(path("cert.pem"), next.cert);
+  const own = { ...prometheus, ca: Buffer.from(next.cert) };
+  await until(async () => expect((await request(service.adminUrl, { path: "/metrics", ...own })).status).toBe(200));
+  writeFileSync(path("key.pem"), server.key);
+  writeFileSync(path("cert.pem"), server.cert);
+  await until(async () => expect((await request(service.adminUrl, { path: "/healthz", ca })).status).toBe(200));
+});
+
 test("the public listener asks nobody for a certificate", async () => {
   expect((await request(service.publicUrl, { path: "/healthz", ca })).status).toBe(200);
 });
