@@ -15,6 +15,7 @@ const WALLS: Record<string, readonly string[]> = {
   api: ["session", "gen", "http", "config/cookie.ts"],
   observability: ["session"],
   listener: [],
+  limits: ["session"],
   http: ["gen/google"],
   "protoc-gen-http": ["http", "gen/google"],
   "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google"],
@@ -38,6 +39,8 @@ const KEEPERS: Record<string, readonly string[]> = {
   ioredis: ["store"],
   "node:sqlite": ["store"],
   jose: ["tokens", "verifier"],
+  "rate-limiter-flexible": ["limits"],
+  "rate-limiter-flexible/lib/RateLimiterMemory.js": ["limits"],
   pino: ["observability"],
   "prom-client": ["observability"],
 };

@@ -4,6 +4,7 @@
  */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers } from "./browsers.ts";
+import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
 import { readObservability } from "./observability.ts";
 import { type AddFault, ConfigError, createRead, type Environment, type Read } from "./reader.ts";
@@ -24,6 +25,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readTokens(read, store.dataDir),
     ...readSessions(read, addFault),
     ...readBrowsers(read, addFault),
+    ...readLimits(read),
     ...readObservability(read),
   };
 }

@@ -41,6 +41,21 @@ export function date(text: string): number | Fault {
   return Number.isNaN(ms) ? new Fault("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : ms;
 }
 
+/** How often something may be done; undefined: as often as anybody likes. */
+export type RateSetting = { readonly count: number; readonly windowMs: number } | undefined;
+
+/** `300/30s`, or `off`. */
+export function rate(text: string): RateSetting | Fault {
+  if (text.toLowerCase() === "off") return undefined;
+  const [, digits, window] = /^(\d{1,7})\/(\w+)$/.exec(text) ?? [];
+  if (digits === undefined || window === undefined) return new Fault("is neither a rate such as 300/30s nor off");
+  const count = integer(1, 1_000_000)(digits);
+  const windowMs = duration(SECOND_MS, DAY_MS)(window);
+  if (count instanceof Fault) return new Fault(`has a count that ${count.text}`);
+  if (windowMs instanceof Fault) return new Fault(`has a time that ${windowMs.text}`);
+  return { count, windowMs };
+}
+
 export function boolean(text: string): boolean | Fault {
   if (text === "true") return true;
   if (text === "false") return false;

@@ -22,6 +22,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
       return EVERYDAY.has(event.reason) && !event.admin ? "debug" : "warn";
     case "authn_token_reuse":
     case "authz_failed":
+    case "rate_limited":
       return "warn";
   }
 }

@@ -114,7 +114,8 @@ function partsOf(args: readonly unknown[]): [fields: Readonly<Record<string, unk
 /** What has one budget of lines: refusals of different reasons, or of admin tokens, do not use up each other's. */
 function kindOf(event: string, level: Level | string, fields: Readonly<Record<string, unknown>>): string {
   const reason = typeof fields.reason === "string" ? ` ${safeText(fields.reason, 64)}` : "";
-  return `${level} ${event}${reason}${fields.admin === true ? " admin" : ""}`;
+  const limit = typeof fields.limit === "string" ? ` ${safeText(fields.limit, 64)}` : "";
+  return `${level} ${event}${reason}${limit}${fields.admin === true ? " admin" : ""}`;
 }
 
 /** Not by pino's own redaction: it takes as long as all the rest of a line. */

@@ -13,6 +13,10 @@ export type Metrics = {
   crossSiteRefused(header: string): void;
   /** A connection was refused: the listener is full, or its address has its share. */
   connectionRefused(listener: string, reason: string): void;
+  /** A call was refused under overload. */
+  refused(cause: "store" | "event_loop"): void;
+  /** @param count how many commands wait for the store, asked at each exposition */
+  watchWaiting(count: () => number): void;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
@@ -33,6 +37,9 @@ export function createMetrics(log?: LogCounts): Metrics {
   const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
     "operation",
   ]);
+  const limited = counter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
+  const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
+  const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
   const handled = new Histogram({
     name: "session_rpc_duration_seconds",
     help: "Duration of a call until its end, by method and Connect code, whatever the protocol",
@@ -55,6 +62,17 @@ export function createMetrics(log?: LogCounts): Metrics {
     crossSiteRefused: (header) => crossSite.inc({ header }),
     connectionRefused: (listener, reason) => refused.inc({ listener, reason }),
     handled: (method, code, seconds) => handled.observe({ method, code }, seconds),
+    refused: (cause) => overloadRefused[cause].inc(),
+    watchWaiting(count) {
+      new Gauge({
+        name: "session_store_commands_waiting",
+        help: "Commands that wait for the store",
+        registers: [registry],
+        collect() {
+          this.set(count());
+        },
+      });
+    },
     count(event) {
       switch (event.event) {
         case "session_created":
@@ -73,6 +91,8 @@ export function createMetrics(log?: LogCounts): Metrics {
           return failed.inc({ operation: event.operation, reason: event.reason });
         case "authz_failed":
           return notAllowed.inc({ operation: event.operation });
+        case "rate_limited":
+          return limited.inc({ limit: event.limit });
       }
     },
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),

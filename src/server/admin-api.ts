@@ -8,6 +8,7 @@ import { callerKey } from "../api/caller.ts";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { admissionControl } from "../api/interceptors/admission.ts";
 import { jsonOptions } from "../api/json.ts";
 import type { Config } from "../config/config.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
@@ -20,11 +21,13 @@ import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
+import type { RateLimit } from "../session/ports.ts";
 import { metricsPage } from "./metrics-page.ts";
 import { responseHeaders } from "./response-headers.ts";
 
 type Deps = SessionAdminServiceDeps & {
   readonly access: AdminAccess;
+  readonly failureLimit: RateLimit;
   readonly jwks: () => string;
   /** Resolves when requests can be served and what they store is kept. */
   readonly ready: () => Promise<void>;
@@ -32,6 +35,8 @@ type Deps = SessionAdminServiceDeps & {
   readonly isDraining: () => boolean;
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
+  /** Accepts an ordinary call, or not: overload control. */
+  readonly accept: () => boolean;
   readonly log: Logger;
 };
 
@@ -41,9 +46,14 @@ const always = (status: number, text: string) => (_request: unknown, response: A
 export function adminHandler(config: Config, deps: Deps): Handler {
   const { log, audit, stopping, metrics } = deps;
   const onBug = (err: unknown, method: string) => log.error({ event: "bug", err, method }, "bug");
+  const control = admissionControl(deps.accept);
+  const authenticate = adminAuthentication(deps.access, audit, deps.failureLimit);
   const rpc = connectNodeAdapter({
     routes: (router) => withOurErrors(router.service(SessionAdminService, sessionAdminService(deps)), onBug),
-    requestGate: adminAuthentication(deps.access, audit),
+    requestGate: (context) => {
+      control(context);
+      return authenticate(context);
+    },
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
     jsonOptions,

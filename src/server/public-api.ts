@@ -1,5 +1,5 @@
 /** The public API: for browsers and apps. */
-import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
+import { type ConnectRouter, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -8,6 +8,7 @@ import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { admissionControl } from "../api/interceptors/admission.ts";
 import { crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
 import { jsonOptions } from "../api/json.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
@@ -35,6 +36,8 @@ type Deps = SessionServiceDeps & {
   readonly isDraining: () => boolean;
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
+  /** Accepts an ordinary call, or not: overload control. */
+  readonly accept: () => boolean;
   readonly log: Logger;
 };
 
@@ -63,14 +66,19 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const headersFor = responseHeaders(config);
   const badRequest = withSecurityHeaders(headersFor, withNoStore(always("E400_INVALID_REQUEST")));
   const onBug = (err: unknown, method?: string) => log.error({ event: "bug", err, method }, "bug");
+  const control = admissionControl(deps.accept);
+  const defend = crossSiteDefence(rules, (refusal) => {
+    deps.metrics.crossSiteRefused(refusal.header);
+    const { missing, ...seen } = refusal;
+    const allowedBy = missing.map((permission) => PERMISSIONS[permission]);
+    log.info({ event: "cross_site_refused", ...seen, allowedBy }, "cross_site_refused");
+  });
   const options = {
     routes: (router: ConnectRouter) => router.service(SessionService, sessionService(deps)),
-    requestGate: crossSiteDefence(rules, (refusal) => {
-      deps.metrics.crossSiteRefused(refusal.header);
-      const { missing, ...seen } = refusal;
-      const allowedBy = missing.map((permission) => PERMISSIONS[permission]);
-      log.info({ event: "cross_site_refused", ...seen, allowedBy }, "cross_site_refused");
-    }),
+    requestGate: (context: HandlerContext) => {
+      control(context);
+      defend(context);
+    },
     interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,

@@ -3,10 +3,13 @@ import { join, relative, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { refreshCookie } from "../api/public/cookie.ts";
 import type { Config } from "../config/config.ts";
+import { createOverloadControl } from "../limits/overload.ts";
+import { createRateLimits } from "../limits/rate-limits.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
+import { overloadReport } from "../observability/overload.ts";
 import { followRevocations } from "../session/feed.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
@@ -113,8 +116,16 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
   const audiences = config.audiences ?? [issuer];
   const draining = new AbortController();
   const stopping = new AbortController();
+  const overload = createOverloadControl({
+    ...config.overload,
+    // Half of what a command may take: who is accepted then still gets a reply.
+    maxStoreDelayMs: config.redisCommandTimeout / 2,
+    onRefused: overloadReport(log, metrics),
+  });
+  metrics.watchWaiting(overload.waiting);
   const common = {
-    store,
+    store: overload.limit(store),
+    accept: overload.accept,
     ready,
     refreshTokens: createRefreshTokens(ring),
     accessTokens: createAccessTokens({
@@ -128,6 +139,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
     audit,
     audiences: new Set(audiences),
     cookie: refreshCookie(config.cookie, Date.now),
+    ...createRateLimits(config.rateLimits, () => Math.floor(entropy.fraction() * 2 ** 32)),
     jwks: () => JSON.stringify(ring.current.jwks),
     metrics,
     isDraining: () => draining.signal.aborted,
@@ -159,6 +171,7 @@ export async function start(config: Config, { log, logCounts, out }: World): Pro
       stopWatching();
       listeners.stopFollowing();
       stopFollowingAdmins();
+      overload.close();
       await feed.close();
     },
     onClosed: () => store.close(),

@@ -3,7 +3,7 @@
  * An audit may not fail the business: implementations never throw.
  */
 import type { Scope } from "./admin-access.ts";
-import type { RefusalReason } from "./errors.ts";
+import type { RateLimitName, RefusalReason } from "./errors.ts";
 import type { EndReason, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
 
@@ -40,7 +40,13 @@ export type AuditEvent =
       readonly admin?: true;
     }
   /** A credential of the admin API that is in order, outside its scopes. */
-  | { readonly event: "authz_failed"; readonly operation: string; readonly scope: Scope };
+  | { readonly event: "authz_failed"; readonly operation: string; readonly scope: Scope }
+  | {
+      readonly event: "rate_limited";
+      readonly limit: RateLimitName;
+      readonly sid?: SessionId | undefined;
+      readonly subject?: string | undefined;
+    };
 
 /**
  * @param address the network address that the request came from, if it is known

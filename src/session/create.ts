@@ -1,6 +1,7 @@
 import type { Audit } from "./audit.ts";
+import type { Limited } from "./errors.ts";
 import type { NewSession, Session, SessionId } from "./model.ts";
-import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "./ports.ts";
+import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "./ports.ts";
 import { secondsLeft } from "./refresh.ts";
 
 type Deps = {
@@ -11,6 +12,8 @@ type Deps = {
   readonly audit: Audit;
   /** How many live sessions a subject may have. */
   readonly maxSessionsPerSubject: number;
+  /** How often a session may be created for one subject. */
+  readonly createLimit: RateLimit;
 };
 
 export type Created = {
@@ -26,11 +29,26 @@ export type Created = {
  *
  * @param replaces a session that ends with it
  */
-export async function create(deps: Deps, wanted: Omit<NewSession, "sid">, replaces?: SessionId): Promise<Created> {
+export async function create(
+  deps: Deps,
+  wanted: Omit<NewSession, "sid">,
+  replaces?: SessionId,
+): Promise<Created | Limited> {
+  const taken = deps.createLimit.take(wanted.subject);
+  const retryAfterMs = taken === undefined ? undefined : await taken;
+  if (retryAfterMs !== undefined) {
+    deps.audit({ event: "rate_limited", limit: "create", subject: wanted.subject });
+    return { limited: "create", retryAfterMs };
+  }
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
   const limit = deps.maxSessionsPerSubject;
-  const { session, evicted, replaced } = await deps.store.create({ ...wanted, sid }, nonce, limit, replaces);
+  const { session, evicted, replaced } = await deps.store
+    .create({ ...wanted, sid }, nonce, limit, replaces)
+    .catch((error: unknown) => {
+      deps.createLimit.giveBack(wanted.subject);
+      throw error;
+    });
   const { subject } = session;
   if (replaced && replaces !== undefined) deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" });
   deps.audit({ event: "session_created", sid, subject });

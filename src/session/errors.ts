@@ -55,3 +55,9 @@ export type RefusalReason =
 
 /** A credential that is proven bad: an expected outcome, so a value. */
 export type Refused = { readonly refused: RefusalReason; readonly sid?: SessionId | undefined };
+
+/** What is limited by rate. */
+export type RateLimitName = "refresh" | "failures" | "create";
+
+/** Too often, for the time being: an expected outcome, so a value. */
+export type Limited = { readonly limited: RateLimitName; readonly retryAfterMs: number };

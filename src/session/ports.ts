@@ -11,6 +11,11 @@ export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 }
 
+/** The store was not asked: too much waits for it. */
+export class StoreBusy extends StoreUnavailable {
+  override readonly name = "StoreBusy";
+}
+
 /** The store answers, and must not be used until an operator has mended it: a reason not to start, and later an outage. */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
@@ -186,6 +191,14 @@ export interface AccessTokens {
   verify(text: string): AccessClaims | AccessTokenFault;
   /** As `verify`, but for the expiry. */
   verifyExpired(text: string): AccessClaims | Exclude<AccessTokenFault, "expired">;
+}
+
+/** How often something may be done, by key. Never rejects, and trouble of its own refuses nothing. */
+export interface RateLimit {
+  /** Counts one more for `key`. Within the limit: undefined, mostly at once; over it: how long to wait, ms. */
+  take(key: string): undefined | Promise<number | undefined>;
+  /** Takes one back that came to nothing for no fault of its caller. */
+  giveBack(key: string): void;
 }
 
 /** Randomness, injected. */

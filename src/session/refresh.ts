@@ -1,7 +1,16 @@
 import type { Audit } from "./audit.ts";
-import type { Refused } from "./errors.ts";
+import type { Limited, Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
-import type { AccessToken, AccessTokens, Random, RefreshToken, RefreshTokens, SessionStore } from "./ports.ts";
+import type {
+  AccessToken,
+  AccessTokens,
+  Random,
+  RateLimit,
+  RefreshToken,
+  RefreshTokens,
+  RotateOutcome,
+  SessionStore,
+} from "./ports.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "rotate">;
@@ -9,6 +18,8 @@ type Deps = {
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Pick<Random, "nonce">;
   readonly audit: Audit;
+  /** How often one session may be refreshed. */
+  readonly refreshLimit: RateLimit;
 };
 
 export type Refreshed = {
@@ -39,12 +50,19 @@ export function authenticateCookie(
  *
  * @throws StoreUnavailable when the store cannot tell
  */
-export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refreshed | Refused> {
+export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refreshed | Refused | Limited> {
   const refuse = (reason: Refused["refused"], sid: SessionId): Refused => ({ refused: reason, sid });
   const token = authenticateCookie(deps.refreshTokens, cookie);
   if ("refused" in token) return token;
 
-  const rotated = await deps.store.rotate(token.sid, token, deps.random.nonce());
+  // After the MAC: nobody but its client uses up a session's limit. Before the store: nothing is rotated over the limit.
+  const taken = deps.refreshLimit.take(token.sid);
+  const retryAfterMs = taken === undefined ? undefined : await taken;
+  if (retryAfterMs !== undefined) {
+    deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid });
+    return { limited: "refresh", retryAfterMs };
+  }
+  const rotated = await rotate(deps, token);
   switch (rotated.outcome) {
     case "reuse":
       deps.audit({ event: "authn_token_reuse", sid: token.sid, subject: rotated.subject });
@@ -68,6 +86,16 @@ export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refr
         secondsLeft: secondsLeft(session.idleExpiresAt, now),
       };
     }
+  }
+}
+
+/** A store that cannot answer uses up nobody's limit: many tabs that try again in an outage would be held back after it. */
+async function rotate({ store, random, refreshLimit }: Deps, token: RefreshToken): Promise<RotateOutcome> {
+  try {
+    return await store.rotate(token.sid, token, random.nonce());
+  } catch (error) {
+    refreshLimit.giveBack(token.sid);
+    throw error;
   }
 }
 

@@ -65,6 +65,11 @@ const BAD: Record<string, string> = {
   REQUEST_TIMEOUT: "999ms",
   DRAIN_DELAY: "601s",
   SHUTDOWN_TIMEOUT: "x",
+  RATE_LIMIT_REFRESH: "fast",
+  RATE_LIMIT_FAILURES: "0/30s",
+  RATE_LIMIT_CREATE: "100/1ms",
+  OVERLOAD_MAX_WAITING: "-1",
+  OVERLOAD_MAX_LOOP_DELAY: "1h",
   LOG_LEVEL: "loud",
 };
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { refreshCookie } from "../../src/api/public/cookie.ts";
 import { readConfig } from "../../src/config/config.ts";
+import { NO_LIMIT } from "../../src/limits/rate-limit.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
 import { publicHandler } from "../../src/server/public-api.ts";
@@ -63,6 +64,10 @@ beforeAll(async () => {
     audit: () => {},
     audiences: new Set(["api"]),
     cookie: refreshCookie(config.cookie, Date.now),
+    accept: () => true,
+    refreshLimit: NO_LIMIT,
+    failureLimit: NO_LIMIT,
+    createLimit: NO_LIMIT,
     jwks: () => "{}",
     metrics: createMetrics(),
     isDraining: () => false,
@@ -76,6 +81,7 @@ beforeAll(async () => {
   const wanted = { subject: "alice", clientId: "web", audience: "api", claims: "{}", client };
   const lifetimes = { idleTimeout: 60_000, absoluteLifetime: 60_000 };
   const created = await create({ ...deps, store, maxSessionsPerSubject: 10 }, { ...wanted, ...lifetimes });
+  if ("limited" in created) throw new Error("limited");
   user = { refreshToken: created.refreshToken, accessToken: created.accessToken.token };
 });
 afterAll(async () => {

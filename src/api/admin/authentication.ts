@@ -2,8 +2,10 @@ import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { AdminAccess } from "../../session/admin-access.ts";
 import type { Audit } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
+import type { RateLimit } from "../../session/ports.ts";
 import { callerKey } from "../caller.ts";
-import { toConnectError } from "../errors/connect-errors.ts";
+import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
+import { refusal } from "../refusal.ts";
 import { type AdminCaller, identifyAdmin } from "./credential.ts";
 import { scopeOf } from "./scopes.ts";
 
@@ -16,14 +18,19 @@ const NOT_ALLOWED = "not allowed";
  * Asks every RPC for a credential and its scope, before its message is read. A caller without a credential learns
  * nothing else; one whose credential lacks the scope, only that.
  */
-export function adminAuthentication(access: AdminAccess, audit: Audit): (context: HandlerContext) => void {
-  return ({ requestHeader, method, values }) => {
+export function adminAuthentication(
+  access: AdminAccess,
+  audit: Audit,
+  failureLimit: RateLimit,
+): (context: HandlerContext) => Promise<void> {
+  return async (context) => {
+    const { requestHeader, method, values } = context;
     const { address, certificate } = values.get(callerKey);
     const identified = identifyAdmin(access, requestHeader, certificate());
     if (!identified.ok) {
       const { reason } = identified;
-      audit({ event: "authn_failed", operation: method.name, reason, admin: true }, address);
-      throw toConnectError(new ServiceError("E001_AUTH_FAILURE"), () => {});
+      const event = { event: "authn_failed", operation: method.name, reason, admin: true } as const;
+      throw await refusal({ audit, failureLimit }, event, context, SHARED_ERRORS.noCredential);
     }
     const { caller } = identified;
     const scope = scopeOf(method);

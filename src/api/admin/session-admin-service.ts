@@ -15,11 +15,13 @@ import {
   type Clock,
   InvalidCursor,
   type Random,
+  type RateLimit,
   type RefreshTokens,
   type SessionStore,
   StoreUnavailable,
 } from "../../session/ports.ts";
 import { callerKey } from "../caller.ts";
+import { rateLimited } from "../errors/connect-errors.ts";
 import {
   audienceOf,
   authenticationOf,
@@ -61,6 +63,8 @@ export type SessionAdminServiceDeps = {
   readonly maxSessionsPerSubject: number;
   /** For what callers say of times. */
   readonly clock: Clock;
+  /** By subject. */
+  readonly createLimit: RateLimit;
 };
 
 function shown(session: Session) {
@@ -115,6 +119,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
         ...(authentication && { authentication }),
       };
       const created = await create(withAdmin(deps, context), wanted, replaces);
+      if ("limited" in created) throw rateLimited(created.retryAfterMs);
       const setCookies = deps.cookie.set(created.refreshToken, created.secondsLeft);
       return {
         session: shown(created.session),

@@ -2,7 +2,7 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
-import { StoreUnavailable } from "../../session/ports.ts";
+import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
 
 const RPC_CODES = {
   unauthenticated: Code.Unauthenticated,
@@ -52,21 +52,51 @@ const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
   E503_UNAVAILABLE: { "retry-after": "1" },
 };
 
+/** The codes of errors that were built here: reading it from a detail takes as long as a small request. */
+const CODES = new WeakMap<ConnectError, ErrorCode>();
+
 function build(code: ErrorCode, message: string, headers: Record<string, string> | undefined, cause: unknown) {
   const { rpc } = ERRORS[code];
   const detail = { desc: ErrorDetailSchema, value: { code } };
-  return new ConnectError(message, RPC_CODES[rpc], headers, [detail], cause);
+  const error = new ConnectError(message, RPC_CODES[rpc], headers, [detail], cause);
+  CODES.set(error, code);
+  return error;
 }
 
-/** A bearer credential was presented and is proven bad (RFC 6750 section 3.1). */
-export class InvalidToken extends ServiceError {
-  constructor() {
-    super("E001_AUTH_FAILURE");
+/**
+ * Errors that anybody can cause at will, built once: most of an error's cost is its stack, which would say nothing here.
+ * They are shared by requests, so nothing may be changed in them.
+ */
+export const SHARED_ERRORS = {
+  noCredential: shared("E001_AUTH_FAILURE"),
+  /** A bearer credential was presented and is proven bad (RFC 6750 section 3.1). */
+  invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
+  crossSite: shared("E403_FORBIDDEN"),
+  overloaded: shared("E503_UNAVAILABLE"),
+} as const;
+
+function shared(code: ErrorCode, headers = HEADERS[code]): ConnectError {
+  return build(code, ERRORS[code].message, headers, undefined);
+}
+
+/** By seconds to wait; as many as the longest window of a limit has. */
+const rateLimitErrors = new Map<number, ConnectError>();
+
+/** Over a rate limit. @param retryAfterMs rounded up to whole seconds, so that a caller who waits is served */
+export function rateLimited(retryAfterMs: number): ConnectError {
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
+  let error = rateLimitErrors.get(seconds);
+  if (error === undefined) {
+    error = shared("E429_RATE_LIMITED", { "retry-after": String(seconds) });
+    rateLimitErrors.set(seconds, error);
   }
+  return error;
 }
 
 /** The error code that an error of ours carries, on its way out. */
 export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
+  const known = CODES.get(error);
+  if (known !== undefined) return known;
   const code = error.findDetails(ErrorDetailSchema)[0]?.code;
   return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
 }
@@ -74,10 +104,8 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
 /** @param onBug told of what no rule foresaw; the caller learns nothing of it */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
-  if (error instanceof InvalidToken) {
-    return build(error.code, error.message, { "www-authenticate": 'Bearer error="invalid_token"' }, error);
-  }
   if (error instanceof ServiceError) return build(error.code, error.message, HEADERS[error.code], error);
+  if (error instanceof StoreBusy) return SHARED_ERRORS.overloaded;
   if (error instanceof StoreUnavailable) {
     return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);
   }
@@ -101,7 +129,7 @@ export type FailureReports = {
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   return (next) => async (request) => {
     const translate = (error: unknown) => {
-      if (error instanceof StoreUnavailable) onUnavailable(error);
+      if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
       return toConnectError(error, (bug) => onBug(bug, request.method.name));
     };
     try {

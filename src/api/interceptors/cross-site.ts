@@ -3,9 +3,8 @@
  * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
 import type { HandlerContext } from "@connectrpc/connect";
-import { ServiceError } from "../../session/errors.ts";
 import { callerKey } from "../caller.ts";
-import { toConnectError } from "../errors/connect-errors.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 
 export type CrossSiteRules = {
   readonly allowedOrigins: readonly string[];
@@ -83,6 +82,6 @@ export function crossSiteDefence(
       ownOrigin: origin(),
       missing: missingPermissions(requestHeader, origin(), rules),
     });
-    throw toConnectError(new ServiceError("E403_FORBIDDEN"), () => {});
+    throw SHARED_ERRORS.crossSite;
   };
 }

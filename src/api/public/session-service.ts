@@ -2,7 +2,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Audit } from "../../session/audit.ts";
-import { invalidRequest, type Refused, ServiceError } from "../../session/errors.ts";
+import { invalidRequest, type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { parseSessionId } from "../../session/model.ts";
 import * as owner from "../../session/owner.ts";
 import {
@@ -10,14 +10,16 @@ import {
   type AccessTokens,
   InvalidCursor,
   type Random,
+  type RateLimit,
   type RefreshTokens,
   type SessionStore,
 } from "../../session/ports.ts";
 import { refresh } from "../../session/refresh.ts";
 import { bearerOf } from "../bearer.ts";
-import { callerKey, withCaller } from "../caller.ts";
-import { InvalidToken } from "../errors/connect-errors.ts";
+import { withCaller } from "../caller.ts";
+import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { pageSizeOf, timesOf } from "../messages.ts";
+import { refusal } from "../refusal.ts";
 import type { RefreshCookie } from "./cookie.ts";
 
 export type SessionServiceDeps = {
@@ -29,55 +31,61 @@ export type SessionServiceDeps = {
   /** Whose access tokens may act on sessions. */
   readonly audiences: ReadonlySet<string>;
   readonly cookie: RefreshCookie;
+  /** By session. */
+  readonly refreshLimit: RateLimit;
+  /** By address. */
+  readonly failureLimit: RateLimit;
 };
 
 /** Operations without a bearer credential. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
-/** Made once: guessing must cost us little, and most of an error is its stack, which would say nothing here. */
-const NO_SESSION = new ServiceError("E001_AUTH_FAILURE");
-const BAD_TOKEN = new InvalidToken();
-
 export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
   const { cookie } = deps;
 
-  /** The reason goes to the audit; the caller sees one answer for all of them. */
-  function granted<T>(result: T | Refused, context: HandlerContext): T {
-    if (typeof result !== "object" || result === null || !("refused" in result)) return result as T;
-    const { refused: reason, sid } = result as Refused;
-    const operation = context.method.name;
-    deps.audit({ event: "authn_failed", operation, reason, sid }, context.values.get(callerKey).address);
-    throw reason === "absent" || BY_COOKIE.has(operation) ? NO_SESSION : BAD_TOKEN;
+  /** The result, or a rejection. The reason goes to the audit; the caller gets one error for all of them. */
+  function granted<T>(result: T | Refused | Limited, context: HandlerContext): T | Promise<never> {
+    if (typeof result !== "object" || result === null) return result as T;
+    if ("refused" in result) return refuse(result as Refused, context);
+    if ("limited" in result) throw rateLimited((result as Limited).retryAfterMs);
+    return result as T;
   }
 
-  const caller = (context: HandlerContext): AccessClaims =>
+  async function refuse({ refused: reason, sid }: Refused, context: HandlerContext): Promise<never> {
+    const operation = context.method.name;
+    const { noCredential, invalidToken } = SHARED_ERRORS;
+    const error = reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken;
+    throw await refusal(deps, { event: "authn_failed", operation, reason, sid }, context, error);
+  }
+
+  const caller = (context: HandlerContext): AccessClaims | Promise<never> =>
     granted(owner.authenticate(deps, bearerOf(context.requestHeader)), context);
   const presentedCookie = (context: HandlerContext) => cookie.read(context.requestHeader.get("cookie"));
 
   return {
     async refresh(_request, context) {
-      const refreshed = granted(await refresh(withCaller(deps, context), presentedCookie(context)), context);
+      const refreshed = await granted(await refresh(withCaller(deps, context), presentedCookie(context)), context);
       setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
       return { data: { accessToken: refreshed.accessToken.token } };
     },
 
     async logout(_request, context) {
       const bearer = bearerOf(context.requestHeader);
-      granted(await owner.logout(withCaller(deps, context), bearer, presentedCookie(context)), context);
+      await granted(await owner.logout(withCaller(deps, context), bearer, presentedCookie(context)), context);
       setCookies(context, cookie.clear());
       return { data: {} };
     },
 
     async logoutByCookie(_request, context) {
-      granted(await owner.logoutByCookie(withCaller(deps, context), presentedCookie(context)), context);
+      await granted(await owner.logoutByCookie(withCaller(deps, context), presentedCookie(context)), context);
       setCookies(context, cookie.clear());
       return { data: {} };
     },
 
     async listSessions(request, context) {
-      const claims = caller(context);
+      const claims = await caller(context);
       const limit = pageSizeOf(request.pageSize);
-      const page = granted(
+      const page = await granted(
         await owner.listOwn(deps, claims, limit, request.pageToken || undefined).catch(badPageToken),
         context,
       );
@@ -91,15 +99,16 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     },
 
     async revokeSession(request, context) {
-      const claims = caller(context);
+      const claims = await caller(context);
       const target = parseSessionId(request.sessionId);
-      const outcome = granted(await owner.revokeOwn(withCaller(deps, context), claims, target), context);
+      const outcome = await granted(await owner.revokeOwn(withCaller(deps, context), claims, target), context);
       if (outcome === "not_found") throw new ServiceError("E404_NOT_FOUND");
       return { data: {} };
     },
 
     async revokeOtherSessions(_request, context) {
-      const { count } = granted(await owner.revokeOthers(withCaller(deps, context), caller(context)), context);
+      const claims = await caller(context);
+      const { count } = await granted(await owner.revokeOthers(withCaller(deps, context), claims), context);
       return { data: { revokedCount: count } };
     },
   };

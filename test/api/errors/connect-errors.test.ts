@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { errorCodeOf, InvalidToken, toConnectError } from "../../../src/api/errors/connect-errors.ts";
+import { errorCodeOf, rateLimited, SHARED_ERRORS, toConnectError } from "../../../src/api/errors/connect-errors.ts";
 import { ERRORS, type ErrorCode, invalidRequest, ServiceError } from "../../../src/session/errors.ts";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
 
@@ -25,8 +25,22 @@ test.each<[ErrorCode, string, string]>([
 
 test("a bad access token is named as the cause, an absent one is not", () => {
   const header = (error: Error) => toConnectError(error, noBug).metadata.get("www-authenticate");
-  expect(header(new InvalidToken())).toBe('Bearer error="invalid_token"');
-  expect(header(new ServiceError("E001_AUTH_FAILURE"))).toBe("Bearer");
+  expect(header(SHARED_ERRORS.invalidToken)).toBe('Bearer error="invalid_token"');
+  expect(header(SHARED_ERRORS.noCredential)).toBe("Bearer");
+});
+
+test.each([
+  [1, "1"],
+  [999, "1"],
+  [1_000, "1"],
+  [1_001, "2"],
+  [30_000, "30"],
+])("over a limit for %i ms: retry after %s s", (ms, seconds) => {
+  const error = rateLimited(ms);
+  expect(errorCodeOf(error)).toBe("E429_RATE_LIMITED");
+  expect([error.code, error.rawMessage]).toEqual([Code.ResourceExhausted, ERRORS.E429_RATE_LIMITED.message]);
+  expect(error.metadata.get("retry-after")).toBe(seconds);
+  expect(rateLimited(ms)).toBe(error);
 });
 
 test("a bad request names its field", () => {

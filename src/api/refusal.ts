@@ -1,0 +1,38 @@
+/** What a caller with a bad credential gets: 401, and once its address has presented too many, 429. */
+import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import type { Audit, AuditEvent } from "../session/audit.ts";
+import type { RefusalReason } from "../session/errors.ts";
+import type { RateLimit } from "../session/ports.ts";
+import { callerKey } from "./caller.ts";
+import { rateLimited } from "./errors/connect-errors.ts";
+
+/** Reasons that honest clients give too, many behind one address at times (everybody was logged out): never counted. */
+const EVERYDAY = new Set<RefusalReason>(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"]);
+
+export type RefusalDeps = {
+  readonly audit: Audit;
+  /** How many bad credentials an address may present. */
+  readonly failureLimit: RateLimit;
+};
+
+/**
+ * Reports a refused credential, and returns the error for its caller. Whoever presents a valid one never comes here, so
+ * that an address over its limit, with all who share it, is still served what it is due.
+ *
+ * @param unauthenticated the error below the limit
+ */
+export async function refusal(
+  { audit, failureLimit }: RefusalDeps,
+  event: Extract<AuditEvent, { event: "authn_failed" }>,
+  { values }: Pick<HandlerContext, "values">,
+  unauthenticated: ConnectError,
+): Promise<ConnectError> {
+  const { address } = values.get(callerKey);
+  audit(event, address);
+  if (EVERYDAY.has(event.reason)) return unauthenticated;
+  const taken = failureLimit.take(address() ?? "");
+  const retryAfterMs = taken === undefined ? undefined : await taken;
+  if (retryAfterMs === undefined) return unauthenticated;
+  audit({ event: "rate_limited", limit: "failures" }, address);
+  return rateLimited(retryAfterMs);
+}

@@ -1,0 +1,30 @@
+import { isIPv6 } from "node:net";
+
+/** No address is longer; a proxy may forward anything. */
+const MAX_LENGTH = 64;
+
+/**
+ * What attempts from an address are counted under: an IPv4 address, or the /64 of an IPv6 address, since a single host has
+ * a whole /64 to choose from (RFC 6177, RFC 7721). An IPv4-mapped address (RFC 4291 section 2.5.5.2) is its IPv4 address.
+ * What is no address at all, as a proxy may forward it, is its own key.
+ */
+export function addressKey(address: string): string {
+  if (!address.includes(":") || address.length > MAX_LENGTH) return address.slice(0, MAX_LENGTH);
+  const bare = address.split("%", 1)[0] as string;
+  if (!isIPv6(bare)) return address;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);
+  if (mapped !== null) return mapped[1] as string;
+  const [head = "", tail] = bare.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined && groups.length < 4) {
+    const after = tail === "" ? [] : tail.split(":");
+    // An IPv4 address at the end stands for two groups.
+    const length = after.length + (tail.includes(".") ? 1 : 0);
+    const zeros = Array.from({ length: 8 - groups.length - length }, () => "0");
+    groups.push(...zeros, ...after);
+  }
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}

@@ -1,0 +1,55 @@
+import { type SessionStore, StoreBusy, StoreUnavailable } from "../session/ports.ts";
+import type { Admission } from "./admission.ts";
+
+/** Whether a verb may be refused under overload: ordinary ones early, endings late, the rest never. */
+const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free">> = {
+  create: "ordinary",
+  rotate: "ordinary",
+  find: "ordinary",
+  list: "ordinary",
+  end: "ending",
+  endOwned: "ending",
+  endAll: "ending",
+  revokeAll: "ending",
+  elevate: "ordinary",
+  now: "free",
+  revocations: "free",
+  onRevocation: "free",
+  ping: "free",
+  close: "free",
+};
+
+/** Built once: its stack would say nothing. */
+const BUSY = new StoreBusy("too many commands wait for the store");
+
+type AnyVerb = (...given: never[]) => Promise<unknown>;
+
+/** The store, with a bounded number of commands waiting for it. A refused command never reaches it. */
+export function limitStore(store: SessionStore, admission: Admission, onRefused: () => void): SessionStore {
+  const limited = (verb: AnyVerb, isBusy: () => boolean, answered: "answered" | "slow") => {
+    return async (...given: never[]): Promise<unknown> => {
+      if (isBusy()) {
+        onRefused();
+        throw BUSY;
+      }
+      const begun = admission.begin();
+      let outcome: "answered" | "slow" | "lost" = answered;
+      try {
+        return await verb.apply(store, given);
+      } catch (error) {
+        if (error instanceof StoreUnavailable) outcome = "lost";
+        throw error;
+      } finally {
+        admission.finish(begun, outcome);
+      }
+    };
+  };
+  const isBusy = () => admission.storeIsBusy();
+  const isFull = () => admission.storeIsFull();
+  const verbs = Object.entries(VERBS).map(([name, kind]) => {
+    const verb = store[name as keyof SessionStore] as AnyVerb;
+    if (kind === "free") return [name, verb.bind(store)];
+    return [name, kind === "ending" ? limited(verb, isFull, "slow") : limited(verb, isBusy, "answered")];
+  });
+  return Object.fromEntries(verbs) as SessionStore;
+}

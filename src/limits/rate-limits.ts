@@ -1,0 +1,35 @@
+/** The rate limits of an instance. */
+import type { RateLimit } from "../session/ports.ts";
+import { addressKey } from "./address-key.ts";
+import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
+
+export type RateLimits = {
+  /** Refreshes, by session. */
+  readonly refreshLimit: RateLimit;
+  /** Bad credentials, by network address. */
+  readonly failureLimit: RateLimit;
+  /** New sessions, by subject. */
+  readonly createLimit: RateLimit;
+};
+
+export type RateSettings = {
+  readonly refresh: Rate | undefined;
+  readonly failures: Rate | undefined;
+  readonly create: Rate | undefined;
+};
+
+/** @param seed makes 32 random bits */
+export function createRateLimits({ refresh, failures, create }: RateSettings, seed: () => number): RateLimits {
+  const limit = (rate: Rate | undefined) =>
+    rate === undefined ? NO_LIMIT : createRateLimit({ ...rate, seed: seed() });
+  const byAddress = limit(failures);
+  return {
+    refreshLimit: limit(refresh),
+    failureLimit: {
+      // An unknown address is nobody's: whoever has it is not limited.
+      take: (address) => (address === "" ? undefined : byAddress.take(addressKey(address))),
+      giveBack: (address) => byAddress.giveBack(addressKey(address)),
+    },
+    createLimit: limit(create),
+  };
+}

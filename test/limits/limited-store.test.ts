@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { Admission } from "../../src/limits/admission.ts";
+import { limitStore } from "../../src/limits/limited-store.ts";
+import type { SessionId } from "../../src/session/model.ts";
+import { type SessionStore, StoreBusy, StoreUnavailable } from "../../src/session/ports.ts";
+
+const sid = "A".repeat(23) as SessionId;
+
+/** A store in which every verb waits until the test settles it. */
+function aStore(maxWaiting: number) {
+  const pending: { verb: string; resolve: (value: unknown) => void; reject: (error: Error) => void }[] = [];
+  const store = new Proxy({} as SessionStore, {
+    get: (_, verb) => () => {
+      const { promise, resolve, reject } = Promise.withResolvers();
+      pending.push({ verb: String(verb), resolve, reject });
+      return promise;
+    },
+  });
+  const admission = new Admission({ maxWaiting, maxLoopDelayMs: 0, maxStoreDelayMs: 250 });
+  let refusals = 0;
+  const limited = limitStore(store, admission, () => {
+    refusals++;
+  });
+  return { limited, admission, pending, refusals: () => refusals };
+}
+
+test("an ordinary command over the limit is refused without reaching the store, and endings go on", async () => {
+  const { limited, pending, refusals } = aStore(2);
+  const asked = [limited.find(sid), limited.find(sid)];
+  await expect(limited.find(sid)).rejects.toThrow(StoreBusy);
+  await expect(limited.list("alice", 1, undefined)).rejects.toThrow(StoreBusy);
+  expect([pending.length, refusals()]).toEqual([2, 2]);
+  const ended = limited.end(sid, "logout");
+  expect(pending.map(({ verb }) => verb)).toEqual(["find", "find", "end"]);
+  for (const { resolve } of pending) resolve("ended");
+  expect(await ended).toBe("ended");
+  await Promise.all(asked);
+});
+
+test("an ending is refused when four times the number waits", async () => {
+  const { limited, pending } = aStore(100);
+  const ends = Array.from({ length: 400 }, () => limited.end(sid, "logout"));
+  await expect(limited.end(sid, "logout")).rejects.toThrow(StoreBusy);
+  for (const { resolve } of pending) resolve("ended");
+  await Promise.all(ends);
+  expect(pending).toHaveLength(400);
+});
+
+test("a command counts until it has ended, however it ends", async () => {
+  const { limited, admission, pending } = aStore(100);
+  const outcomes = [limited.find(sid), limited.find(sid), limited.end(sid, "logout")].map((one) => one.catch(() => {}));
+  expect(admission.waiting).toBe(3);
+  pending[0]?.resolve({ status: "unknown" });
+  pending[1]?.reject(new StoreUnavailable("no answer"));
+  pending[2]?.reject(new Error("a bug"));
+  await Promise.all(outcomes);
+  expect(admission.waiting).toBe(0);
+});
+
+test("the feed, readiness and closing are never refused", async () => {
+  const { limited, pending } = aStore(1);
+  const asked = [limited.find(sid), limited.ping(), limited.revocations(undefined), limited.ping(), limited.close()];
+  expect(pending).toHaveLength(5);
+  for (const { resolve } of pending) resolve(undefined);
+  await Promise.all(asked);
+});
