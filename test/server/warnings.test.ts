@@ -19,6 +19,17 @@ test("the start warns of what is allowed and will not work", async () => {
   await service.stop();
 });
 
+test("the start warns of a token life in which a thief may stay unseen, and of no other", async () => {
+  const warned = async (accessTokenTtl: string) => {
+    const service = await startService({ REUSE_INTERVAL: "10s", ACCESS_TOKEN_TTL: accessTokenTtl });
+    const found = eventsOf(service.stderr()).some(({ event }) => event === "token_life_short");
+    await service.stop();
+    return found;
+  };
+  expect(await warned("49s")).toBe(true);
+  expect(await warned("50s")).toBe(false);
+});
+
 test.each([
   ["a foreign origin", { origin: "https://a.example" }, ["ALLOWED_ORIGINS with this origin"]],
   [
