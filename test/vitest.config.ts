@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -7,5 +8,7 @@ export default defineConfig({
     // Tests wait for events, never for time; a wait this long is a hang.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Most tests wait for the processes that they started: more workers than cores halve the run.
+    maxWorkers: Math.max(3, availableParallelism()),
   },
 });
