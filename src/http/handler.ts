@@ -1,16 +1,19 @@
+import type { Message } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { Call } from "./call/call.ts";
 import { readTimeout } from "./call/deadline.ts";
 import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
-import { callServerStreaming, callUnary } from "./call/invoke.ts";
+import { callClientStreaming, callServerStreaming, callStreaming, callUnary } from "./call/invoke.ts";
 import { recordRoutes } from "./call/recorder.ts";
 import type { HandlerOptions } from "./options.ts";
+import { openRequestStream, type RequestStream } from "./request-stream.ts";
 import { decompress } from "./response/compression.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { isJson } from "./response/negotiation.ts";
 import { Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
-import { createMatcher, type Match } from "./routes/matcher.ts";
+import { type Binding, createMatcher, type Match } from "./routes/matcher.ts";
 
 /** Serves exchanges: decodes the request, calls the implementation, encodes the response. */
 export interface RequestHandler<Source> {
@@ -41,6 +44,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   async function serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void> {
     let endpoint: Endpoint | undefined;
     let call: Call | undefined;
+    let incoming: RequestStream | undefined;
     try {
       endpoint = found.kind === "route" ? endpoints.get(found.route) : undefined;
       if (found.kind !== "route" || endpoint === undefined) {
@@ -48,21 +52,18 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
           throw new FailureError(notFound(found));
         return responses.allow(exchange, found.allow);
       }
-      const { rpc, method, request } = endpoint;
+      const { rpc, method } = endpoint;
       call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
         shutdownSignal: rpc.options.shutdownSignal,
         contextValues: options.contextValues?.(exchange.source),
       });
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
-      // An empty header counts as absent.
-      const contentType = exchange.headers.get("content-type") || null;
-      if (request.body === "json" && contentType !== null && !isJson(contentType)) {
-        throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON in UTF-8`));
+      if (streamsIn(rpc.spec.kind)) {
+        incoming = openRequestStream(exchange, endpoint, call, found.bindings, query);
+        return await serveStream(exchange, endpoint, call, incoming);
       }
-      const readable = request.body !== "none" && exchange.hasBody;
-      const body = readable ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw") : NO_BYTES;
-      const input = request.decode(found.bindings, query, body, contentType);
+      const input = await readRequest(exchange, endpoint, found.bindings, query);
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
         return await sendStream(responses, exchange, endpoint, call, messages);
@@ -70,14 +71,39 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       const output = await callUnary(rpc, call, input);
       await responses.succeed(exchange, endpoint, call, endpoint.response(output));
       call.end();
-    } catch (reason) {
+    } catch (error) {
+      const reason = incoming?.failure()?.reason ?? error;
       call?.end(reason);
+      incoming?.close();
       try {
         responses.fail(exchange, endpoint, call, reason);
       } catch {
         // A throwing encoder or hook must not end the process.
         exchange.sendServerError();
       }
+    }
+  }
+
+  /** Serves an RPC whose request is a stream. */
+  async function serveStream(
+    exchange: Exchange<Source>,
+    endpoint: Endpoint,
+    call: Call,
+    incoming: RequestStream,
+  ): Promise<void> {
+    const { rpc } = endpoint;
+    if (rpc.spec.kind === "bidi_streaming") {
+      if (!exchange.fullDuplex) {
+        throw new ConnectError("bidirectional streaming needs HTTP/2", Code.Unimplemented);
+      }
+      const messages = await callStreaming(rpc, call, incoming.messages);
+      await sendStream(responses, exchange, endpoint, call, preferFailure(messages, incoming));
+      incoming.close();
+    } else {
+      const output = await callClientStreaming(rpc, call, incoming.messages);
+      incoming.close();
+      await responses.succeed(exchange, endpoint, call, endpoint.response(output));
+      call.end();
     }
   }
 
@@ -94,6 +120,35 @@ function notFound(found: Match): Failure {
     case "route":
       return failures.noRoute();
   }
+}
+
+function streamsIn(kind: string): boolean {
+  return kind === "client_streaming" || kind === "bidi_streaming";
+}
+
+/** Replaces an error that follows from an unreadable request by its cause. */
+async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw incoming.failure()?.reason ?? error;
+  }
+}
+
+async function readRequest<Source>(
+  exchange: Exchange<Source>,
+  { rpc, request }: Endpoint,
+  bindings: readonly Binding[],
+  query: string,
+): Promise<Message> {
+  // An empty header counts as absent.
+  const contentType = exchange.headers.get("content-type") || null;
+  if (request.body === "json" && contentType !== null && !isJson(contentType)) {
+    throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON in UTF-8`));
+  }
+  const readable = request.body !== "none" && exchange.hasBody;
+  const body = readable ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw") : NO_BYTES;
+  return request.decode(bindings, query, body, contentType);
 }
 
 async function readBody<Source>(exchange: Exchange<Source>, limit: number, raw: boolean): Promise<Uint8Array> {

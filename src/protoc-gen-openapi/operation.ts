@@ -29,7 +29,7 @@ export function describeOperation(
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
-    requestBody: route.body === "" ? undefined : requestBody(input, bodyField, bound, schemas),
+    requestBody: route.body === "" ? undefined : requestBody(method, bodyField, bound, schemas),
     responses: {
       200: response(method, route, schemas),
       default: { $ref: "#/components/responses/default" },
@@ -39,25 +39,28 @@ export function describeOperation(
 
 /** Bodies are never required: an empty body is an empty message. */
 function requestBody(
-  input: DescMessage,
+  method: DescMethod,
   field: DescField | undefined,
   bound: readonly string[],
   schemas: Schemas,
 ): JsonObject {
+  const { input } = method;
   if (isHttpBody(field === undefined ? input : field.message)) return { content: { "*/*": {} } };
-  if (field !== undefined) {
-    return { description: commentOf(field), content: { "application/json": { schema: schemas.field(field) } } };
-  }
+  const content = (schema: Schema): JsonObject =>
+    method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
+      ? { "application/x-ndjson": { schema }, "application/json": { schema: { type: "array", items: schema } } }
+      : { "application/json": { schema } };
+  if (field !== undefined) return { description: commentOf(field), content: content(schemas.field(field)) };
   // With body "*" the body holds all fields that the path does not bind.
   const rest = input.fields.filter((inner) => !bound.includes(inner.name));
   const schema = rest.length === input.fields.length ? schemas.message(input) : schemas.object(rest);
-  return { content: { "application/json": { schema } } };
+  return { content: content(schema) };
 }
 
 function response(method: DescMethod, route: Route, schemas: Schemas): JsonObject {
   const field = fieldByName(method.output, route.responseBody);
   const type = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
-  const streaming = method.methodKind === "server_streaming";
+  const streaming = method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming";
   const description = (field ? commentOf(field) : summaryOf(method.output).summary) ?? "Success.";
   if (isHttpBody(type)) return { description, content: { "*/*": {} } };
   const schema = field === undefined ? schemas.message(method.output) : fieldSchema(field, schemas);

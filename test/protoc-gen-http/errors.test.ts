@@ -160,16 +160,16 @@ const problems: [what: string, rpcs: string, at: string, message: string][] = [
     `invalid path template "/v1/{": column 6: expected a field name, found the end`,
   ],
   [
-    "client streaming",
+    "client streaming without a body",
     `rpc Put(stream Book) returns (Book) { option (google.api.http) = {post: "/v1/x"}; }`,
     "1:46",
-    "client and bidirectional streaming cannot be mapped to HTTP routes",
+    "a request stream needs a body to carry its messages",
   ],
   [
-    "bidirectional streaming",
+    "bidirectional streaming without a body",
     `rpc Put(stream Book) returns (stream Book) { option (google.api.http) = {post: "/v1/x"}; }`,
     "1:53",
-    "client and bidirectional streaming cannot be mapped to HTTP routes",
+    "a request stream needs a body to carry its messages",
   ],
   [
     "one route twice",

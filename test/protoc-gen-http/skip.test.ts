@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createRoutes, RouteError } from "../../src/http/index.ts";
 import { protoFile } from "./compile.ts";
 
-const RPCS = `rpc Upload(stream Book) returns (Book) { option (google.api.http) = {post: "/v1/upload" body: "*"}; }
+const RPCS = `rpc Upload(stream Book) returns (Book) { option (google.api.http) = {post: "/v1/upload"}; }
 rpc Put(Book) returns (Book) { option (google.api.http) = {put: "/v1/{name}" body: "nothing" additional_bindings {put: "/v2/{name}" body: "*"}}; }
 rpc Get(Book) returns (Book) { option (google.api.http) = {get: "/v1/{name}"}; }`;
 const BUF = "node_modules/.bin/buf";
@@ -37,7 +37,7 @@ describe("an annotation that cannot be mapped", () => {
   it("is a warning of protoc-gen-connect-http, and its route is skipped", () => {
     const { status, stderr } = generate("protoc-gen-http", "target=ts");
     expect(status, stderr).toBe(0);
-    expect(stderr).toMatch(/warning: skip\.proto:\d+:\d+: rpc Upload: client and bidirectional streaming .*skipped/);
+    expect(stderr).toMatch(/warning: skip\.proto:\d+:\d+: rpc Upload: a request stream needs a body .*skipped/);
     expect(stderr).toMatch(/warning: skip\.proto:\d+:\d+: rpc Put: .*no field "nothing"/);
     const templates = [...read("skip_http.ts").matchAll(/template: "(.*)"/g)].map(([, template]) => template);
     expect(templates).toEqual(["/v2/{name}", "/v1/{name}"]);
@@ -65,7 +65,7 @@ describe("an annotation that cannot be mapped", () => {
     const table = createRoutes(service, { onWarning: (warning) => warnings.push(warning) });
     expect(table.routes.map(({ template }) => template)).toEqual(["/v2/{name}", "/v1/{name}"]);
     expect(warnings).toEqual([
-      expect.stringContaining("skip.Library.Upload: client and bidirectional"),
+      expect.stringContaining("skip.Library.Upload: a request stream needs a body"),
       expect.stringContaining('skip.Library.Put: message skip.Book has no field "nothing"'),
     ]);
     let error: unknown;

@@ -1,3 +1,4 @@
+import type { BodyChunks } from "./body-chunks.ts";
 import type { HeaderMap } from "./header-map.ts";
 
 /**
@@ -25,6 +26,10 @@ export interface Exchange<Source> {
    * @throws FailureError `too_large` as soon as it is longer than `limit` bytes
    */
   read(limit: number): Promise<Uint8Array>;
+  /** Reads the body piece by piece. */
+  chunks(): BodyChunks;
+  /** Whether the client can read the response while it sends the request. */
+  readonly fullDuplex: boolean;
   /** Calls back once if the client disconnects before the response is complete. Returns a function that unsubscribes. */
   onAbort(callback: (reason: unknown) => void): () => void;
   /**

@@ -1,5 +1,5 @@
 import { create, type DescMessage, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import type { Call } from "./call.ts";
 import { CallStreamRequest, CallUnaryRequest } from "./call-request.ts";
 import type { HeaderMap } from "./header-map.ts";
@@ -35,18 +35,31 @@ export async function callUnary({ spec, options }: RecordedRpc, call: Call, inpu
 }
 
 /** Calls a server-streaming RPC through its interceptors. */
-export async function callServerStreaming(
+export function callServerStreaming(rpc: RecordedRpc, call: Call, input: Message): Promise<AsyncIterable<Message>> {
+  return callStreaming(rpc, call, once(input));
+}
+
+/** Calls a client-streaming RPC through its interceptors. */
+export async function callClientStreaming(
+  rpc: RecordedRpc,
+  call: Call,
+  inputs: AsyncIterable<Message>,
+): Promise<Message> {
+  return single(await callStreaming(rpc, call, inputs), "response");
+}
+
+/** Calls a streaming RPC through its interceptors. */
+export async function callStreaming(
   { spec, options }: RecordedRpc,
   call: Call,
-  input: Message,
+  inputs: AsyncIterable<Message>,
 ): Promise<AsyncIterable<Message>> {
-  if (spec.kind !== "server_streaming") throw new Error(`${spec.method.name} is not server-streaming`);
-  const { impl, method } = spec;
-  const request = new CallStreamRequest(call, method, once(input));
+  if (spec.kind === "unary") throw new Error(`${spec.method.name} is unary`);
+  const { method } = spec;
+  const request = new CallStreamRequest(call, method, inputs);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
-    const output = impl(await single(req.message), req === request ? call : call.changedBy(req));
-    const message = normalized(method, output);
+    const message = await outputOf(spec, req.message, req === request ? call : call.changedBy(req));
     return {
       stream: true,
       message,
@@ -60,6 +73,24 @@ export async function callServerStreaming(
   takeHeaders(response, call);
   if (!response.stream) throw new Error("an interceptor turned a stream into a unary response");
   return response.message;
+}
+
+type StreamingSpec = Exclude<RecordedRpc["spec"], { readonly kind: "unary" }>;
+
+/** The output of an implementation, as a stream. */
+async function outputOf(
+  spec: StreamingSpec,
+  inputs: AsyncIterable<Message>,
+  context: HandlerContext,
+): Promise<AsyncIterable<Message>> {
+  switch (spec.kind) {
+    case "server_streaming":
+      return normalized(spec.method, spec.impl(await single(inputs, "request"), context));
+    case "bidi_streaming":
+      return normalized(spec.method, spec.impl(inputs, context));
+    case "client_streaming":
+      return deferred(spec.method, () => spec.impl(inputs, context));
+  }
 }
 
 /** Applies interceptors anew for each call, the last one innermost, as connect-es does. */
@@ -86,14 +117,21 @@ async function* once(message: Message): AsyncIterable<Message> {
   yield message;
 }
 
-async function single(messages: AsyncIterable<Message>): Promise<Message> {
+async function single(messages: AsyncIterable<Message>, what: "request" | "response"): Promise<Message> {
   let only: Message | undefined;
   for await (const message of messages) {
-    if (only !== undefined) throw new ConnectError("more than one request message", Code.Unimplemented);
+    if (only !== undefined) throw new ConnectError(`more than one ${what} message`, Code.Unimplemented);
     only = message;
   }
-  if (only === undefined) throw new ConnectError("no request message", Code.Unimplemented);
+  if (only === undefined) throw new ConnectError(`no ${what} message`, Code.Unimplemented);
   return only;
+}
+
+async function* deferred(
+  method: DescMethod,
+  respond: () => Promise<MessageInitShape<DescMessage>>,
+): AsyncIterable<Message> {
+  yield create(method.output, await respond());
 }
 
 async function* normalized(

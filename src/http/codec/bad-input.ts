@@ -16,3 +16,14 @@ export class BadInput extends ExpectedError {
     this.field = field;
   }
 }
+
+/** A body, or one message of a streamed body, that is longer than the limit: 413. */
+export class BodyTooLarge extends ExpectedError {
+  override readonly name = "BodyTooLarge";
+  readonly limitBytes: number;
+
+  constructor(limitBytes: number) {
+    super(`the body is larger than ${limitBytes} bytes`);
+    this.limitBytes = limitBytes;
+  }
+}

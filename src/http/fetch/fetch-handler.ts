@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { BodyChunks } from "../call/body-chunks.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { BadInput } from "../codec/bad-input.ts";
@@ -79,6 +80,31 @@ class FetchExchange implements Exchange<Request> {
       throw new BadInput("body", undefined, "incomplete");
     }
     return Buffer.concat(chunks);
+  }
+
+  /** The server behind the types of fetch decides. */
+  get fullDuplex(): boolean {
+    return true;
+  }
+
+  chunks(): BodyChunks {
+    const reader = this.source.body?.getReader();
+    let cancelled: { readonly reason: unknown } | undefined;
+    return {
+      async next() {
+        try {
+          const result = await reader?.read();
+          if (cancelled === undefined) return result?.value;
+        } catch {
+          if (cancelled === undefined) throw new BadInput("body", undefined, "incomplete");
+        }
+        throw cancelled.reason;
+      },
+      cancel(reason) {
+        cancelled ??= { reason };
+        void reader?.cancel(reason).catch(() => undefined);
+      },
+    };
   }
 
   onAbort(callback: (reason: unknown) => void): () => void {

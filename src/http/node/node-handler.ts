@@ -1,12 +1,21 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
+import { type BodyChunks, ReadableChunks } from "../call/body-chunks.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { respondWithinBody } from "./lingering-close.ts";
-import { abort, clientDisconnected, isClosed, type NodeResponse, write, writeHead } from "./node-response.ts";
+import {
+  abort,
+  clientDisconnected,
+  endStream,
+  isClosed,
+  type NodeResponse,
+  write,
+  writeHead,
+} from "./node-response.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** A request listener for `http.createServer` and `http2.createServer`. */
@@ -111,6 +120,28 @@ class NodeExchange implements Exchange<NodeRequest> {
     });
   }
 
+  /** HTTP/1.1 clients and proxies read the response when they have sent the request. */
+  get fullDuplex(): boolean {
+    return this.source instanceof Http2ServerRequest;
+  }
+
+  chunks(): BodyChunks {
+    const request = this.source;
+    const chunks = new ReadableChunks(request, clientDisconnected);
+    this.#bodyUnfinished = true;
+    return {
+      next: async () => {
+        const chunk = await chunks.next();
+        if (chunk !== undefined) return chunk;
+        // An HTTP/2 stream that the client resets ends like a complete one.
+        if (request.aborted) throw clientDisconnected();
+        this.#bodyUnfinished = false;
+        return undefined;
+      },
+      cancel: (reason) => chunks.cancel(reason),
+    };
+  }
+
   /** RFC 9110 section 15.5.14: the connection is closed after the response. */
   #tooLarge(limit: number): FailureError {
     this.#bodyUnfinished = true;
@@ -160,7 +191,7 @@ class NodeExchange implements Exchange<NodeRequest> {
     return {
       flush: () => "stream" in response || response.flushHeaders(),
       write: (chunk) => write(response, chunk),
-      end: () => void response.end(),
+      end: () => endStream(response, this.#bodyUnfinished),
       abort: () => abort(response),
     };
   }

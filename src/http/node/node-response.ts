@@ -35,6 +35,15 @@ export function write(response: NodeResponse, piece: string | Uint8Array): Promi
   });
 }
 
+/** @param withinRequest whether the request body is still arriving: on HTTP/2 the client is told to stop */
+export function endStream(response: NodeResponse, withinRequest: boolean): void {
+  if (withinRequest && "stream" in response) {
+    const { stream } = response;
+    // RFC 9113 section 8.1: the response is complete, the rest of the request is not needed.
+    response.end(() => stream.close(constants.NGHTTP2_NO_ERROR));
+  } else response.end();
+}
+
 export function clientDisconnected(): ConnectError {
   return new ConnectError("the client closed the request", Code.Canceled);
 }

@@ -1,5 +1,7 @@
+import { Readable } from "node:stream";
 import { promisify } from "node:util";
-import { constants, gunzip as gunzipCallback, gzip as gzipCallback } from "node:zlib";
+import { constants, createGunzip, gunzip as gunzipCallback, gzip as gzipCallback } from "node:zlib";
+import { type BodyChunks, iterateChunks, ReadableChunks } from "../call/body-chunks.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { FailureError, failures } from "./failure.ts";
 
@@ -14,12 +16,7 @@ export const gzip: (content: string | Uint8Array) => Promise<Uint8Array> = promi
  * @throws FailureError, BadInput
  */
 export async function decompress(body: Uint8Array, encoding: string, limit: number): Promise<Uint8Array> {
-  const name = encoding.trim().toLowerCase();
-  if (name === "" || name === "identity") return body;
-  if (name !== "gzip" && name !== "x-gzip") {
-    throw new FailureError(failures.unsupportedMediaType(`the content encoding ${encoding} is not supported, gzip is`));
-  }
-  if (body.byteLength === 0) return body;
+  if (!isGzip(encoding) || body.byteLength === 0) return body;
   try {
     return await gunzipAsync(body, { maxOutputLength: limit, finishFlush: constants.Z_FINISH });
   } catch (error) {
@@ -28,4 +25,31 @@ export async function decompress(body: Uint8Array, encoding: string, limit: numb
     }
     throw new BadInput("body", undefined, "not gzip");
   }
+}
+
+/** Decodes the Content-Encoding of a request that is read piece by piece. */
+export function decompressChunks(body: BodyChunks, encoding: string): BodyChunks {
+  if (!isGzip(encoding)) return body;
+  const gunzip = createGunzip();
+  const source = Readable.from(iterateChunks(body), { objectMode: false });
+  source.on("error", (error) => gunzip.destroy(error));
+  const chunks = new ReadableChunks(source.pipe(gunzip), (error) =>
+    error instanceof Error && "errno" in error ? new BadInput("body", undefined, "not gzip") : error,
+  );
+  return {
+    next: () => chunks.next(),
+    cancel(reason) {
+      body.cancel(reason);
+      chunks.cancel(reason);
+      gunzip.destroy();
+    },
+  };
+}
+
+/** @throws FailureError for encodings other than gzip and identity */
+function isGzip(encoding: string): boolean {
+  const name = encoding.trim().toLowerCase();
+  if (name === "" || name === "identity") return false;
+  if (name === "gzip" || name === "x-gzip") return true;
+  throw new FailureError(failures.unsupportedMediaType(`the content encoding ${encoding} is not supported, gzip is`));
 }

@@ -1,7 +1,7 @@
 import type { DescMethod, JsonValue, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
-import { BadInput, type InputPlace } from "../codec/bad-input.ts";
+import { BadInput, BodyTooLarge, type InputPlace } from "../codec/bad-input.ts";
 import { ExpectedError } from "../routes/expected-error.ts";
 import { MalformedEscape } from "../routes/percent.ts";
 
@@ -128,6 +128,7 @@ export const failures = {
 export function failureFrom(reason: unknown): Failure {
   if (reason instanceof FailureError) return reason.failure;
   if (reason instanceof BadInput) return failures.badRequest(reason.place, reason.field, reason.message);
+  if (reason instanceof BodyTooLarge) return failures.tooLarge(reason.limitBytes);
   if (reason instanceof MalformedEscape) return failures.badRequest("path", undefined, reason.message);
   return new RpcFailure(reason);
 }

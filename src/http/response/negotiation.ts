@@ -11,6 +11,14 @@ export function isJson(contentType: string): boolean {
 
 const UTF_8 = /^charset=(?:utf-?8|"utf-?8")$/;
 
+/** Whether a Content-Type is newline-delimited JSON, under any of its names. */
+export function isJsonLines(contentType: string): boolean {
+  const [type = "", ...parameters] = contentType.split(";").map((part) => part.trim().toLowerCase());
+  return JSON_LINES.has(type) && parameters.every((p) => !p.startsWith("charset=") || UTF_8.test(p));
+}
+
+const JSON_LINES = new Set(["application/x-ndjson", "application/ndjson", "application/jsonl"]);
+
 /**
  * Whether an Accept-Encoding accepts gzip (RFC 9110 section 12.5.3), by name or `*`, with a weight above 0 and at least
  * that of `identity`.

@@ -102,8 +102,9 @@ type Report = (part: Problem["part"], reason: string) => void;
 
 /** Describes the route of a rule; undefined if it has problems, which are reported. */
 function describeRoute(method: DescMethod, rule: HttpRule, nested: boolean, report: Report): Route | undefined {
-  if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
-    report(undefined, "client and bidirectional streaming cannot be mapped to HTTP routes");
+  const streamsIn = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
+  if (streamsIn && rule.body === "") {
+    report(undefined, "a request stream needs a body to carry its messages");
     return undefined;
   }
   let problems = 0;

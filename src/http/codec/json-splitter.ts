@@ -1,0 +1,161 @@
+/** Splits a stream of bytes into JSON texts, before any of them is parsed. */
+import { BadInput, BodyTooLarge } from "./bad-input.ts";
+
+/** How the messages of a request stream are separated: one per line, or as the elements of one JSON array. */
+export type StreamFraming = "lines" | "json";
+
+/** Receives bytes and returns the JSON texts that are complete. */
+export interface JsonSplitter {
+  /** @throws BadInput, BodyTooLarge if one text is longer than the limit */
+  push(chunk: Uint8Array): Uint8Array[];
+  /** @throws BadInput if the input ends within a text */
+  end(): Uint8Array[];
+}
+
+/** @param limit maximum length of one JSON text, in bytes */
+export function createJsonSplitter(framing: StreamFraming, limit: number): JsonSplitter {
+  return framing === "lines" ? new LineSplitter(limit) : new ValueSplitter(limit);
+}
+
+/** Collects the bytes of one text, which may arrive in many chunks. */
+class Pending {
+  readonly #limit: number;
+  #parts: Uint8Array[] = [];
+  #length = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  add(part: Uint8Array): void {
+    this.#length += part.byteLength;
+    if (this.#length > this.#limit) throw new BodyTooLarge(this.#limit);
+    if (part.byteLength > 0) this.#parts.push(part);
+  }
+
+  take(): Uint8Array {
+    const [only] = this.#parts;
+    const whole = only !== undefined && this.#parts.length === 1 ? only : Buffer.concat(this.#parts);
+    this.#parts = [];
+    this.#length = 0;
+    return whole;
+  }
+}
+
+const LINE_FEED = 0x0a;
+
+/** One text per line (ndjson.org); blank lines are skipped. */
+class LineSplitter implements JsonSplitter {
+  readonly #line: Pending;
+
+  constructor(limit: number) {
+    this.#line = new Pending(limit);
+  }
+
+  push(chunk: Uint8Array): Uint8Array[] {
+    const lines: Uint8Array[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+      this.#line.add(chunk.subarray(start, end));
+      start = end + 1;
+      lines.push(this.#line.take());
+    }
+    this.#line.add(chunk.subarray(start));
+    return lines.filter(isNotBlank);
+  }
+
+  end(): Uint8Array[] {
+    return [this.#line.take()].filter(isNotBlank);
+  }
+}
+
+function isNotBlank(line: Uint8Array): boolean {
+  return line.some((byte) => !isSpace(byte));
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** The elements of one array; or, if the input does not start with a bracket, texts one after another. */
+class ValueSplitter implements JsonSplitter {
+  readonly #value: Pending;
+  #place: "start" | "first element" | "element" | "separator" | "texts" | "after" = "start";
+  #inValue = false;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+
+  constructor(limit: number) {
+    this.#value = new Pending(limit);
+  }
+
+  push(chunk: Uint8Array): Uint8Array[] {
+    const values: Uint8Array[] = [];
+    let start = 0;
+    for (let at = 0; at < chunk.byteLength; at++) {
+      const byte = chunk[at] as number;
+      if (!this.#inValue) {
+        if (!this.#startsValue(byte)) continue;
+        this.#inValue = true;
+        start = at;
+      }
+      const end = this.#endOfValue(byte, at);
+      if (end === undefined) continue;
+      this.#value.add(chunk.subarray(start, end));
+      values.push(this.#value.take());
+      this.#inValue = false;
+      if (this.#place !== "texts") this.#place = "separator";
+      // The byte after a number or a word is a separator.
+      if (end === at) at--;
+    }
+    if (this.#inValue) this.#value.add(chunk.subarray(start));
+    return values;
+  }
+
+  end(): Uint8Array[] {
+    const inArray = this.#place !== "start" && this.#place !== "texts" && this.#place !== "after";
+    if (inArray || this.#depth > 0 || this.#inString) throw new BadInput("body", undefined, "incomplete");
+    return this.#inValue ? [this.#value.take()] : [];
+  }
+
+  /** Handles a byte between values. */
+  #startsValue(byte: number): boolean {
+    if (isSpace(byte)) return false;
+    if (this.#place === "start") {
+      this.#place = byte === OPEN_BRACKET ? "first element" : "texts";
+      if (this.#place === "first element") return false;
+    }
+    const closes = byte === CLOSE_BRACKET && (this.#place === "first element" || this.#place === "separator");
+    if (closes) this.#place = "after";
+    else if (byte === COMMA && this.#place === "separator") this.#place = "element";
+    else if (this.#place === "separator" || this.#place === "after" || byte === COMMA || byte === CLOSE_BRACKET)
+      throw new BadInput("body", undefined, "not JSON");
+    else return true;
+    return false;
+  }
+
+  /** The position after the last byte of the value, if it ends here. */
+  #endOfValue(byte: number, at: number): number | undefined {
+    if (this.#inString) {
+      if (this.#escaped) this.#escaped = false;
+      else if (byte === BACKSLASH) this.#escaped = true;
+      else if (byte === QUOTE) this.#inString = false;
+      return undefined;
+    }
+    if (byte === QUOTE) this.#inString = true;
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth++;
+    else if (this.#depth > 0) {
+      if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --this.#depth === 0) return at + 1;
+    } else if (isSpace(byte) || byte === COMMA || byte === CLOSE_BRACKET) return at;
+    return undefined;
+  }
+}

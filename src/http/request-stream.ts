@@ -1,0 +1,94 @@
+import type { Message } from "@bufbuild/protobuf";
+import { type BodyChunks, chunksOf } from "./call/body-chunks.ts";
+import type { Call } from "./call/call.ts";
+import type { Endpoint } from "./call/endpoints.ts";
+import type { Exchange } from "./call/exchange.ts";
+import { createJsonSplitter, type StreamFraming } from "./codec/json-splitter.ts";
+import { decompressChunks } from "./response/compression.ts";
+import { FailureError, failures } from "./response/failure.ts";
+import { isJson, isJsonLines } from "./response/negotiation.ts";
+import type { Binding } from "./routes/matcher.ts";
+
+/** The messages of a request stream. */
+export interface RequestStream {
+  /** Each is read from the body when it is asked for. */
+  readonly messages: AsyncIterable<Message>;
+  /** Why the body could not be read: what the implementation throws then may be a consequence. */
+  failure(): { readonly reason: unknown } | undefined;
+  /** Stops reading; never throws. */
+  close(): void;
+}
+
+/**
+ * Reads a request stream: newline-delimited JSON, the elements of a JSON array, or the pieces of a google.api.HttpBody.
+ * Path and query belong to each message.
+ * @throws FailureError for a content type that is none of these
+ */
+export function openRequestStream<Source>(
+  exchange: Exchange<Source>,
+  { request, rpc }: Endpoint,
+  call: Call,
+  bindings: readonly Binding[],
+  query: string,
+): RequestStream {
+  const contentType = exchange.headers.get("content-type") || null;
+  const raw = request.body === "raw";
+  const limit = rpc.options.readMaxBytes;
+  const framing = raw ? undefined : framingOf(contentType);
+  const body = openBody(exchange, raw);
+  const decode = (bytes: Uint8Array) => request.decode(bindings, query, bytes, contentType);
+  const texts = framing === undefined ? pieces(body, limit) : jsonTexts(body, framing, limit);
+  let failure: { readonly reason: unknown } | undefined;
+  async function* messages(): AsyncGenerator<Message> {
+    try {
+      for await (const text of texts) yield decode(text);
+    } catch (reason) {
+      failure ??= { reason };
+      throw reason;
+    }
+  }
+  const cancel = () => body.cancel(call.signal.reason);
+  call.signal.addEventListener("abort", cancel);
+  return {
+    messages: messages(),
+    failure: () => (call.signal.aborted ? undefined : failure),
+    close() {
+      call.signal.removeEventListener("abort", cancel);
+      body.cancel(new Error("the call has ended"));
+    },
+  };
+}
+
+function framingOf(contentType: string | null): StreamFraming {
+  if (contentType === null || isJson(contentType)) return "json";
+  if (isJsonLines(contentType)) return "lines";
+  throw new FailureError(
+    failures.unsupportedMediaType(
+      `the content type ${contentType} is neither JSON nor newline-delimited JSON in UTF-8`,
+    ),
+  );
+}
+
+function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks {
+  if (!exchange.hasBody) return chunksOf(new Uint8Array());
+  const readBefore = exchange.bodyReadBefore(raw);
+  if (readBefore !== undefined) return chunksOf(readBefore);
+  const encoding = exchange.headers.get("content-encoding");
+  return encoding === null ? exchange.chunks() : decompressChunks(exchange.chunks(), encoding);
+}
+
+async function* jsonTexts(body: BodyChunks, framing: StreamFraming, limit: number): AsyncGenerator<Uint8Array> {
+  const splitter = createJsonSplitter(framing, limit);
+  for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) yield* splitter.push(chunk);
+  yield* splitter.end();
+}
+
+/** The pieces of an upload as they arrive, none longer than the limit; an empty one is a single empty piece, so that path and query arrive too. */
+async function* pieces(body: BodyChunks, limit: number): AsyncGenerator<Uint8Array> {
+  let some = false;
+  for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
+    some = true;
+    for (let at = 0; at < chunk.byteLength; at += limit) yield chunk.subarray(at, at + limit);
+  }
+  if (!some) yield new Uint8Array();
+}
