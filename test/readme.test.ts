@@ -1,6 +1,6 @@
-/** What README.md says in its tables is what the code does, in both directions. */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+/** The tables, links, paths and commands of the documentation match the code, the tables in both directions. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../gen/auth/v1/session_pb.ts";
@@ -11,6 +11,19 @@ import { ERRORS } from "../src/session/errors.ts";
 const ROOT = join(import.meta.dirname, "..");
 const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 const README = read("README.md");
+/** Every page, by its path from the root. */
+const PAGES = new Map(
+  [
+    "",
+    "docs",
+    ...readdirSync(join(ROOT, "deploy/packages"), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `deploy/packages/${name}`),
+  ]
+    .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => [name, read(name)]),
+);
 
 /** The rows of the table below a heading of a page, as their cells. */
 function tableOf(page: string, heading: string): string[][] {
@@ -23,11 +36,13 @@ function tableOf(page: string, heading: string): string[][] {
       .map((cell) => cell.trim()),
   );
 }
-const table = (heading: string) => tableOf(README, heading);
 const unquoted = (cell = "") => /^`([^`]*)`$/.exec(cell)?.[1];
 
 test("the error table is the closed table of the code", () => {
-  const rows = table("Errors").map(([code, status, rpc]) => [unquoted(code), { http: Number(status), rpc }]);
+  const rows = tableOf(read("docs/errors.md"), "Codes").map(([code, status, rpc]) => [
+    unquoted(code),
+    { http: Number(status), rpc },
+  ]);
   const codes = Object.entries(ERRORS).map(([code, { http: status, rpc }]) => [code, { http: status, rpc }]);
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(codes));
   expect(rows).toHaveLength(codes.length);
@@ -41,12 +56,6 @@ describe("the configuration table", () => {
 
   test("has every variable that is read, and no other", () => {
     expect(rows.map(([name]) => name).sort()).toEqual([...known.keys()].sort());
-  });
-
-  test("of the README is a part of it", () => {
-    const short = tableOf(README, "Configuration").map(([name, byDefault = ""]) => [unquoted(name), byDefault]);
-    expect(short.length).toBeGreaterThan(5);
-    expect(rows).toEqual(expect.arrayContaining(short));
   });
 
   const stated = rows.filter(([, byDefault]) => unquoted(byDefault) !== undefined);
@@ -69,7 +78,7 @@ describe("the configuration table", () => {
 });
 
 test("the routes are those of the contract", () => {
-  const rows = table("Use").map(([route, rpc]) => `${unquoted(route)} ${unquoted(rpc)}`);
+  const rows = tableOf(README, "The public API").map(([route, rpc]) => `${unquoted(route)} ${unquoted(rpc)}`);
   const routes = SessionService.methods.map((method) => {
     const { pattern } = getOption(method, http);
     return `${pattern.case?.toUpperCase()} ${pattern.value} ${method.name}`;
@@ -77,19 +86,72 @@ test("the routes are those of the contract", () => {
   expect(rows.sort()).toEqual(routes.sort());
 });
 
-test("the rooms are there", () => {
-  const paths = table("Rooms").flatMap(([where = ""]) =>
-    [...where.matchAll(/`([^`]+)`/g)].map(([, path]) => path ?? ""),
+describe("the table of rooms", () => {
+  const where = tableOf(read("docs/architecture.md"), "Rooms").map(([cell]) => unquoted(cell) ?? "");
+
+  test("has every folder of the source", () => {
+    const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(where).toEqual(expect.arrayContaining(folders.map(({ name }) => `src/${name}/`)));
+  });
+});
+
+test("the README is short, and its lines are readable", () => {
+  const lines = README.split("\n");
+  expect(lines.length).toBeLessThanOrEqual(150);
+  expect(lines.filter((line) => line.length > 140 && !line.startsWith("|"))).toEqual([]);
+});
+
+test("the README's table of documentation names every page, and each once", () => {
+  const named = [...README.matchAll(/^\| \[[^\]]+\]\((docs\/[^)]+)\) \|/gm)].map(([, path]) => path ?? "");
+  expect(named.toSorted()).toEqual([...PAGES.keys()].filter((path) => path.startsWith("docs/")).sort());
+});
+
+/** The anchors of a page, as GitHub makes them from its headings. */
+function anchorsOf(text: string): string[] {
+  const headings = [...text.replaceAll(/^```.*?^```/gms, "").matchAll(/^#{1,6} (.+)$/gm)];
+  return headings.map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
   );
-  expect(paths.length).toBeGreaterThan(10);
-  expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+}
+
+test("every relative link leads to a file, and every anchor to a heading", () => {
+  const broken = [...PAGES].flatMap(([path, text]) =>
+    [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)]
+      .map(([link, file = "", anchor]) => ({ link, target: file === "" ? path : join(dirname(path), file), anchor }))
+      .filter(({ target, anchor }) => {
+        if (!existsSync(join(ROOT, target))) return true;
+        return anchor !== undefined && !anchorsOf(read(target)).includes(anchor);
+      })
+      .map(({ link }) => `${path}: ${link}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+test("every file of this repository that is named exists", () => {
+  const missing = [...PAGES].flatMap(([page, text]) =>
+    [...text.matchAll(/`((?:src|test|proto|gen|docs|deploy|examples)\/[\w./-]*)`/g)]
+      .map(([, path = ""]) => path)
+      .filter((path) => !existsSync(join(ROOT, path)))
+      .map((path) => `${page}: ${path}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("every metric that is named exists", () => {
+  const known = read("docs/events.md");
+  const named = [...PAGES.values()].flatMap((text) => [...text.matchAll(/`(session_\w+_total|session_open_\w+)\b/g)]);
+  expect(named.length).toBeGreaterThan(10);
+  expect(named.map(([, name]) => name ?? "").filter((name) => !known.includes(`| \`${name}\` |`))).toEqual([]);
 });
 
 test("every npm command that is named exists", () => {
   const scripts = Object.keys(JSON.parse(read("package.json")).scripts);
-  const texts = [README, read("src/tokens/ring-file.ts"), read("src/cli/keys.ts"), read(".ci/run")];
-  const named = texts.flatMap((text) =>
-    [...text.matchAll(/\bnpm (?:run ([\w:]+)|(start|test))\b/g)].map((m) => m[1] ?? m[2]),
+  const sources = ["src/tokens/ring-file.ts", "src/cli/keys.ts", ".ci/run"].map(read);
+  const named = [...PAGES.values(), ...sources].flatMap((text) =>
+    [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test))\b/g)].map((m) => m[1] ?? m[2]),
   );
   expect(named).toEqual(expect.arrayContaining(["start", "test", "keys", "generate"]));
   expect(named.filter((name) => !scripts.includes(name ?? ""))).toEqual([]);

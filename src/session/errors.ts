@@ -1,7 +1,7 @@
 import type { SessionId } from "./model.ts";
 
 /**
- * The closed list of errors that a caller can see (README.md shows the same table, and a test compares
+ * The closed list of errors that a caller can see (docs/errors.md has the same table, and a test compares
  * them). `message` is the public text: the same for every cause, so that it tells an attacker nothing.
  */
 export const ERRORS = {

@@ -4,7 +4,7 @@
  * A pure function, `state × token × now → outcome, state'`. The embedded store calls it, the Redis
  * script (store/redis/lua/rotate.lua) says the same, and a differential test holds the two together.
  * The rules were found by exhaustive search (test/session/rotation.search.test.ts); their numbers are
- * those of the table in README.md. All times are milliseconds of the store's clock.
+ * those of the table in docs/rotation.md. All times are milliseconds of the store's clock.
  *
  * R, the reuse interval, is the only constant. Two searches bound every window from both sides: shorter, and a browser
  * whose requests take up to R/2 is logged out; longer, and two holders of one token are never told apart.

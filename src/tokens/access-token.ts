@@ -31,7 +31,7 @@ export type AccessTokenOptions = {
   readonly clock: (sid: SessionId) => number;
 };
 
-/** Lives are shortened by up to this share: no herds, and refreshes that are harder to predict (README: the limit of theft detection). */
+/** Lives are shortened by up to this share: no herds, and refreshes that are harder to predict (docs/rotation.md: the limit of theft detection). */
 const JITTER = 0.2;
 
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */

@@ -1,6 +1,6 @@
-/** The quickstart that the service prints does what it says when it is pasted into a shell. */
+/** The first sessions of the quickstart that the service prints, and of README.md, work when they are pasted into a shell. */
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratch, startService, waitFor } from "../support/service.ts";
@@ -31,4 +31,25 @@ test.each<[string, Record<string, string>]>([
     refused,
   ]);
   expect(readdirSync(cwd)).toEqual([]);
+});
+
+test("the first session of README.md ends with a refresh that is refused", async () => {
+  const service = await startService();
+  const page = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const section = page.split(/^## /m).find((part) => part.startsWith("A first session\n")) ?? "";
+  const blocks = [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, commands]) => commands);
+  const input = blocks
+    .join("")
+    .replaceAll("http://127.0.0.1:8080", service.publicUrl)
+    .replaceAll("http://127.0.0.1:8081", service.adminUrl)
+    .replaceAll("data/admin-token", join(service.dataDir, "admin-token"));
+  const shell = spawnSync("sh", { cwd: scratch(), input, encoding: "utf8", env: { PATH: process.env.PATH } });
+  await service.stop();
+  expect(shell.stderr).toBe("");
+  expect(shell.stdout.trimEnd().split("\n")).toEqual([
+    expect.stringMatching(/^\{"data":\{"accessToken":"[^"]+"\}\}$/),
+    expect.stringMatching(/^\{"data":\{"sessions":\[\{.*"displayName":"laptop".*\]/),
+    '{"data":{}}',
+    '{"error":{"code":"E001_AUTH_FAILURE","message":"authentication failed"}}',
+  ]);
 });

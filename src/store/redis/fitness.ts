@@ -52,7 +52,9 @@ async function checkNode(
     if (denied.length === 0) return;
     const user = node.options.username ?? "default";
     const missing = missingPermissions(denied.map((command) => command.toString("latin1")));
-    throw new StoreRefused(`${at} denies the user ${user} permissions, see "Redis user" in README.md: ${missing}`);
+    throw new StoreRefused(
+      `${at} denies the user ${user} permissions, see "Redis user" in docs/operations.md: ${missing}`,
+    );
   };
   const ask = async (name: string, args: readonly string[]): Promise<(field: string) => string> => {
     const text = String(
@@ -108,7 +110,9 @@ async function checkNode(
 function refusal(error: unknown): StoreRefused | undefined {
   if (error instanceof StoreRefused) return error;
   if (!isDenied(error)) return undefined;
-  return new StoreRefused(`Redis denies the user a permission, see "Redis user" in README.md: ${error.message}`);
+  return new StoreRefused(
+    `Redis denies the user a permission, see "Redis user" in docs/operations.md: ${error.message}`,
+  );
 }
 
 function isDenied(error: unknown): error is Error {

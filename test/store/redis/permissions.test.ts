@@ -1,4 +1,4 @@
-/** What a user of Redis is allowed to do: what README.md tells operators to allow is enough, and no less is. */
+/** What a user of Redis is allowed to do: what docs/operations.md has operators allow is enough, and no less is. */
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test } from "vitest";
@@ -15,9 +15,9 @@ afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
 
-const README = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
-/** The words of the line in README.md, and what it wants besides on a cluster, with REDIS_WAIT_REPLICAS and on another database. */
-const LINE = (/`ACL SETUSER ([^`]+)`/.exec(README)?.[1] ?? "").split(" ");
+const OPERATIONS = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+/** The words of the line in docs/operations.md, and what it wants besides on a cluster, with REDIS_WAIT_REPLICAS and on another database. */
+const LINE = (/`ACL SETUSER ([^`]+)`/.exec(OPERATIONS)?.[1] ?? "").split(" ");
 const NAME = LINE[0] ?? "";
 const MORE = { cluster: ["+cluster|info", "+cluster|slots"], wait: ["+wait"], select: ["+select"] };
 
@@ -63,7 +63,7 @@ async function everyVerb(store: SessionStore): Promise<void> {
   stop();
 }
 
-describe("the Redis user of README.md", () => {
+describe("the Redis user of docs/operations.md", () => {
   test("may do all that the service does", async () => {
     const redis = await server();
     await allow(redis);
