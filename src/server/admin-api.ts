@@ -9,6 +9,7 @@ import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
+import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import type { Config } from "../config/config.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
@@ -55,7 +56,11 @@ export function adminHandler(config: Config, deps: Deps): Handler {
       return authenticate(context);
     },
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
-    interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
+    interceptors: [
+      measure(deps.metrics),
+      errorTranslation({ onBug, onUnavailable: deps.onUnavailable }),
+      requestValidation(SessionAdminService),
+    ],
     jsonOptions,
     acceptCompression,
     compressMinBytes,

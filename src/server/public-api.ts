@@ -10,6 +10,7 @@ import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
+import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
@@ -79,7 +80,11 @@ export function publicHandler(config: Config, deps: Deps): Handler {
       control(context);
       defend(context);
     },
-    interceptors: [measure(deps.metrics), errorTranslation({ onBug, onUnavailable: deps.onUnavailable })],
+    interceptors: [
+      measure(deps.metrics),
+      errorTranslation({ onBug, onUnavailable: deps.onUnavailable }),
+      requestValidation(SessionService),
+    ],
     contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
     jsonOptions,
     compressMinBytes,

@@ -21,21 +21,44 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** A field of a request that breaks a rule. */
+export type FieldViolation = {
+  /** Its path by the names of the contract, such as `client.user_agent`; empty for the request as a whole. */
+  readonly field: string;
+  /** What is wrong, for people. */
+  readonly description: string;
+  /** The rule, as the contract's rules are named; empty for a rule that only code can check. */
+  readonly ruleId: string;
+};
+
 /** A failure on its way to a caller. Anything else that is thrown is a bug and becomes `E500_INTERNAL`. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly code: ErrorCode;
+  /** With `E400_INVALID_REQUEST`: what is wrong with which field. */
+  readonly fieldViolations: readonly FieldViolation[];
 
   /** @param message public text where it says more than the table's, such as the name of a bad field */
-  constructor(code: ErrorCode, message: string = ERRORS[code].message, options?: ErrorOptions) {
+  constructor(
+    code: ErrorCode,
+    message: string = ERRORS[code].message,
+    { fieldViolations = [], ...options }: ErrorOptions & { readonly fieldViolations?: readonly FieldViolation[] } = {},
+  ) {
     super(message, options);
     this.code = code;
+    this.fieldViolations = fieldViolations;
   }
 }
 
-/** A request that names its own fault: `field` is the path of the bad field as the caller spells it. */
-export function invalidRequest(field: string, fault: string): ServiceError {
-  return new ServiceError("E400_INVALID_REQUEST", `${field}: ${fault}`);
+/** A bad field of a request: `field` is its path by the names of the contract. */
+export function invalidRequest(field: string, description: string): ServiceError {
+  return invalidFields([{ field, description, ruleId: "" }]);
+}
+
+/** A request with one or more bad fields. */
+export function invalidFields(fieldViolations: readonly FieldViolation[]): ServiceError {
+  const message = fieldViolations.map(({ field, description }) => (field ? `${field}: ${description}` : description));
+  return new ServiceError("E400_INVALID_REQUEST", message.join("; "), { fieldViolations });
 }
 
 /** Why a credential was refused. For the log and the metrics only; the caller is told `E001_AUTH_FAILURE`. */

@@ -2,6 +2,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { TokenType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { ErrorDetailSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
 import { RPC_DOORS } from "../support/clients.ts";
@@ -217,7 +218,6 @@ describe.each(STORES)("on the %s store", (store) => {
         test.each<[string, object]>([
           ["subject", { subject: "" }],
           ["page_size", { pageSize: -1 }],
-          ["page_size", { pageSize: 101 }],
           ["page_token", { pageToken: "e30" }],
         ])("a bad %s of a list is named", async (field, wanted) => {
           const answer = await caller.call(admin.listSessions, { subject: "x", ...wanted }, header);
@@ -286,12 +286,14 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(await introspect(user.accessToken)).toMatchObject({
             active: true,
             tokenType: "access_token",
+            type: TokenType.ACCESS_TOKEN,
             claims: payload,
           });
           const { subject, sid } = user;
           expect(await introspect(user.refreshToken)).toMatchObject({
             active: true,
             tokenType: "refresh_token",
+            type: TokenType.REFRESH_TOKEN,
             claims: { sub: subject, sid, iss: service.publicUrl },
           });
         });
@@ -318,6 +320,7 @@ describe.each(STORES)("on the %s store", (store) => {
             const answer = await introspect(text);
             expect(answer.active, what).toBe(false);
             expect(answer.tokenType, what).toBeUndefined();
+            expect(answer.type, what).toBeUndefined();
             expect(answer.claims, what).toBeUndefined();
           }
         });

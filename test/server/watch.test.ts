@@ -3,6 +3,7 @@ import type { MessageShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { RevocationReason } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { type Caller, RPC_DOORS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
@@ -210,6 +211,8 @@ describe.each(STORES)("on the %s store", (store) => {
         const { told } = await until(next, sid);
         const revocation = told.get(sid);
         expect(revocation?.reason).toBe(reason);
+        const name = reason.toUpperCase() as keyof typeof RevocationReason;
+        expect(revocation?.revocationReason).toBe(RevocationReason[name]);
         const { revokeTime, expireTime } = revocation ?? {};
         const revokedAt = Number(revokeTime && timestampMs(revokeTime));
         expect(revokedAt).toBeGreaterThanOrEqual(start);

@@ -6,7 +6,9 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_buf_validate_validate } from "../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
+import { file_google_api_field_behavior } from "../../google/api/field_behavior_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,10 +17,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file auth/v1/session.proto.
  */
 export const file_auth_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChVhdXRoL3YxL3Nlc3Npb24ucHJvdG8SB2F1dGgudjEiEAoOUmVmcmVzaFJlcXVlc3QiXAoPUmVmcmVzaFJlc3BvbnNlEisKBGRhdGEYASABKAsyHS5hdXRoLnYxLlJlZnJlc2hSZXNwb25zZS5EYXRhGhwKBERhdGESFAoMYWNjZXNzX3Rva2VuGAEgASgJIg8KDUxvZ291dFJlcXVlc3QiRAoOTG9nb3V0UmVzcG9uc2USKgoEZGF0YRgBIAEoCzIcLmF1dGgudjEuTG9nb3V0UmVzcG9uc2UuRGF0YRoGCgREYXRhIhcKFUxvZ291dEJ5Q29va2llUmVxdWVzdCJUChZMb2dvdXRCeUNvb2tpZVJlc3BvbnNlEjIKBGRhdGEYASABKAsyJC5hdXRoLnYxLkxvZ291dEJ5Q29va2llUmVzcG9uc2UuRGF0YRoGCgREYXRhIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkijQEKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEjAKBGRhdGEYASABKAsyIi5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlLkRhdGEaQwoERGF0YRIiCghzZXNzaW9ucxgBIAMoCzIQLmF1dGgudjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkixAIKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRISCgp1c2VyX2FnZW50GAIgASgJEhIKCmlwX2FkZHJlc3MYAyABKAkSFAoMZGlzcGxheV9uYW1lGAQgASgJEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2N1cnJlbnQYCSABKAgiKgoUUmV2b2tlU2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSJSChVSZXZva2VTZXNzaW9uUmVzcG9uc2USMQoEZGF0YRgBIAEoCzIjLmF1dGgudjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlLkRhdGEaBgoERGF0YSIcChpSZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdCJ1ChtSZXZva2VPdGhlclNlc3Npb25zUmVzcG9uc2USNwoEZGF0YRgBIAEoCzIpLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlLkRhdGEaHQoERGF0YRIVCg1yZXZva2VkX2NvdW50GAEgASgFIhsKC0Vycm9yRGV0YWlsEgwKBGNvZGUYASABKAkyogUKDlNlc3Npb25TZXJ2aWNlElkKB1JlZnJlc2gSFy5hdXRoLnYxLlJlZnJlc2hSZXF1ZXN0GhguYXV0aC52MS5SZWZyZXNoUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL2F1dGgvcmVmcmVzaBJVCgZMb2dvdXQSFi5hdXRoLnYxLkxvZ291dFJlcXVlc3QaFy5hdXRoLnYxLkxvZ291dFJlc3BvbnNlIhqC0+STAhQ6ASoqDy92MS9hdXRoL2xvZ291dBJqCg5Mb2dvdXRCeUNvb2tpZRIeLmF1dGgudjEuTG9nb3V0QnlDb29raWVSZXF1ZXN0Gh8uYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlIheC0+STAhEiDy92MS9hdXRoL2xvZ291dBJpCgxMaXN0U2Vzc2lvbnMSHC5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9hdXRoL3Nlc3Npb25zEnkKDVJldm9rZVNlc3Npb24SHS5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0Gh4uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiKYLT5JMCIzoBKioeL3YxL2F1dGgvc2Vzc2lvbnMve3Nlc3Npb25faWR9EosBChNSZXZva2VPdGhlclNlc3Npb25zEiMuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdBokLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlIimC0+STAiM6ASoiHi92MS9hdXRoL3Nlc3Npb25zOnJldm9rZU90aGVyc2IGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChVhdXRoL3YxL3Nlc3Npb24ucHJvdG8SB2F1dGgudjEiEAoOUmVmcmVzaFJlcXVlc3QiZAoPUmVmcmVzaFJlc3BvbnNlEjMKBGRhdGEYASABKAsyHS5hdXRoLnYxLlJlZnJlc2hSZXNwb25zZS5EYXRhQga6SAPIAQEaHAoERGF0YRIUCgxhY2Nlc3NfdG9rZW4YASABKAkiDwoNTG9nb3V0UmVxdWVzdCJMCg5Mb2dvdXRSZXNwb25zZRIyCgRkYXRhGAEgASgLMhwuYXV0aC52MS5Mb2dvdXRSZXNwb25zZS5EYXRhQga6SAPIAQEaBgoERGF0YSIXChVMb2dvdXRCeUNvb2tpZVJlcXVlc3QiXAoWTG9nb3V0QnlDb29raWVSZXNwb25zZRI6CgRkYXRhGAEgASgLMiQuYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlLkRhdGFCBrpIA8gBARoGCgREYXRhIk0KE0xpc3RTZXNzaW9uc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgrgQQG6SAQaAigAEhcKCnBhZ2VfdG9rZW4YAiABKAlCA+BBASKVAQoUTGlzdFNlc3Npb25zUmVzcG9uc2USOAoEZGF0YRgBIAEoCzIiLmF1dGgudjEuTGlzdFNlc3Npb25zUmVzcG9uc2UuRGF0YUIGukgDyAEBGkMKBERhdGESIgoIc2Vzc2lvbnMYASADKAsyEC5hdXRoLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIokDCgdTZXNzaW9uEhcKCnNlc3Npb25faWQYASABKAlCA+BBAxIXCgp1c2VyX2FnZW50GAIgASgJQgPgQQMSFwoKaXBfYWRkcmVzcxgDIAEoCUID4EEDEhkKDGRpc3BsYXlfbmFtZRgEIAEoCUID4EEDEjoKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EEDukgDyAEBEkAKEWxhc3RfcmVmcmVzaF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EEDukgDyAEBEj8KEGlkbGVfZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQO6SAPIAQESQwoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQO6SAPIAQESFAoHY3VycmVudBgJIAEoCEID4EEDIi8KFFJldm9rZVNlc3Npb25SZXF1ZXN0EhcKCnNlc3Npb25faWQYASABKAlCA+BBAiJaChVSZXZva2VTZXNzaW9uUmVzcG9uc2USOQoEZGF0YRgBIAEoCzIjLmF1dGgudjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlLkRhdGFCBrpIA8gBARoGCgREYXRhIhwKGlJldm9rZU90aGVyU2Vzc2lvbnNSZXF1ZXN0In0KG1Jldm9rZU90aGVyU2Vzc2lvbnNSZXNwb25zZRI/CgRkYXRhGAEgASgLMikuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVzcG9uc2UuRGF0YUIGukgDyAEBGh0KBERhdGESFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJOCgtFcnJvckRldGFpbBIMCgRjb2RlGAEgASgJEjEKEGZpZWxkX3Zpb2xhdGlvbnMYAiADKAsyFy5hdXRoLnYxLkZpZWxkVmlvbGF0aW9uIkUKDkZpZWxkVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB3J1bGVfaWQYAyABKAkyogUKDlNlc3Npb25TZXJ2aWNlElkKB1JlZnJlc2gSFy5hdXRoLnYxLlJlZnJlc2hSZXF1ZXN0GhguYXV0aC52MS5SZWZyZXNoUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL2F1dGgvcmVmcmVzaBJVCgZMb2dvdXQSFi5hdXRoLnYxLkxvZ291dFJlcXVlc3QaFy5hdXRoLnYxLkxvZ291dFJlc3BvbnNlIhqC0+STAhQ6ASoqDy92MS9hdXRoL2xvZ291dBJqCg5Mb2dvdXRCeUNvb2tpZRIeLmF1dGgudjEuTG9nb3V0QnlDb29raWVSZXF1ZXN0Gh8uYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlIheC0+STAhEiDy92MS9hdXRoL2xvZ291dBJpCgxMaXN0U2Vzc2lvbnMSHC5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9hdXRoL3Nlc3Npb25zEnkKDVJldm9rZVNlc3Npb24SHS5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0Gh4uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiKYLT5JMCIzoBKioeL3YxL2F1dGgvc2Vzc2lvbnMve3Nlc3Npb25faWR9EosBChNSZXZva2VPdGhlclNlc3Npb25zEiMuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdBokLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlIimC0+STAiM6ASoiHi92MS9hdXRoL3Nlc3Npb25zOnJldm9rZU90aGVyc2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
- * Nothing: the refresh token travels in the cookie.
+ * Empty: the refresh token is in the cookie.
  *
  * @generated from message auth.v1.RefreshRequest
  */
@@ -33,7 +35,7 @@ export const RefreshRequestSchema: GenMessage<RefreshRequest> = /*@__PURE__*/
   messageDesc(file_auth_v1_session, 0);
 
 /**
- * The answer to Refresh.
+ * The response to Refresh.
  *
  * @generated from message auth.v1.RefreshResponse
  */
@@ -54,7 +56,7 @@ export const RefreshResponseSchema: GenMessage<RefreshResponse> = /*@__PURE__*/
   messageDesc(file_auth_v1_session, 1);
 
 /**
- * The envelope's content.
+ * The content of the envelope.
  *
  * @generated from message auth.v1.RefreshResponse.Data
  */
@@ -75,7 +77,7 @@ export const RefreshResponse_DataSchema: GenMessage<RefreshResponse_Data> = /*@_
   messageDesc(file_auth_v1_session, 1, 0);
 
 /**
- * Nothing: the session is that of the bearer access token.
+ * Empty: the access token names the session.
  *
  * @generated from message auth.v1.LogoutRequest
  */
@@ -90,7 +92,7 @@ export const LogoutRequestSchema: GenMessage<LogoutRequest> = /*@__PURE__*/
   messageDesc(file_auth_v1_session, 2);
 
 /**
- * The answer to Logout.
+ * The response to Logout.
  *
  * @generated from message auth.v1.LogoutResponse
  */
@@ -111,7 +113,7 @@ export const LogoutResponseSchema: GenMessage<LogoutResponse> = /*@__PURE__*/
   messageDesc(file_auth_v1_session, 3);
 
 /**
- * The envelope's content: empty.
+ * The content of the envelope: empty.
  *
  * @generated from message auth.v1.LogoutResponse.Data
  */
@@ -126,7 +128,7 @@ export const LogoutResponse_DataSchema: GenMessage<LogoutResponse_Data> = /*@__P
   messageDesc(file_auth_v1_session, 3, 0);
 
 /**
- * Nothing: the session is that of the cookie.
+ * Empty: the cookie names the session.
  *
  * @generated from message auth.v1.LogoutByCookieRequest
  */
@@ -141,7 +143,7 @@ export const LogoutByCookieRequestSchema: GenMessage<LogoutByCookieRequest> = /*
   messageDesc(file_auth_v1_session, 4);
 
 /**
- * The answer to LogoutByCookie.
+ * The response to LogoutByCookie.
  *
  * @generated from message auth.v1.LogoutByCookieResponse
  */
@@ -162,7 +164,7 @@ export const LogoutByCookieResponseSchema: GenMessage<LogoutByCookieResponse> = 
   messageDesc(file_auth_v1_session, 5);
 
 /**
- * The envelope's content: empty.
+ * The content of the envelope: empty.
  *
  * @generated from message auth.v1.LogoutByCookieResponse.Data
  */
@@ -177,20 +179,20 @@ export const LogoutByCookieResponse_DataSchema: GenMessage<LogoutByCookieRespons
   messageDesc(file_auth_v1_session, 5, 0);
 
 /**
- * Which page of the caller's sessions.
+ * A page of the caller's sessions.
  *
  * @generated from message auth.v1.ListSessionsRequest
  */
 export type ListSessionsRequest = Message<"auth.v1.ListSessionsRequest"> & {
   /**
-   * How many sessions at most: 1 to 100. 0 means 20.
+   * The most sessions to return. 0 means 20; more than 100 means 100.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the page before, or empty for the first page.
+   * `next_page_token` of the previous page; empty for the first page. Opaque.
    *
    * @generated from field: string page_token = 2;
    */
@@ -205,7 +207,7 @@ export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__P
   messageDesc(file_auth_v1_session, 6);
 
 /**
- * The answer to ListSessions.
+ * The response to ListSessions.
  *
  * @generated from message auth.v1.ListSessionsResponse
  */
@@ -226,7 +228,7 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
   messageDesc(file_auth_v1_session, 7);
 
 /**
- * The envelope's content.
+ * The content of the envelope.
  *
  * @generated from message auth.v1.ListSessionsResponse.Data
  */
@@ -239,7 +241,7 @@ export type ListSessionsResponse_Data = Message<"auth.v1.ListSessionsResponse.Da
   sessions: Session[];
 
   /**
-   * Empty on the last page.
+   * The `page_token` of the next page; empty on the last page. Opaque.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -267,21 +269,21 @@ export type Session = Message<"auth.v1.Session"> & {
   sessionId: string;
 
   /**
-   * The User-Agent that logged in.
+   * The User-Agent header of the login.
    *
    * @generated from field: string user_agent = 2;
    */
   userAgent: string;
 
   /**
-   * The network address that logged in.
+   * The network address of the login.
    *
    * @generated from field: string ip_address = 3;
    */
   ipAddress: string;
 
   /**
-   * A name for the device, for people.
+   * A display name of the device.
    *
    * @generated from field: string display_name = 4;
    */
@@ -309,14 +311,14 @@ export type Session = Message<"auth.v1.Session"> & {
   idleExpireTime?: Timestamp | undefined;
 
   /**
-   * When it ends whatever happens.
+   * When it ends in any case.
    *
    * @generated from field: google.protobuf.Timestamp absolute_expire_time = 8;
    */
   absoluteExpireTime?: Timestamp | undefined;
 
   /**
-   * Whether this is the session that asks.
+   * Whether this is the session of the caller's access token.
    *
    * @generated from field: bool current = 9;
    */
@@ -331,13 +333,13 @@ export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_auth_v1_session, 8);
 
 /**
- * Which session to end.
+ * The session to end.
  *
  * @generated from message auth.v1.RevokeSessionRequest
  */
 export type RevokeSessionRequest = Message<"auth.v1.RevokeSessionRequest"> & {
   /**
-   * The session's id.
+   * The session's id. A text that is no session's id gets the error of an unknown one.
    *
    * @generated from field: string session_id = 1;
    */
@@ -352,7 +354,7 @@ export const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest> = /*@_
   messageDesc(file_auth_v1_session, 9);
 
 /**
- * The answer to RevokeSession.
+ * The response to RevokeSession.
  *
  * @generated from message auth.v1.RevokeSessionResponse
  */
@@ -373,7 +375,7 @@ export const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse> = /*
   messageDesc(file_auth_v1_session, 10);
 
 /**
- * The envelope's content: empty.
+ * The content of the envelope: empty.
  *
  * @generated from message auth.v1.RevokeSessionResponse.Data
  */
@@ -388,7 +390,7 @@ export const RevokeSessionResponse_DataSchema: GenMessage<RevokeSessionResponse_
   messageDesc(file_auth_v1_session, 10, 0);
 
 /**
- * Nothing: the caller is that of the bearer access token.
+ * Empty: the access token names the caller.
  *
  * @generated from message auth.v1.RevokeOtherSessionsRequest
  */
@@ -403,7 +405,7 @@ export const RevokeOtherSessionsRequestSchema: GenMessage<RevokeOtherSessionsReq
   messageDesc(file_auth_v1_session, 11);
 
 /**
- * The answer to RevokeOtherSessions.
+ * The response to RevokeOtherSessions.
  *
  * @generated from message auth.v1.RevokeOtherSessionsResponse
  */
@@ -424,7 +426,7 @@ export const RevokeOtherSessionsResponseSchema: GenMessage<RevokeOtherSessionsRe
   messageDesc(file_auth_v1_session, 12);
 
 /**
- * The envelope's content.
+ * The content of the envelope.
  *
  * @generated from message auth.v1.RevokeOtherSessionsResponse.Data
  */
@@ -456,6 +458,13 @@ export type ErrorDetail = Message<"auth.v1.ErrorDetail"> & {
    * @generated from field: string code = 1;
    */
   code: string;
+
+  /**
+   * Every field that breaks a rule of its request message; set with `E400_INVALID_REQUEST` only.
+   *
+   * @generated from field: repeated auth.v1.FieldViolation field_violations = 2;
+   */
+  fieldViolations: FieldViolation[];
 };
 
 /**
@@ -466,9 +475,44 @@ export const ErrorDetailSchema: GenMessage<ErrorDetail> = /*@__PURE__*/
   messageDesc(file_auth_v1_session, 13);
 
 /**
+ * A field of a request that breaks a rule.
+ *
+ * @generated from message auth.v1.FieldViolation
+ */
+export type FieldViolation = Message<"auth.v1.FieldViolation"> & {
+  /**
+   * The path of the field by its names in the .proto file, such as `client.user_agent` or `amr[2]`.
+   *
+   * @generated from field: string field = 1;
+   */
+  field: string;
+
+  /**
+   * What is wrong, for people.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * The rule: its id in protovalidate, such as `string.max_bytes`.
+   *
+   * @generated from field: string rule_id = 3;
+   */
+  ruleId: string;
+};
+
+/**
+ * Describes the message auth.v1.FieldViolation.
+ * Use `create(FieldViolationSchema)` to create a new message.
+ */
+export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 14);
+
+/**
  * Refreshes and ends authentication sessions.
  *
- * Every method answers the same over Connect, gRPC, gRPC-Web and the JSON
+ * Every method behaves the same over Connect, gRPC, gRPC-Web and the JSON
  * routes of its annotation. Failures carry an ErrorDetail.
  *
  * @generated from service auth.v1.SessionService
@@ -478,7 +522,7 @@ export const SessionService: GenService<{
    * Replaces an expired access token with a new one.
    *
    * The refresh token is read from the `refresh_token` cookie alone (the
-   * `Cookie` request header, over every protocol). The answer sets its successor.
+   * `Cookie` request header, over every protocol). The response sets its successor.
    *
    * @generated from rpc auth.v1.SessionService.Refresh
    */
@@ -490,7 +534,7 @@ export const SessionService: GenService<{
   /**
    * Ends the session of the bearer access token and invalidates that token.
    *
-   * An access token that has expired will do together with the `refresh_token`
+   * An expired access token is accepted together with the `refresh_token`
    * cookie of the same live session. The response clears that cookie.
    *
    * @generated from rpc auth.v1.SessionService.Logout
@@ -504,8 +548,8 @@ export const SessionService: GenService<{
    * Ends the session of the `refresh_token` cookie and invalidates its access tokens.
    *
    * For a page without an access token, a form, or `navigator.sendBeacon`: the
-   * route reads no body, whatever its content type. A session that has ended
-   * already is no error. The response clears the cookie.
+   * route reads no body, whatever its content type. A session that has already
+   * ended is not an error. The response clears the cookie.
    *
    * @generated from rpc auth.v1.SessionService.LogoutByCookie
    */
@@ -527,7 +571,7 @@ export const SessionService: GenService<{
   /**
    * Ends one session of the caller.
    *
-   * A session of somebody else and an unknown one get the same answer: not found.
+   * A session of another subject and an unknown one get the same error: not found.
    *
    * @generated from rpc auth.v1.SessionService.RevokeSession
    */
@@ -537,7 +581,7 @@ export const SessionService: GenService<{
     output: typeof RevokeSessionResponseSchema;
   },
   /**
-   * Ends every session of the caller but the one that asks.
+   * Ends every session of the caller except the one of its access token.
    *
    * @generated from rpc auth.v1.SessionService.RevokeOtherSessions
    */

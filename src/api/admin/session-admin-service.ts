@@ -27,17 +27,15 @@ import {
   authenticationOf,
   claimsOf,
   durationOf,
-  notTwice,
-  pageSizeOf,
+  rejectDuplicateClaims,
   sessionIdOf,
-  subjectOf,
-  textOf,
-  timeAfter,
   timesOf,
+  toMsRoundedUp,
 } from "../messages.ts";
+import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
-import { badPageToken } from "../public/session-service.ts";
 import { stillAllowed, withAdmin } from "./authentication.ts";
+import { REVOCATION_REASONS, TOKEN_TYPES } from "./enums.ts";
 
 /** How long a watcher may take nothing of what he is told, ms. A slow one is told so before (feed.ts). */
 const HANG_UP = 30_000;
@@ -91,6 +89,7 @@ function told(revocation: Revocation) {
     revokeTime: timestampFromMs(revocation.revokedAt),
     expireTime: timestampFromMs(revocation.expiresAt),
     reason: revocation.reason,
+    revocationReason: REVOCATION_REASONS[revocation.reason],
   };
 }
 
@@ -100,19 +99,19 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       const audience = audienceOf(request.audience, request.audiences, deps.audience);
       const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
       const authentication = authenticationOf(request, deps.clock());
-      notTwice(request.claims, authentication);
+      rejectDuplicateClaims(request.claims, authentication);
       const replaces = request.replacesSessionId
         ? sessionIdOf("replaces_session_id", request.replacesSessionId)
         : undefined;
       const wanted = {
-        subject: subjectOf(request.subject),
-        clientId: textOf("client_id", request.clientId, 255) || audiencesOf(audience)[0],
+        subject: request.subject,
+        clientId: request.clientId || audiencesOf(audience)[0],
         audience,
         claims: claimsOf(request.claims),
         client: {
-          userAgent: textOf("client.user_agent", request.client?.userAgent ?? "", 512),
-          ipAddress: textOf("client.ip_address", request.client?.ipAddress ?? "", 64),
-          displayName: textOf("client.display_name", request.client?.displayName ?? "", 128),
+          userAgent: request.client?.userAgent ?? "",
+          ipAddress: request.client?.ipAddress ?? "",
+          displayName: request.client?.displayName ?? "",
         },
         idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
         absoluteLifetime,
@@ -138,10 +137,10 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
     },
 
     async listSessions(request) {
-      const subject = subjectOf(request.subject);
+      const from = parsePageToken(request.pageToken);
       const limit = pageSizeOf(request.pageSize);
-      const page = await deps.store.list(subject, limit, request.pageToken || undefined).catch(badPageToken);
-      return { sessions: page.sessions.map(shown), nextPageToken: page.next ?? "" };
+      const page = await deps.store.list(request.subject, limit, from).catch(rejectForeignPosition);
+      return { sessions: page.sessions.map(shown), nextPageToken: toPageToken(page.next) };
     },
 
     async revokeSession(request, context) {
@@ -151,21 +150,18 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
     },
 
     async revokeSubjectSessions(request, context) {
-      const subject = subjectOf(request.subject);
       const except = request.exceptSessionId ? sessionIdOf("except_session_id", request.exceptSessionId) : undefined;
-      return { revokedCount: await admin.revokeSubject(withAdmin(deps, context), subject, except) };
+      return { revokedCount: await admin.revokeSubject(withAdmin(deps, context), request.subject, except) };
     },
 
     async revokeAllSessions({ issuedBefore }, context) {
-      const before = issuedBefore && timeAfter(issuedBefore);
+      const before = issuedBefore && toMsRoundedUp(issuedBefore);
       const revokedUntil = await admin.revokeAll(withAdmin(deps, context), before);
       return { revokedUntilTime: timestampFromMs(revokedUntil) };
     },
 
     async elevateSession(request, context) {
       const sid = sessionIdOf("session_id", request.sessionId);
-      if (request.authTime === undefined) throw invalidRequest("auth_time", "is required");
-      if (request.amr.length === 0) throw invalidRequest("amr", "is required");
       const authentication = authenticationOf(request, deps.clock());
       if (authentication === undefined) throw invalidRequest("auth_time", "is required");
       const result = await admin.elevate(withAdmin(deps, context), sid, authentication);
@@ -175,10 +171,10 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
     },
 
     async introspectToken(request) {
-      if (request.token === "") throw invalidRequest("token", "is required");
       const result = await introspect(deps, request.token);
       if (!result.active) return { active: false };
-      return { active: true, tokenType: result.tokenType, claims: result.claims as JsonObject };
+      const { tokenType } = result;
+      return { active: true, tokenType, type: TOKEN_TYPES[tokenType], claims: result.claims as JsonObject };
     },
 
     async *watchRevocations(request, context) {

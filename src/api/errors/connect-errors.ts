@@ -1,7 +1,7 @@
 /** The one place where a failure of the domain becomes what RPC callers see (and, through it, HTTP callers). */
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
-import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
+import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
 
 const RPC_CODES = {
@@ -55,9 +55,15 @@ const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
 /** The codes of errors that were built here: reading it from a detail takes as long as a small request. */
 const CODES = new WeakMap<ConnectError, ErrorCode>();
 
-function build(code: ErrorCode, message: string, headers: Record<string, string> | undefined, cause: unknown) {
+function build(
+  code: ErrorCode,
+  message: string,
+  headers: Record<string, string> | undefined,
+  cause: unknown,
+  fieldViolations: readonly FieldViolation[] = [],
+) {
   const { rpc } = ERRORS[code];
-  const detail = { desc: ErrorDetailSchema, value: { code } };
+  const detail = { desc: ErrorDetailSchema, value: { code, fieldViolations: [...fieldViolations] } };
   const error = new ConnectError(message, RPC_CODES[rpc], headers, [detail], cause);
   CODES.set(error, code);
   return error;
@@ -104,7 +110,9 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
 /** @param onBug told of what no rule foresaw; the caller learns nothing of it */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
-  if (error instanceof ServiceError) return build(error.code, error.message, HEADERS[error.code], error);
+  if (error instanceof ServiceError) {
+    return build(error.code, error.message, HEADERS[error.code], error, error.fieldViolations);
+  }
   if (error instanceof StoreBusy) return SHARED_ERRORS.overloaded;
   if (error instanceof StoreUnavailable) {
     return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);

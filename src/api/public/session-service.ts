@@ -2,23 +2,23 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Audit } from "../../session/audit.ts";
-import { invalidRequest, type Limited, type Refused, ServiceError } from "../../session/errors.ts";
+import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { parseSessionId } from "../../session/model.ts";
 import * as owner from "../../session/owner.ts";
-import {
-  type AccessClaims,
-  type AccessTokens,
-  InvalidCursor,
-  type Random,
-  type RateLimit,
-  type RefreshTokens,
-  type SessionStore,
+import type {
+  AccessClaims,
+  AccessTokens,
+  Random,
+  RateLimit,
+  RefreshTokens,
+  SessionStore,
 } from "../../session/ports.ts";
 import { refresh } from "../../session/refresh.ts";
 import { bearerOf } from "../bearer.ts";
 import { withCaller } from "../caller.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { pageSizeOf, timesOf } from "../messages.ts";
+import { timesOf } from "../messages.ts";
+import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { refusal } from "../refusal.ts";
 import type { RefreshCookie } from "./cookie.ts";
 
@@ -85,17 +85,15 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async listSessions(request, context) {
       const claims = await caller(context);
       const limit = pageSizeOf(request.pageSize);
-      const page = await granted(
-        await owner.listOwn(deps, claims, limit, request.pageToken || undefined).catch(badPageToken),
-        context,
-      );
+      const from = parsePageToken(request.pageToken);
+      const page = await granted(await owner.listOwn(deps, claims, limit, from).catch(rejectForeignPosition), context);
       const sessions = page.sessions.map((session) => ({
         sessionId: session.sid,
         ...session.client,
         ...timesOf(session),
         current: session.sid === claims.sid,
       }));
-      return { data: { sessions, nextPageToken: page.next ?? "" } };
+      return { data: { sessions, nextPageToken: toPageToken(page.next) } };
     },
 
     async revokeSession(request, context) {
@@ -116,10 +114,4 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
 
 function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {
   for (const value of values) responseHeader.append("set-cookie", value);
-}
-
-/** A page token is only as good as the store that made it. */
-export function badPageToken(error: unknown): never {
-  if (error instanceof InvalidCursor) throw invalidRequest("page_token", "is not a page token");
-  throw error;
 }

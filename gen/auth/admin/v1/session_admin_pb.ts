@@ -4,20 +4,22 @@
 
 // The internal contract: for services that log users in, and services that verify access tokens.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file auth/admin/v1/session_admin.proto.
  */
 export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEiRgoGQ2xpZW50EhIKCnVzZXJfYWdlbnQYASABKAkSEgoKaXBfYWRkcmVzcxgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAki1wMKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAki/AIKFENyZWF0ZVNlc3Npb25SZXF1ZXN0Eg8KB3N1YmplY3QYASABKAkSJwoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIQCghhdWRpZW5jZRgDIAEoCRIRCgljbGllbnRfaWQYBCABKAkSJQoGY2xpZW50GAUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSLwoMaWRsZV90aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWFic29sdXRlX2xpZmV0aW1lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWF1ZGllbmNlcxgIIAMoCRIbChNyZXBsYWNlc19zZXNzaW9uX2lkGAkgASgJEi0KCWF1dGhfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYW1yGAsgAygJEgsKA2FjchgMIAEoCSLUAQoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24SFAoMYWNjZXNzX3Rva2VuGAIgASgJEjwKGGFjY2Vzc190b2tlbl9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcmVmcmVzaF90b2tlbhgEIAEoCRISCgpzZXRfY29va2llGAUgASgJEhMKC3NldF9jb29raWVzGAYgAygJIicKEUdldFNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiPQoSR2V0U2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iTQoTTGlzdFNlc3Npb25zUmVxdWVzdBIPCgdzdWJqZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlkKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEigKCHNlc3Npb25zGAEgAygLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIqChRSZXZva2VTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIi4KFVJldm9rZVNlc3Npb25SZXNwb25zZRIVCg1yZXZva2VkX2NvdW50GAEgASgFIkoKHFJldm9rZVN1YmplY3RTZXNzaW9uc1JlcXVlc3QSDwoHc3ViamVjdBgBIAEoCRIZChFleGNlcHRfc2Vzc2lvbl9pZBgCIAEoCSI2Ch1SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZRIVCg1yZXZva2VkX2NvdW50GAEgASgFIk0KGFJldm9rZUFsbFNlc3Npb25zUmVxdWVzdBIxCg1pc3N1ZWRfYmVmb3JlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidAoVRWxldmF0ZVNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSLQoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNhbXIYAyADKAkSCwoDYWNyGAQgASgJIkEKFkVsZXZhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiInChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0Eg0KBXRva2VuGAEgASgJInoKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEINCgtfdG9rZW5fdHlwZSIpChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBIOCgZjdXJzb3IYASABKAki7gEKGFdhdGNoUmV2b2NhdGlvbnNSZXNwb25zZRIuCgtyZXZvY2F0aW9ucxgBIAMoCzIZLmF1dGguYWRtaW4udjEuUmV2b2NhdGlvbhIOCgZjdXJzb3IYAiABKAkSEQoJY2F1Z2h0X3VwGAMgASgIEhcKD3Jldm9rZWRfa2V5X2lkcxgEIAMoCRIuCgphc19vZl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI2ChJyZXZva2VkX3VudGlsX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpIBCgpSZXZvY2F0aW9uEhIKCnNlc3Npb25faWQYASABKAkSLwoLcmV2b2tlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YBCABKAkymwcKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEl8KDVJldm9rZVNlc3Npb24SIy5hdXRoLmFkbWluLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiA5ACAhJ3ChVSZXZva2VTdWJqZWN0U2Vzc2lvbnMSKy5hdXRoLmFkbWluLnYxLlJldm9rZVN1YmplY3RTZXNzaW9uc1JlcXVlc3QaLC5hdXRoLmFkbWluLnYxLlJldm9rZVN1YmplY3RTZXNzaW9uc1Jlc3BvbnNlIgOQAgISawoRUmV2b2tlQWxsU2Vzc2lvbnMSJy5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVxdWVzdBooLmF1dGguYWRtaW4udjEuUmV2b2tlQWxsU2Vzc2lvbnNSZXNwb25zZSIDkAICEmIKDkVsZXZhdGVTZXNzaW9uEiQuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlcXVlc3QaJS5hdXRoLmFkbWluLnYxLkVsZXZhdGVTZXNzaW9uUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEijQEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQi1wMKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAki8AQKFENyZWF0ZVNlc3Npb25SZXF1ZXN0EioKB3N1YmplY3QYASABKAlCGeBBArpIE8gBAXIOKP8BMgleXFB7Q2N9KiQSLAoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEID4EEBEigKCGF1ZGllbmNlGAMgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEikKCWNsaWVudF9pZBgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIqCgZjbGllbnQYBSABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudEID4EEBEj4KDGlkbGVfdGltZW91dBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIN4EEBukgHqgEEMgIIARJDChFhYnNvbHV0ZV9saWZldGltZRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIN4EEBukgHqgEEMgIIARI0CglhdWRpZW5jZXMYCCADKAlCIeBBAbpIG5IBGBAIGAEiEnIQIAEo/wEyCV5cUHtDY30qJBIgChNyZXBsYWNlc19zZXNzaW9uX2lkGAkgASgJQgPgQQESMgoJYXV0aF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEisKA2FtchgLIAMoCUIe4EEBukgYkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgMIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJDoaukgXIhUKCGF1ZGllbmNlCglhdWRpZW5jZXMi1AEKFUNyZWF0ZVNlc3Npb25SZXNwb25zZRInCgdzZXNzaW9uGAEgASgLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uEhQKDGFjY2Vzc190b2tlbhgCIAEoCRI8ChhhY2Nlc3NfdG9rZW5fZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXJlZnJlc2hfdG9rZW4YBCABKAkSEgoKc2V0X2Nvb2tpZRgFIAEoCRITCgtzZXRfY29va2llcxgGIAMoCSIyChFHZXRTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPQoSR2V0U2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24ieQoTTGlzdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIK4EEBukgEGgIoABIXCgpwYWdlX3Rva2VuGAMgASgJQgPgQQEiWQoUTGlzdFNlc3Npb25zUmVzcG9uc2USKAoIc2Vzc2lvbnMYASADKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjUKFFJldm9rZVNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBASIuChVSZXZva2VTZXNzaW9uUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJqChxSZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0EioKB3N1YmplY3QYASABKAlCGeBBArpIE8gBAXIOKP8BMgleXFB7Q2N9KiQSHgoRZXhjZXB0X3Nlc3Npb25faWQYAiABKAlCA+BBASI2Ch1SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZRIVCg1yZXZva2VkX2NvdW50GAEgASgFIlIKGFJldm9rZUFsbFNlc3Npb25zUmVxdWVzdBI2Cg1pc3N1ZWRfYmVmb3JlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBIlMKGVJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2USNgoScmV2b2tlZF91bnRpbF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLFAQoVRWxldmF0ZVNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBARI4CglhdXRoX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQK6SAPIAQESLgoDYW1yGAMgAygJQiHgQQK6SBvIAQGSARUQCCIRcg8gASggMgleXFB7Q2N9KiQSIwoDYWNyGAQgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokIkEKFkVsZXZhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiIyChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEisAEKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIrCgR0eXBlGAQgASgOMhguYXV0aC5hZG1pbi52MS5Ub2tlblR5cGVIAYgBAUINCgtfdG9rZW5fdHlwZUIHCgVfdHlwZSIuChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBITCgZjdXJzb3IYASABKAlCA+BBASLuAQoYV2F0Y2hSZXZvY2F0aW9uc1Jlc3BvbnNlEi4KC3Jldm9jYXRpb25zGAEgAygLMhkuYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uEg4KBmN1cnNvchgCIAEoCRIRCgljYXVnaHRfdXAYAyABKAgSFwoPcmV2b2tlZF9rZXlfaWRzGAQgAygJEi4KCmFzX29mX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjYKEnJldm9rZWRfdW50aWxfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAizgEKClJldm9jYXRpb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIvCgtyZXZva2VfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgEIAEoCRI6ChFyZXZvY2F0aW9uX3JlYXNvbhgFIAEoDjIfLmF1dGguYWRtaW4udjEuUmV2b2NhdGlvblJlYXNvbipiCglUb2tlblR5cGUSGgoWVE9LRU5fVFlQRV9VTlNQRUNJRklFRBAAEhsKF1RPS0VOX1RZUEVfQUNDRVNTX1RPS0VOEAESHAoYVE9LRU5fVFlQRV9SRUZSRVNIX1RPS0VOEAIq0gIKEFJldm9jYXRpb25SZWFzb24SIQodUkVWT0NBVElPTl9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhSRVZPQ0FUSU9OX1JFQVNPTl9MT0dPVVQQARImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX09XTkVSEAISJAogUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9PVEhFUlMQAxImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX0FETUlOEAQSJQohUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9TVUJKRUNUEAUSIwofUkVWT0NBVElPTl9SRUFTT05fU0VTU0lPTl9MSU1JVBAGEh4KGlJFVk9DQVRJT05fUkVBU09OX1JFUExBQ0VEEAcSGwoXUkVWT0NBVElPTl9SRUFTT05fUkVVU0UQCDKbBwoTU2Vzc2lvbkFkbWluU2VydmljZRJaCg1DcmVhdGVTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5DcmVhdGVTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlc3BvbnNlElYKCkdldFNlc3Npb24SIC5hdXRoLmFkbWluLnYxLkdldFNlc3Npb25SZXF1ZXN0GiEuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVzcG9uc2UiA5ACARJcCgxMaXN0U2Vzc2lvbnMSIi5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaIy5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIgOQAgESXwoNUmV2b2tlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLlJldm9rZVNlc3Npb25SZXNwb25zZSIDkAICEncKFVJldm9rZVN1YmplY3RTZXNzaW9ucxIrLmF1dGguYWRtaW4udjEuUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBosLmF1dGguYWRtaW4udjEuUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2UiA5ACAhJrChFSZXZva2VBbGxTZXNzaW9ucxInLmF1dGguYWRtaW4udjEuUmV2b2tlQWxsU2Vzc2lvbnNSZXF1ZXN0GiguYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlIgOQAgISYgoORWxldmF0ZVNlc3Npb24SJC5hdXRoLmFkbWluLnYxLkVsZXZhdGVTZXNzaW9uUmVxdWVzdBolLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXNwb25zZSIDkAICEmAKD0ludHJvc3BlY3RUb2tlbhIlLmF1dGguYWRtaW4udjEuSW50cm9zcGVjdFRva2VuUmVxdWVzdBomLmF1dGguYWRtaW4udjEuSW50cm9zcGVjdFRva2VuUmVzcG9uc2USZQoQV2F0Y2hSZXZvY2F0aW9ucxImLmF1dGguYWRtaW4udjEuV2F0Y2hSZXZvY2F0aW9uc1JlcXVlc3QaJy5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXNwb25zZTABYgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
- * The device of a session, as people will see it.
+ * The device of a session, for display.
  *
  * @generated from message auth.admin.v1.Client
  */
@@ -37,7 +39,7 @@ export type Client = Message<"auth.admin.v1.Client"> & {
   ipAddress: string;
 
   /**
-   * A name for it, at most 128 bytes.
+   * A display name, at most 128 bytes.
    *
    * @generated from field: string display_name = 3;
    */
@@ -65,28 +67,28 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   sessionId: string;
 
   /**
-   * Whose session it is (`sub`).
+   * The subject (`sub`).
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * The application it was created for (`client_id`).
+   * The application that the session was created for (`client_id`).
    *
    * @generated from field: string client_id = 3;
    */
   clientId: string;
 
   /**
-   * Who its access tokens are for (`aud`): the first of `audiences`.
+   * The first of `audiences`.
    *
    * @generated from field: string audience = 4;
    */
   audience: string;
 
   /**
-   * Further claims of its access tokens.
+   * Additional claims of its access tokens.
    *
    * @generated from field: google.protobuf.Struct claims = 5;
    */
@@ -121,35 +123,35 @@ export type Session = Message<"auth.admin.v1.Session"> & {
   idleExpireTime?: Timestamp | undefined;
 
   /**
-   * When it ends whatever happens.
+   * When it ends in any case.
    *
    * @generated from field: google.protobuf.Timestamp absolute_expire_time = 10;
    */
   absoluteExpireTime?: Timestamp | undefined;
 
   /**
-   * Everyone its access tokens are for.
+   * The audiences of its access tokens (`aud`).
    *
    * @generated from field: repeated string audiences = 11;
    */
   audiences: string[];
 
   /**
-   * When its user last authenticated; absent when that was not said.
+   * When its user last authenticated; absent if unknown.
    *
    * @generated from field: google.protobuf.Timestamp auth_time = 12;
    */
   authTime?: Timestamp | undefined;
 
   /**
-   * By which methods.
+   * The methods of that authentication (`amr`, RFC 8176).
    *
    * @generated from field: repeated string amr = 13;
    */
   amr: string[];
 
   /**
-   * In which authentication context class.
+   * Its authentication context class (`acr`).
    *
    * @generated from field: string acr = 14;
    */
@@ -164,20 +166,20 @@ export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_auth_admin_v1_session_admin, 1);
 
 /**
- * A session to create.
+ * A session to create. No text may hold control characters.
  *
  * @generated from message auth.admin.v1.CreateSessionRequest
  */
 export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest"> & {
   /**
-   * Whose session: 1 to 255 bytes. Required.
+   * The subject (`sub`): 1 to 255 bytes.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * Further claims of its access tokens, at most 4 KiB as JSON. The reserved
+   * Additional claims of its access tokens, at most 4 KiB as JSON. The reserved
    * names (iss sub aud exp nbf iat jti sid client_id cnf sct) are refused.
    *
    * @generated from field: google.protobuf.Struct claims = 2;
@@ -185,16 +187,16 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   claims?: JsonObject | undefined;
 
   /**
-   * Who its access tokens are for, at most 255 bytes. Empty, and no `audiences`: the first of the service's AUDIENCE.
+   * The audience of its access tokens, at most 255 bytes. Empty, with empty `audiences`: the first of the service's AUDIENCE.
    * The public API accepts only access tokens for one of AUDIENCE: a session
-   * that is meant for others alone ends by its cookie or through this service.
+   * for other audiences ends by its cookie or through this service.
    *
    * @generated from field: string audience = 3;
    */
   audience: string;
 
   /**
-   * The application, at most 255 bytes. Empty: the (first) audience.
+   * The application (`client_id`), at most 255 bytes. Empty: the first audience.
    *
    * @generated from field: string client_id = 4;
    */
@@ -208,21 +210,21 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   client?: Client | undefined;
 
   /**
-   * How long the session lives without a refresh. Absent: SESSION_IDLE_TTL, which it may not exceed.
+   * How long the session lives without a refresh, at least 1s. Absent: SESSION_IDLE_TTL, which is also the most.
    *
    * @generated from field: google.protobuf.Duration idle_timeout = 6;
    */
   idleTimeout?: Duration | undefined;
 
   /**
-   * How long the session lives at most. Absent: SESSION_ABSOLUTE_TTL, which it may not exceed.
+   * How long the session lives in any case, at least 1s. Absent: SESSION_ABSOLUTE_TTL, which is also the most.
    *
    * @generated from field: google.protobuf.Duration absolute_lifetime = 7;
    */
   absoluteLifetime?: Duration | undefined;
 
   /**
-   * Several audiences, each once, instead of `audience`: `aud` is an array then. At most 8, of at most 255 bytes each.
+   * Several audiences instead of `audience`: `aud` is an array then. At most 8 different ones, of 1 to 255 bytes each.
    *
    * @generated from field: repeated string audiences = 8;
    */
@@ -230,29 +232,29 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
 
   /**
    * A session that this one replaces (ASVS 5.0, 7.2.4), such as the one that the same browser had before
-   * this login: it ends, with the reason `replaced`, in the same step if it is
-   * of the same subject, and before this one is created if it is not.
+   * this login. It ends with the reason `replaced`: in the same step if it has
+   * the same subject, otherwise before this one is created.
    *
    * @generated from field: string replaces_session_id = 9;
    */
   replacesSessionId: string;
 
   /**
-   * When the user authenticated (`auth_time` in access tokens, to the second). Not in the future.
+   * When the user authenticated (`auth_time` in access tokens, in seconds). Not in the future.
    *
    * @generated from field: google.protobuf.Timestamp auth_time = 10;
    */
   authTime?: Timestamp | undefined;
 
   /**
-   * By which methods (`amr`, RFC 8176): at most 8, of 1 to 32 bytes each.
+   * The methods of that authentication (`amr`, RFC 8176): at most 8, of 1 to 32 bytes each.
    *
    * @generated from field: repeated string amr = 11;
    */
   amr: string[];
 
   /**
-   * In which authentication context class (`acr`): at most 255 bytes.
+   * Its authentication context class (`acr`): at most 255 bytes.
    *
    * @generated from field: string acr = 12;
    */
@@ -267,7 +269,7 @@ export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@_
   messageDesc(file_auth_admin_v1_session_admin, 2);
 
 /**
- * The answer to CreateSession.
+ * The response to CreateSession.
  *
  * @generated from message auth.admin.v1.CreateSessionResponse
  */
@@ -301,14 +303,14 @@ export type CreateSessionResponse = Message<"auth.admin.v1.CreateSessionResponse
   refreshToken: string;
 
   /**
-   * The value of the `Set-Cookie` header that hands the refresh token to the browser.
+   * The value of the `Set-Cookie` header that stores the refresh token in the browser.
    *
    * @generated from field: string set_cookie = 5;
    */
   setCookie: string;
 
   /**
-   * The values of all `Set-Cookie` headers to hand to the browser, one header each: `set_cookie`, and
+   * The values of all `Set-Cookie` headers to send to the browser, one header each: `set_cookie`, and
    * the hint for scripts where SESSION_HINT_COOKIE is configured.
    *
    * @generated from field: repeated string set_cookies = 6;
@@ -324,7 +326,7 @@ export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*
   messageDesc(file_auth_admin_v1_session_admin, 3);
 
 /**
- * Which session.
+ * The session to return.
  *
  * @generated from message auth.admin.v1.GetSessionRequest
  */
@@ -345,7 +347,7 @@ export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE_
   messageDesc(file_auth_admin_v1_session_admin, 4);
 
 /**
- * The answer to GetSession.
+ * The response to GetSession.
  *
  * @generated from message auth.admin.v1.GetSessionResponse
  */
@@ -366,27 +368,27 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
   messageDesc(file_auth_admin_v1_session_admin, 5);
 
 /**
- * Which page of whose sessions.
+ * A page of a subject's sessions.
  *
  * @generated from message auth.admin.v1.ListSessionsRequest
  */
 export type ListSessionsRequest = Message<"auth.admin.v1.ListSessionsRequest"> & {
   /**
-   * Whose sessions. Required.
+   * The subject: 1 to 255 bytes.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * How many sessions at most: 1 to 100. 0 means 20.
+   * The most sessions to return. 0 means 20; more than 100 means 100.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the page before, or empty for the first page.
+   * `next_page_token` of the previous page; empty for the first page. Opaque.
    *
    * @generated from field: string page_token = 3;
    */
@@ -401,7 +403,7 @@ export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__P
   messageDesc(file_auth_admin_v1_session_admin, 6);
 
 /**
- * The answer to ListSessions.
+ * The response to ListSessions.
  *
  * @generated from message auth.admin.v1.ListSessionsResponse
  */
@@ -414,7 +416,7 @@ export type ListSessionsResponse = Message<"auth.admin.v1.ListSessionsResponse">
   sessions: Session[];
 
   /**
-   * Empty on the last page.
+   * The `page_token` of the next page; empty on the last page. Opaque.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -429,7 +431,7 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
   messageDesc(file_auth_admin_v1_session_admin, 7);
 
 /**
- * Which session to end.
+ * The session to end.
  *
  * @generated from message auth.admin.v1.RevokeSessionRequest
  */
@@ -450,7 +452,7 @@ export const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest> = /*@_
   messageDesc(file_auth_admin_v1_session_admin, 8);
 
 /**
- * The answer to RevokeSession.
+ * The response to RevokeSession.
  *
  * @generated from message auth.admin.v1.RevokeSessionResponse
  */
@@ -471,13 +473,13 @@ export const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse> = /*
   messageDesc(file_auth_admin_v1_session_admin, 9);
 
 /**
- * Whose sessions to end.
+ * The sessions of a subject to end.
  *
  * @generated from message auth.admin.v1.RevokeSubjectSessionsRequest
  */
 export type RevokeSubjectSessionsRequest = Message<"auth.admin.v1.RevokeSubjectSessionsRequest"> & {
   /**
-   * Whose sessions. Required.
+   * The subject: 1 to 255 bytes.
    *
    * @generated from field: string subject = 1;
    */
@@ -499,7 +501,7 @@ export const RevokeSubjectSessionsRequestSchema: GenMessage<RevokeSubjectSession
   messageDesc(file_auth_admin_v1_session_admin, 10);
 
 /**
- * The answer to RevokeSubjectSessions.
+ * The response to RevokeSubjectSessions.
  *
  * @generated from message auth.admin.v1.RevokeSubjectSessionsResponse
  */
@@ -520,13 +522,13 @@ export const RevokeSubjectSessionsResponseSchema: GenMessage<RevokeSubjectSessio
   messageDesc(file_auth_admin_v1_session_admin, 11);
 
 /**
- * Which sessions to end.
+ * The sessions of all subjects to end.
  *
  * @generated from message auth.admin.v1.RevokeAllSessionsRequest
  */
 export type RevokeAllSessionsRequest = Message<"auth.admin.v1.RevokeAllSessionsRequest"> & {
   /**
-   * Those that were created before this time. Absent, or in the future: all that there are now.
+   * Those that were created before this time. Absent or in the future: all that exist now.
    *
    * @generated from field: google.protobuf.Timestamp issued_before = 1;
    */
@@ -575,21 +577,21 @@ export type ElevateSessionRequest = Message<"auth.admin.v1.ElevateSessionRequest
   sessionId: string;
 
   /**
-   * When the user authenticated. Required; not before the session's `auth_time`, and not in the future.
+   * When the user authenticated: not before the session's `auth_time`, and not in the future.
    *
    * @generated from field: google.protobuf.Timestamp auth_time = 2;
    */
   authTime?: Timestamp | undefined;
 
   /**
-   * By which methods (RFC 8176): at least 1 and at most 8, of 1 to 32 bytes each.
+   * The methods of that authentication (`amr`, RFC 8176): 1 to 8, of 1 to 32 bytes each.
    *
    * @generated from field: repeated string amr = 3;
    */
   amr: string[];
 
   /**
-   * In which authentication context class: at most 255 bytes.
+   * Its authentication context class (`acr`): at most 255 bytes.
    *
    * @generated from field: string acr = 4;
    */
@@ -625,13 +627,13 @@ export const ElevateSessionResponseSchema: GenMessage<ElevateSessionResponse> = 
   messageDesc(file_auth_admin_v1_session_admin, 15);
 
 /**
- * A token to ask about.
+ * A token to introspect.
  *
  * @generated from message auth.admin.v1.IntrospectTokenRequest
  */
 export type IntrospectTokenRequest = Message<"auth.admin.v1.IntrospectTokenRequest"> & {
   /**
-   * An access token or a refresh token. Required.
+   * An access token or a refresh token.
    *
    * @generated from field: string token = 1;
    */
@@ -646,7 +648,7 @@ export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = 
   messageDesc(file_auth_admin_v1_session_admin, 16);
 
 /**
- * The answer to IntrospectToken: `active` and the claims, or `active=false` and nothing else.
+ * The response to IntrospectToken: `active` and the claims, or `active=false` and nothing else.
  *
  * @generated from message auth.admin.v1.IntrospectTokenResponse
  */
@@ -659,7 +661,7 @@ export type IntrospectTokenResponse = Message<"auth.admin.v1.IntrospectTokenResp
   active: boolean;
 
   /**
-   * `access_token` or `refresh_token`.
+   * The kind of the token, as `access_token` or `refresh_token`. `type` has it as an enum.
    *
    * @generated from field: optional string token_type = 2;
    */
@@ -671,6 +673,13 @@ export type IntrospectTokenResponse = Message<"auth.admin.v1.IntrospectTokenResp
    * @generated from field: google.protobuf.Struct claims = 3;
    */
   claims?: JsonObject | undefined;
+
+  /**
+   * The kind of the token.
+   *
+   * @generated from field: optional auth.admin.v1.TokenType type = 4;
+   */
+  type?: TokenType | undefined;
 };
 
 /**
@@ -681,13 +690,13 @@ export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> 
   messageDesc(file_auth_admin_v1_session_admin, 17);
 
 /**
- * From where to watch.
+ * The position to watch from.
  *
  * @generated from message auth.admin.v1.WatchRevocationsRequest
  */
 export type WatchRevocationsRequest = Message<"auth.admin.v1.WatchRevocationsRequest"> & {
   /**
-   * `cursor` of the last batch seen. Empty: from a snapshot of what is revoked now.
+   * `cursor` of the last batch received. Empty: from a snapshot of the current revocations.
    *
    * @generated from field: string cursor = 1;
    */
@@ -708,7 +717,7 @@ export const WatchRevocationsRequestSchema: GenMessage<WatchRevocationsRequest> 
  */
 export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsResponse"> & {
   /**
-   * Sessions that ended, in no particular order; one may be told more than once.
+   * Sessions that ended, in no particular order; at least once each.
    *
    * @generated from field: repeated auth.admin.v1.Revocation revocations = 1;
    */
@@ -722,33 +731,33 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
   cursor: string;
 
   /**
-   * Whether everything that was revoked at `as_of_time` has been told. Never while
-   * the store does not answer: such a batch says nothing of what it leaves out.
+   * Whether everything that was revoked at `as_of_time` has been delivered. Never while
+   * the store does not respond: such a batch may lack revocations.
    *
    * @generated from field: bool caught_up = 3;
    */
   caughtUp: boolean;
 
   /**
-   * All signing keys (`kid`) that were revoked in an emergency: their tokens are not to be accepted.
+   * All signing keys (`kid`) that were revoked in an emergency: reject their tokens.
    *
    * @generated from field: repeated string revoked_key_ids = 4;
    */
   revokedKeyIds: string[];
 
   /**
-   * When the store was last read, by the store's clock: how old a batch is that
-   * came late, or that came while the store did not answer.
+   * When the store was last read, by the store's clock. It reveals the age of a batch that
+   * arrives late, or while the store does not respond.
    *
    * @generated from field: google.protobuf.Timestamp as_of_time = 5;
    */
   asOfTime?: Timestamp | undefined;
 
   /**
-   * Set after RevokeAllSessions, until every access token of before has expired: every session that was
-   * created at this time or before has ended. Refuse every access token whose
-   * `sct` (when its session was created, ms since the epoch) is not later; of
-   * one without `sct`, every one whose `iat` is not later.
+   * Set after RevokeAllSessions, until every older access token has expired: every session that was
+   * created at this time or before has ended. Reject every access token whose
+   * `sct` (when its session was created, ms since the epoch) is not later, and
+   * every one without `sct` whose `iat` is not later.
    *
    * @generated from field: google.protobuf.Timestamp revoked_until_time = 6;
    */
@@ -769,7 +778,7 @@ export const WatchRevocationsResponseSchema: GenMessage<WatchRevocationsResponse
  */
 export type Revocation = Message<"auth.admin.v1.Revocation"> & {
   /**
-   * The session's id: refuse every access token whose `sid` this is.
+   * The session's id: reject every access token with this `sid`.
    *
    * @generated from field: string session_id = 1;
    */
@@ -783,18 +792,25 @@ export type Revocation = Message<"auth.admin.v1.Revocation"> & {
   revokeTime?: Timestamp | undefined;
 
   /**
-   * When the last access token of the session has expired; it may be forgotten then.
+   * When the last access token of the session has expired: the entry is not needed after that.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * Why: one of the service's closed list of reasons, such as `logout` or `reuse`.
+   * The reason in lower case, such as `logout` or `reuse`. `revocation_reason` has it as an enum.
    *
    * @generated from field: string reason = 4;
    */
   reason: string;
+
+  /**
+   * The reason.
+   *
+   * @generated from field: auth.admin.v1.RevocationReason revocation_reason = 5;
+   */
+  revocationReason: RevocationReason;
 };
 
 /**
@@ -805,10 +821,135 @@ export const RevocationSchema: GenMessage<Revocation> = /*@__PURE__*/
   messageDesc(file_auth_admin_v1_session_admin, 20);
 
 /**
- * Creates, shows, ends and follows sessions.
+ * The kind of a token.
  *
- * Every call carries `Authorization: Bearer <admin token>`. Failures carry an
- * `auth.v1.ErrorDetail`.
+ * @generated from enum auth.admin.v1.TokenType
+ */
+export const TokenType = {
+  /**
+   * Not known to this version of the contract.
+   *
+   * @generated from enum value: TOKEN_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * An access token: a JWT (RFC 9068).
+   *
+   * @generated from enum value: TOKEN_TYPE_ACCESS_TOKEN = 1;
+   */
+  ACCESS_TOKEN: 1,
+
+  /**
+   * A refresh token: opaque.
+   *
+   * @generated from enum value: TOKEN_TYPE_REFRESH_TOKEN = 2;
+   */
+  REFRESH_TOKEN: 2,
+} as const;
+
+/**
+ * The kind of a token.
+ *
+ * @generated from enum auth.admin.v1.TokenType
+ */
+export type TokenType = (typeof TokenType)[keyof typeof TokenType] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.TokenType.
+ */
+export const TokenTypeSchema: GenEnum<TokenType> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 0);
+
+/**
+ * Why a session ended. A closed list; `reason` has the same names in lower case, without their prefix.
+ *
+ * @generated from enum auth.admin.v1.RevocationReason
+ */
+export const RevocationReason = {
+  /**
+   * Not known to this version of the contract.
+   *
+   * @generated from enum value: REVOCATION_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Its user logged out.
+   *
+   * @generated from enum value: REVOCATION_REASON_LOGOUT = 1;
+   */
+  LOGOUT: 1,
+
+  /**
+   * Its user ended it from another session.
+   *
+   * @generated from enum value: REVOCATION_REASON_REVOKED_BY_OWNER = 2;
+   */
+  REVOKED_BY_OWNER: 2,
+
+  /**
+   * Its user ended all other sessions.
+   *
+   * @generated from enum value: REVOCATION_REASON_REVOKED_OTHERS = 3;
+   */
+  REVOKED_OTHERS: 3,
+
+  /**
+   * An internal service ended it.
+   *
+   * @generated from enum value: REVOCATION_REASON_REVOKED_BY_ADMIN = 4;
+   */
+  REVOKED_BY_ADMIN: 4,
+
+  /**
+   * An internal service ended the sessions of its subject.
+   *
+   * @generated from enum value: REVOCATION_REASON_REVOKED_SUBJECT = 5;
+   */
+  REVOKED_SUBJECT: 5,
+
+  /**
+   * Its subject created more sessions than are allowed.
+   *
+   * @generated from enum value: REVOCATION_REASON_SESSION_LIMIT = 6;
+   */
+  SESSION_LIMIT: 6,
+
+  /**
+   * A later login replaced it.
+   *
+   * @generated from enum value: REVOCATION_REASON_REPLACED = 7;
+   */
+  REPLACED: 7,
+
+  /**
+   * A refresh token was used twice: stolen.
+   *
+   * @generated from enum value: REVOCATION_REASON_REUSE = 8;
+   */
+  REUSE: 8,
+} as const;
+
+/**
+ * Why a session ended. A closed list; `reason` has the same names in lower case, without their prefix.
+ *
+ * @generated from enum auth.admin.v1.RevocationReason
+ */
+export type RevocationReason = (typeof RevocationReason)[keyof typeof RevocationReason] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.RevocationReason.
+ */
+export const RevocationReasonSchema: GenEnum<RevocationReason> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 1);
+
+/**
+ * Creates, lists, ends and follows sessions.
+ *
+ * Every call carries `Authorization: Bearer <admin token>`, or a client certificate
+ * where that is configured. Failures carry an `auth.v1.ErrorDetail`; a request
+ * that breaks a rule of its message gets `invalid_argument` with every violation.
  *
  * @generated from service auth.admin.v1.SessionAdminService
  */
@@ -867,8 +1008,8 @@ export const SessionAdminService: GenService<{
    * Ends every session that was created before a time, for all subjects.
    *
    * Takes the same time however many sessions there are. Sessions created after
-   * the call began live on. It is done when the response says so; a call that
-   * fails with `unavailable` may have ended some, and is to be repeated. Idempotent.
+   * the call began stay live. It is complete when the call succeeds; a call that
+   * fails with `unavailable` may have ended some: repeat it. Idempotent.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.RevokeAllSessions
    */
@@ -879,7 +1020,7 @@ export const SessionAdminService: GenService<{
   },
   /**
    * Records that the user of a session has authenticated again, such as after a
-   * step-up challenge (RFC 9470). The next access tokens say so. Idempotent.
+   * step-up challenge (RFC 9470). The next access tokens carry it. Idempotent.
    * `not_found` when there is no live session of that id.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.ElevateSession
@@ -890,7 +1031,8 @@ export const SessionAdminService: GenService<{
     output: typeof ElevateSessionResponseSchema;
   },
   /**
-   * Tells whether a token, of either kind, would be accepted now (RFC 7662). Never rotates.
+   * Reports whether an access token or a refresh token would be accepted now
+   * (RFC 7662). Never rotates.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.IntrospectToken
    */
@@ -900,7 +1042,7 @@ export const SessionAdminService: GenService<{
     output: typeof IntrospectTokenResponseSchema;
   },
   /**
-   * Streams what is revoked now, then every revocation as it happens.
+   * Streams the current revocations, then every revocation as it happens.
    *
    * A heartbeat (a batch without revocations) comes at least every second. A
    * consumer that does not keep up is cut off with `resource_exhausted` and

@@ -1,0 +1,22 @@
+/** The closed lists of the domain as the enums of the contract. A value without its enum does not compile. */
+import { RevocationReason, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { Introspection } from "../../session/introspect.ts";
+import type { EndReason } from "../../session/model.ts";
+
+export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationReason } = {
+  logout: RevocationReason.LOGOUT,
+  revoked_by_owner: RevocationReason.REVOKED_BY_OWNER,
+  revoked_others: RevocationReason.REVOKED_OTHERS,
+  revoked_by_admin: RevocationReason.REVOKED_BY_ADMIN,
+  revoked_subject: RevocationReason.REVOKED_SUBJECT,
+  session_limit: RevocationReason.SESSION_LIMIT,
+  replaced: RevocationReason.REPLACED,
+  reuse: RevocationReason.REUSE,
+};
+
+type IntrospectedType = Extract<Introspection, { readonly active: true }>["tokenType"];
+
+export const TOKEN_TYPES: { readonly [type in IntrospectedType]: TokenType } = {
+  access_token: TokenType.ACCESS_TOKEN,
+  refresh_token: TokenType.REFRESH_TOKEN,
+};

@@ -1,0 +1,37 @@
+/** Pages of lists (AIP-158): their sizes, and the tokens that continue them. */
+import { invalidRequest } from "../session/errors.ts";
+import { InvalidCursor } from "../session/ports.ts";
+
+/** Sessions. */
+const DEFAULT_PAGE_SIZE = 20;
+const MAX_PAGE_SIZE = 100;
+
+/** The size of a page: 0 means the default, more than the maximum means the maximum. */
+export function pageSizeOf(size: number): number {
+  return size === 0 ? DEFAULT_PAGE_SIZE : Math.min(size, MAX_PAGE_SIZE);
+}
+
+/** A position of the store as a page token: opaque, so that no client learns to make its own. */
+export function toPageToken(position: string | undefined): string {
+  return position === undefined ? "" : Buffer.from(position).toString("base64url");
+}
+
+/**
+ * The position in a page token; undefined for the first page.
+ * @throws ServiceError
+ */
+export function parsePageToken(token: string): string | undefined {
+  if (token === "") return undefined;
+  const position = Buffer.from(token, "base64url");
+  return position.toString("base64url") === token ? position.toString() : rejectPageToken();
+}
+
+/** The store decides which positions are its own: `.catch(rejectForeignPosition)`. */
+export function rejectForeignPosition(error: unknown): never {
+  if (error instanceof InvalidCursor) rejectPageToken();
+  throw error;
+}
+
+function rejectPageToken(): never {
+  throw invalidRequest("page_token", "is not a page token");
+}
