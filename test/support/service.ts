@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** A service that says nothing for this long will not say anything any more, ms. */
-const PATIENCE = 20_000;
+/** How long output of a process is awaited, ms: within the timeout of a test, and enough for a busy machine. */
+const PATIENCE_MS = 45_000;
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
@@ -88,7 +88,7 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
       resolve(value);
     };
     const timer = setInterval(look, 5);
-    const deadline = setTimeout(() => fail("nothing came"), PATIENCE);
+    const deadline = setTimeout(() => fail("nothing came"), PATIENCE_MS);
     const stop = () => {
       clearInterval(timer);
       clearTimeout(deadline);
@@ -143,7 +143,7 @@ export async function runToExit(
   env: Readonly<Record<string, string>>,
 ): Promise<Exit & { stdout: string; stderr: string }> {
   const running = spawnService({ PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data"), ...env });
-  const timer = setTimeout(() => running.kill("SIGKILL"), PATIENCE);
+  const timer = setTimeout(() => running.kill("SIGKILL"), PATIENCE_MS);
   const exit = await running.exited;
   clearTimeout(timer);
   return { ...exit, stdout: running.stdout(), stderr: running.stderr() };
