@@ -45,6 +45,7 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "jose",
   ]);
   expect(await dependencies("http")).toEqual(["@bufbuild/protobuf", "@bufbuild/protoplugin", "@connectrpc/connect"]);
+  expect(await dependencies("browser")).toEqual([]);
   expect(await dependencies("service")).not.toContain("@bufbuild/protoplugin");
 });
 
@@ -150,6 +151,43 @@ await verifier.close();
       expect(stdout).toBe("alice\n");
     }
     await service.stop();
+  });
+});
+
+describe("the browser kit", () => {
+  let directory: Directory;
+  beforeAll(async () => {
+    const connect = ["@connectrpc/connect", "@bufbuild/protobuf"];
+    directory = await installPacked("browser", ["react", "@types/react", "csstype", ...connect]);
+    await directory.write({
+      "package.json": '{"type":"module"}',
+      // No Node types: a front end has those of the DOM.
+      "tsconfig.json": tsconfig(["main.ts"]).replace('["node"]', "[]"),
+      "main.ts": `import type { Interceptor } from "@connectrpc/connect";
+import { createSession, SessionError, type Snapshot } from "@session-service/browser";
+import { useSession } from "@session-service/browser/react";
+
+const session = createSession({ baseUrl: "https://app.example" });
+export const interceptor: Interceptor = session.interceptor;
+export const useIt = (): Snapshot => useSession(session);
+// @ts-expect-error The declarations are there, and they are strict.
+export const wrong = () => createSession({ baseUrl: 1 });
+// Imported while a server renders: nothing happens, and nothing keeps the process alive.
+const { state } = session.snapshot;
+session.dispose();
+await session.accessToken().catch((error: unknown) => console.log(state, error instanceof SessionError && error.reason));
+`,
+    });
+  });
+  afterAll(() => directory.remove());
+
+  test("compiles for a browser, and may be imported on a server", async () => {
+    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+    for (const node of await nodes()) {
+      const { stdout } = await directory.run(node, ["out/main.js"]);
+      expect(stdout).toBe("unknown disposed\n");
+    }
   });
 });
 

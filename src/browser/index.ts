@@ -1,0 +1,7 @@
+/** What a front end imports. */
+export { SessionError, type SessionErrorReason } from "./errors.ts";
+export type { AuthInterceptor } from "./interceptor.ts";
+export type { Realm } from "./realm.ts";
+export { createSession, type Session, type SessionOptions } from "./session.ts";
+export type { SessionState, Snapshot } from "./snapshot.ts";
+export type { Claims } from "./token.ts";

@@ -1,0 +1,31 @@
+/** The access token on Connect calls. Typed by shape, so that the kit needs no Connect. */
+import type { TokenSource } from "./fetch.ts";
+
+type Call = { readonly stream: boolean; readonly header: Headers };
+
+/** Assignable to Connect's `Interceptor`. */
+export type AuthInterceptor = <Request extends Call, Response>(
+  next: (request: Request) => Promise<Response>,
+) => (request: Request) => Promise<Response>;
+
+/** Connect's code for a missing or refused credential. */
+const UNAUTHENTICATED = 16;
+
+export function authInterceptor(source: TokenSource): AuthInterceptor {
+  return (next) => async (request) => {
+    const attempt = (token: string) => {
+      request.header.set("authorization", `Bearer ${token}`);
+      return next(request);
+    };
+    const token = await source.accessToken();
+    try {
+      return await attempt(token);
+    } catch (error) {
+      const refused = (error as { readonly code?: unknown } | undefined)?.code === UNAUTHENTICATED;
+      // A stream's messages have been read: its caller decides whether to start it again.
+      const other = refused && !request.stream && (await source.replace(token));
+      if (!other) throw error;
+      return attempt(other);
+    }
+  };
+}

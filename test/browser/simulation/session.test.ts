@@ -1,0 +1,276 @@
+/** The browser kit in a simulated browser: its rules, one by one. */
+import { describe, expect, test } from "vitest";
+import { SessionError } from "../../../src/browser/index.ts";
+import { TOKEN_LIFE_S, World } from "./world.ts";
+
+const world = () => new World(() => 0.5);
+
+/** What a promise becomes, without waiting for it. */
+function outcomeOf<T>(promise: Promise<T>) {
+  const outcome: { value?: T; error?: unknown; done: boolean } = { done: false };
+  promise.then(
+    (value) => Object.assign(outcome, { value, done: true }),
+    (error: unknown) => Object.assign(outcome, { error, done: true }),
+  );
+  return outcome;
+}
+
+describe("access tokens", () => {
+  test("nothing happens until the session is used", async () => {
+    const here = world();
+    const tab = here.open();
+    await here.run(600_000);
+    expect(here.refreshes).toBe(0);
+    expect(tab.holds.size).toBe(0);
+    expect(tab.session.snapshot).toEqual({ state: "unknown", claims: undefined });
+  });
+
+  test("a hundred tabs make one refresh per token life", async () => {
+    const here = world();
+    const tabs = Array.from({ length: 100 }, () => here.open());
+    const asked = tabs.map((tab) => outcomeOf(tab.session.accessToken()));
+    await here.run(10_000);
+    expect(new Set(asked.map(({ value }) => value)).size).toBe(1);
+    expect(here.refreshes).toBe(1);
+    await here.run(10 * TOKEN_LIFE_S * 1000);
+    expect(here.refreshes).toBeGreaterThanOrEqual(10);
+    expect(here.refreshes).toBeLessThanOrEqual(12);
+    expect(tabs.every((tab) => tab.session.snapshot.state === "active")).toBe(true);
+  });
+
+  test("a token is never returned with less than the wanted validity while the service can be reached", async () => {
+    const here = world();
+    const tab = here.open();
+    tab.visible = false;
+    for (let step = 0; step < 100; step++) {
+      const asked = outcomeOf(tab.session.accessToken());
+      await here.run(2_000);
+      const claims = JSON.parse(Buffer.from(asked.value?.split(".")[1] ?? "", "base64url").toString()) as {
+        exp: number;
+      };
+      expect(claims.exp - (1_000 + here.nowMs / 1000)).toBeGreaterThan(7);
+      await here.run(11_000);
+    }
+  });
+
+  test("a lock that a frozen tab holds delays the others, and none of them makes a request of its own", async () => {
+    const here = world();
+    const [frozen, ...others] = Array.from({ length: 50 }, () => here.open()) as [ReturnType<World["open"]>];
+    here.network = "silent";
+    void outcomeOf(frozen.session.accessToken());
+    await here.run(200);
+    here.freeze(frozen);
+    here.network = "up";
+    const asked = (others as (typeof frozen)[]).map((tab) => outcomeOf(tab.session.accessToken()));
+    await here.run(10_000);
+    expect(asked.every(({ value }) => value !== undefined)).toBe(true);
+    expect(here.refreshes).toBe(1);
+  });
+});
+
+describe("the end of a session", () => {
+  test("a logout ends every tab, frozen ones when they wake", async () => {
+    const here = world();
+    const tabs = Array.from({ length: 5 }, () => here.open());
+    for (const tab of tabs) void outcomeOf(tab.session.accessToken());
+    await here.run(5_000);
+    const [first, second, ...rest] = tabs as [(typeof tabs)[0], (typeof tabs)[0], ...typeof tabs];
+    here.freeze(second);
+    const ended = outcomeOf(first.session.end());
+    await here.run(1_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    for (const tab of [first, ...rest]) expect(tab.session.snapshot.state).toBe("ended");
+    expect(second.session.snapshot.state).toBe("active");
+    here.resume(second);
+    await here.run(2_000);
+    expect(second.session.snapshot.state).toBe("ended");
+  });
+
+  test.each(["offline", "silent", "html", "unavailable", "limited"] as const)(
+    "a network that is %s ends nothing",
+    async (network) => {
+      const here = world();
+      const tab = here.open();
+      void outcomeOf(tab.session.accessToken());
+      await here.run(1_000);
+      here.network = network;
+      for (let minute = 0; minute < 20; minute++) {
+        void outcomeOf(tab.session.accessToken());
+        await here.run(60_000);
+      }
+      expect(tab.session.snapshot.state).toBe("offline");
+      expect(tab.session.snapshot.claims).toMatchObject({ sub: "alice" });
+      const asked = outcomeOf(tab.session.accessToken());
+      await here.run(60_000);
+      expect(asked.error).toMatchObject({ reason: "unavailable" });
+      here.network = "up";
+      here.dispatch(tab, "online");
+      await here.run(130_000);
+      expect(tab.session.snapshot.state).toBe("active");
+    },
+  );
+
+  test("a logout that cannot be sent is reported, and the session goes on", async () => {
+    const here = world();
+    const tab = here.open();
+    void outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    here.network = "offline";
+    const ended = outcomeOf(tab.session.end());
+    await here.run(1_000);
+    expect(ended.error).toBeInstanceOf(SessionError);
+    expect(tab.session.snapshot.state).toBe("active");
+  });
+
+  test("a sign-in wakes tabs that had ended", async () => {
+    const here = world();
+    const [first, second] = [here.open(), here.open()];
+    for (const tab of [first, second]) void outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    void outcomeOf(first.session.end());
+    await here.run(1_000);
+    here.signIn();
+    const begun = outcomeOf(first.session.begin());
+    await here.run(1_000);
+    expect(begun).toEqual({ done: true, value: undefined });
+    expect(second.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
+  });
+
+  test("with the hint cookie an anonymous page makes no request", async () => {
+    const here = world();
+    here.signedIn = undefined;
+    const tab = here.open({ hintCookie: "session_hint" });
+    tab.session.subscribe(() => {});
+    await here.run(600_000);
+    expect(tab.session.snapshot.state).toBe("ended");
+    expect(here.refreshes).toBe(0);
+  });
+});
+
+describe("clocks", () => {
+  test.each([365 * 86_400_000, -365 * 86_400_000])(
+    "a wall clock that steps by %d ms costs at most one refresh",
+    async (step) => {
+      const here = world();
+      const tab = here.open();
+      void outcomeOf(tab.session.accessToken());
+      await here.run(1_000);
+      here.wallOffsetMs += step;
+      const asked = outcomeOf(tab.session.accessToken());
+      await here.run(1_000);
+      expect(asked.value).toBeDefined();
+      expect(here.refreshes).toBeLessThanOrEqual(2);
+      expect(tab.session.snapshot.state).toBe("active");
+    },
+  );
+
+  test("a sleep of the device is counted", async () => {
+    const here = world();
+    const tab = here.open();
+    void outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    here.sleep(3_600_000);
+    const asked = outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    expect(here.refreshes).toBe(2);
+    expect(asked.value).toBeDefined();
+  });
+});
+
+describe("requests of the application", () => {
+  test("a refused token is replaced once, and the request repeated once", async () => {
+    const here = world();
+    const tab = here.open();
+    const first = outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    here.refusedTokens.add(first.value ?? "");
+    const response = outcomeOf(tab.session.fetch("https://app.example/api", { method: "POST", body: "x" }));
+    await here.run(1_000);
+    expect(response.value?.status).toBe(200);
+    expect(here.refreshes).toBe(2);
+  });
+
+  test("a service that refuses every token causes one refresh, not one per request", async () => {
+    const here = world();
+    const tab = here.open();
+    here.accepts = () => false;
+    for (let call = 0; call < 20; call++) {
+      const response = outcomeOf(tab.session.fetch("https://app.example/api"));
+      await here.run(1_000);
+      expect(response.value?.status).toBe(401);
+    }
+    expect(here.refreshes).toBe(2);
+  });
+
+  test("the token is not sent to an origin that nobody named", async () => {
+    const here = world();
+    const refused = outcomeOf(here.open().session.fetch("https://elsewhere.example/"));
+    await here.run(1_000);
+    expect(refused.error).toBeInstanceOf(TypeError);
+    expect(here.refreshes).toBe(0);
+  });
+
+  test("an interceptor repeats a unary call that was refused, and no stream", async () => {
+    const here = world();
+    const { session } = here.open();
+    const refusals = [true, false, true];
+    const call = (stream: boolean) => ({ stream, header: new Headers() });
+    const next = async (request: ReturnType<typeof call>) => {
+      if (refusals.shift()) throw Object.assign(new Error("refused"), { code: 16 });
+      return request.header.get("authorization");
+    };
+    const unary = outcomeOf(session.interceptor(next)(call(false)));
+    await here.run(1_000);
+    expect(unary.value).toMatch(/^Bearer /);
+    const stream = outcomeOf(session.interceptor(next)(call(true)));
+    await here.run(1_000);
+    expect(stream.error).toMatchObject({ code: 16 });
+  });
+});
+
+test("after dispose nothing is left, and every call says so", async () => {
+  const here = world();
+  const tab = here.open();
+  const stop = tab.session.subscribe(() => {});
+  await here.run(5_000);
+  here.network = "silent";
+  here.sleep(TOKEN_LIFE_S * 1000);
+  const pending = outcomeOf(tab.session.accessToken());
+  await here.run(500);
+  tab.session.dispose();
+  await here.run(0);
+  expect(pending.error).toMatchObject({ reason: "disposed" });
+  await expect(tab.session.accessToken()).rejects.toMatchObject({ reason: "disposed" });
+  expect([...tab.holds]).toEqual([]);
+  expect(tab.listeners.size).toBe(0);
+  stop();
+});
+
+describe("what tabs say to each other", () => {
+  test("a service that refuses every token causes two refreshes in all tabs together, not in each", async () => {
+    const here = world();
+    const tabs = Array.from({ length: 5 }, () => here.open());
+    here.accepts = () => false;
+    for (let round = 0; round < 5; round++) {
+      for (const tab of tabs) void outcomeOf(tab.session.fetch("https://app.example/api"));
+      await here.run(2_000);
+    }
+    expect(here.refreshes).toBe(2);
+  });
+
+  test("a logout that a frozen tab reports late does not end the session of a later sign-in", async () => {
+    const here = world();
+    const frozen = here.open();
+    void outcomeOf(frozen.session.accessToken());
+    void outcomeOf(frozen.session.end());
+    await here.run(0);
+    here.freeze(frozen);
+    await here.run(60_000);
+    here.signIn();
+    const fresh = here.open();
+    fresh.session.subscribe(() => {});
+    here.resume(frozen);
+    await here.run(5_000);
+    expect(fresh.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
+  });
+});

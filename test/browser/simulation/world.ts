@@ -1,0 +1,305 @@
+/**
+ * Many tabs of one origin and their service, in virtual time: the kit's own code runs on a platform whose clock, network,
+ * locks, channels and tab life are driven by the test.
+ */
+import { createSession, type Realm, type Session } from "../../../src/browser/index.ts";
+
+type Listener = (event: { readonly type: string; readonly persisted?: boolean }) => void;
+type Event = { readonly at: number; readonly order: number; readonly tab: Tab | undefined; readonly run: () => void };
+
+/** What the network does with a request. `lost`: the service acts, and its response never arrives. */
+export type Network = "up" | "offline" | "lost" | "silent" | "html" | "unavailable" | "limited";
+
+export const TOKEN_LIFE_S = 300;
+const LATENCY_MS = 20;
+/** The least delay of a timer in a hidden tab, as browsers have it. */
+const THROTTLE_MS = 1_000;
+
+export type Tab = {
+  readonly id: number;
+  readonly session: Session;
+  frozen: boolean;
+  visible: boolean;
+  dead: boolean;
+  /** Events that came due while the tab was frozen. */
+  readonly late: (() => void)[];
+  readonly listeners: Set<{ readonly type: string; readonly listener: Listener }>;
+  /** Timers, listeners, channels and locks that the tab has. */
+  readonly holds: Set<unknown>;
+};
+
+type Held = { readonly tab: Tab; readonly release: () => void };
+type Waiter = { readonly tab: Tab; readonly signal: AbortSignal; readonly grant: () => void };
+
+export class World {
+  nowMs = 0;
+  wallOffsetMs = 1_800_000_000_000;
+  /** How long the device has slept, with the monotonic clock standing still. */
+  sleptMs = 0;
+  network: Network = "up";
+  /** The session that the cookie names; undefined when nobody is signed in. */
+  signedIn: string | undefined = "s0";
+  /** Sessions that were signed out or revoked. */
+  readonly over = new Set<string | undefined>([undefined]);
+  refreshes = 0;
+  refusedTokens = new Set<string>();
+  readonly tabs: Tab[] = [];
+  readonly #random: () => number;
+  readonly #events: Event[] = [];
+  readonly #locks = new Map<string, { held: Held | undefined; waiting: Waiter[] }>();
+  readonly channels = new Set<SimulatedChannel>();
+  #order = 0;
+  #sessions = 0;
+  #tokens = 0;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  open(options: Parameters<typeof createSession>[0] = {}): Tab {
+    const tab = {
+      id: this.tabs.length,
+      frozen: false,
+      visible: true,
+      dead: false,
+      late: [],
+      listeners: new Set(),
+      holds: new Set(),
+    } as unknown as { -readonly [K in keyof Tab]: Tab[K] };
+    tab.session = createSession({ baseUrl: "https://app.example", ...options }, this.#realmOf(tab));
+    this.tabs.push(tab);
+    return tab;
+  }
+
+  revoke(): void {
+    this.over.add(this.signedIn);
+    this.signedIn = undefined;
+  }
+
+  signIn(): string {
+    this.revoke();
+    this.signedIn = `s${++this.#sessions}`;
+    return this.signedIn;
+  }
+
+  freeze(tab: Tab): void {
+    tab.frozen = true;
+    tab.visible = false;
+  }
+
+  resume(tab: Tab): void {
+    tab.frozen = false;
+    tab.visible = true;
+    for (const run of tab.late.splice(0)) this.schedule(0, tab, run);
+    this.dispatch(tab, "resume");
+    this.dispatch(tab, "visibilitychange");
+  }
+
+  dispatch(tab: Tab, type: "visibilitychange" | "resume" | "online"): void {
+    for (const entry of tab.listeners) {
+      if (entry.type === type) this.schedule(0, tab, () => tab.listeners.has(entry) && entry.listener({ type }));
+    }
+  }
+
+  kill(tab: Tab): void {
+    tab.dead = true;
+    for (const lock of this.#locks.values()) {
+      lock.waiting = lock.waiting.filter((waiter) => waiter.tab !== tab);
+      if (lock.held?.tab === tab) lock.held.release();
+    }
+    for (const channel of this.channels) if (channel.tab === tab) this.channels.delete(channel);
+  }
+
+  sleep(ms: number): void {
+    this.sleptMs += ms;
+    this.nowMs += ms;
+  }
+
+  /** Lets virtual time pass. */
+  async run(ms: number): Promise<void> {
+    const end = this.nowMs + ms;
+    await settle();
+    for (;;) {
+      this.#events.sort((a, b) => a.at - b.at || a.order - b.order);
+      const next = this.#events[0];
+      if (next === undefined || next.at > end) break;
+      this.#events.shift();
+      this.nowMs = Math.max(this.nowMs, next.at);
+      if (next.tab?.dead) continue;
+      if (next.tab?.frozen) next.tab.late.push(next.run);
+      else next.run();
+      await settle();
+    }
+    this.nowMs = end;
+  }
+
+  /** Tokens of live sessions that a service takes. */
+  accepts(authorization: string | null): boolean {
+    const token = authorization?.slice("Bearer ".length) ?? "";
+    return !this.refusedTokens.has(token);
+  }
+
+  /** Runs something of a tab later; of the world, where `tab` is undefined. */
+  schedule(delayMs: number, tab: Tab | undefined, run: () => void): Event {
+    const event = { at: this.nowMs + delayMs, order: this.#order++, tab, run };
+    this.#events.push(event);
+    return event;
+  }
+
+  #realmOf(tab: Tab): Realm {
+    const world = this;
+    const listen = (type: string, listener: Listener, { signal }: { signal: AbortSignal }) => {
+      const entry = { type, listener };
+      tab.listeners.add(entry);
+      signal.addEventListener("abort", () => tab.listeners.delete(entry));
+    };
+    return {
+      location: { origin: "https://app.example" },
+      performance: { now: () => this.nowMs - this.sleptMs },
+      Date: { now: () => this.nowMs + this.wallOffsetMs },
+      Math: { random: this.#random },
+      document: {
+        addEventListener: listen,
+        get visibilityState() {
+          return tab.visible ? "visible" : "hidden";
+        },
+        get cookie() {
+          return world.signedIn ? "a=b; session_hint=1" : "a=b";
+        },
+      },
+      addEventListener: listen,
+      setTimeout: (callback, delayMs) => {
+        const timer: Event = this.schedule(Math.max(delayMs, tab.visible ? 0 : THROTTLE_MS), tab, () => {
+          if (tab.holds.delete(timer)) callback();
+        });
+        tab.holds.add(timer);
+        return timer;
+      },
+      clearTimeout: (timer) => {
+        tab.holds.delete(timer);
+        const index = this.#events.indexOf(timer);
+        if (index >= 0) this.#events.splice(index, 1);
+      },
+      BroadcastChannel: class extends SimulatedChannel {
+        constructor(name: string) {
+          super(name, tab, world);
+        }
+      },
+      navigator: {
+        locks: { request: (name, { signal }, callback) => this.#withLock(name, tab, signal, callback) },
+      },
+      fetch: (input, init) => this.#fetch(tab, input, init),
+    };
+  }
+
+  #withLock(name: string, tab: Tab, signal: AbortSignal, callback: () => Promise<void>): Promise<void> {
+    const lock = this.#locks.get(name) ?? { held: undefined, waiting: [] };
+    this.#locks.set(name, lock);
+    return new Promise((resolve, reject) => {
+      const grant = () => {
+        signal.removeEventListener("abort", abort);
+        const release = () => {
+          if (lock.held !== held) return;
+          lock.held = undefined;
+          tab.holds.delete(held);
+          lock.waiting.shift()?.grant();
+        };
+        const held = { tab, release };
+        lock.held = held;
+        tab.holds.add(held);
+        callback()
+          .then(resolve, reject)
+          .finally(() => !tab.dead && release());
+      };
+      const waiter: Waiter = { tab, signal, grant };
+      const abort = () => {
+        lock.waiting = lock.waiting.filter((other) => other !== waiter);
+        reject(new DOMException("aborted", "AbortError"));
+      };
+      if (signal.aborted) return abort();
+      signal.addEventListener("abort", abort);
+      if (lock.held) lock.waiting.push(waiter);
+      else grant();
+    });
+  }
+
+  #fetch(tab: Tab, input: string | Request, init: RequestInit | undefined): Promise<Response> {
+    const request = new Request(input, { ...init, signal: null });
+    const signal = init?.signal;
+    return new Promise((resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
+      if (this.network === "offline") {
+        this.schedule(1, tab, () => reject(new TypeError("failed to fetch")));
+        return;
+      }
+      // The service acts even if the tab that asked is frozen or gone.
+      this.schedule(LATENCY_MS, undefined, () => {
+        const response = this.#serve(request);
+        if (response) this.schedule(LATENCY_MS, tab, () => resolve(response));
+      });
+    });
+  }
+
+  #serve(request: Request): Response | undefined {
+    const { network } = this;
+    const { pathname } = new URL(request.url);
+    if (network === "silent" || network === "offline") return undefined;
+    if (network === "html") return new Response("<html>portal</html>", { headers: { "content-type": "text/html" } });
+    if (network === "unavailable") return Response.json({ error: { code: "E503_UNAVAILABLE" } }, { status: 503 });
+    if (network === "limited") {
+      return Response.json({ error: { code: "E429_RATE_LIMITED" } }, { status: 429, headers: { "retry-after": "30" } });
+    }
+    let response: Response;
+    if (pathname === "/v1/auth/refresh") {
+      this.refreshes++;
+      response = this.signedIn === undefined ? refused() : Response.json({ data: { accessToken: this.#mint() } });
+    } else if (pathname === "/v1/auth/logout") {
+      this.revoke();
+      response = Response.json({ data: {} });
+    } else {
+      response = this.accepts(request.headers.get("authorization")) ? Response.json({}) : refused();
+    }
+    return network === "lost" ? undefined : response;
+  }
+
+  #mint(): string {
+    const iat = 1_000 + Math.floor(this.nowMs / 1000);
+    const claims = { sub: "alice", sid: this.signedIn, jti: `t${++this.#tokens}`, iat, exp: iat + TOKEN_LIFE_S };
+    return `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c2ln`;
+  }
+}
+
+class SimulatedChannel {
+  onmessage: ((event: { readonly data: unknown }) => void) | null = null;
+  readonly name: string;
+  readonly tab: Tab;
+  readonly #world: World;
+
+  constructor(name: string, tab: Tab, world: World) {
+    this.name = name;
+    this.tab = tab;
+    this.#world = world;
+    world.channels.add(this);
+    tab.holds.add(this);
+  }
+
+  postMessage(message: unknown): void {
+    const data = structuredClone(message);
+    for (const other of this.#world.channels) {
+      if (other === this || other.name !== this.name) continue;
+      this.#world.schedule(1, other.tab, () => this.#world.channels.has(other) && other.onmessage?.({ data }));
+    }
+  }
+
+  close(): void {
+    this.#world.channels.delete(this);
+    this.tab.holds.delete(this);
+  }
+}
+
+const refused = () => Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { status: 401 });
+
+/** Until nothing is left to do without time passing. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+}

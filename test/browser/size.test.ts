@@ -1,0 +1,19 @@
+/** What a page pays for the kit: bundled, minified, compressed. */
+import { gzipSync } from "node:zlib";
+import { rolldown } from "rolldown";
+import { expect, test } from "vitest";
+
+async function bundledBytes(entry: string): Promise<number> {
+  const build = await rolldown({ input: `src/browser/${entry}`, external: ["react"], platform: "browser" });
+  const { output } = await build.generate({ format: "esm", minify: true });
+  await build.close();
+  expect(output).toHaveLength(1);
+  return gzipSync(output[0].code, { level: 9 }).length;
+}
+
+test.each([
+  ["index.ts", 3_000],
+  ["react.ts", 500],
+])("%s stays within %d bytes", async (entry, maxBytes) => {
+  expect(await bundledBytes(entry)).toBeLessThanOrEqual(maxBytes);
+});
