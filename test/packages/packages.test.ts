@@ -1,6 +1,6 @@
 /** The published packages, packed, and used in a directory of somebody else's. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { cp, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -109,6 +109,46 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
       const { stdout } = await directory.run(node, ["out/main.js"]);
       expect(stdout).toBe('200 {"name":"books/b","page":7} true\n');
     }
+  });
+});
+
+describe("the example of docs/http-layer.md", () => {
+  const page = readFileSync("docs/http-layer.md", "utf8");
+  /** Its commands, and what they print. */
+  const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
+  let directory: Directory;
+  beforeAll(async () => {
+    directory = await installPacked("http", ["@connectrpc/connect-node", "@types/node", "undici-types"]);
+    for (const name of ["buf.yaml", "buf.gen.yaml", "tsconfig.json", "package.json", "main.ts", "proto"]) {
+      await cp(join("examples/library", name), join(directory.path, name), { recursive: true });
+    }
+  });
+  afterAll(() => directory.remove());
+
+  test("generates, compiles and prints what the page says", async () => {
+    await directory.run("buf", ["generate"]);
+    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+    const server = spawn(process.execPath, ["out/main.js"], {
+      cwd: directory.path,
+      env: { PATH: process.env.PATH, PORT: "0" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const exited = new Promise((resolve) => server.once("exit", resolve));
+    const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
+    const origin = String((await lines.next()).value);
+    const { stdout } = await directory.run("sh", ["-c", commands.replaceAll("http://127.0.0.1:8090", origin)]);
+    server.kill("SIGKILL");
+    await exited;
+    expect(stdout).toBe(output);
+    const { paths } = JSON.parse(await readFile(join(directory.path, "gen/openapi.json"), "utf8"));
+    const operations = Object.values<Record<string, unknown>>(paths).flatMap((item) => Object.keys(item));
+    expect(operations.sort()).toEqual(["get", "get", "get", "patch", "post"]);
+  });
+
+  test.each(["buf.yaml", "buf.gen.yaml"])("has the %s of the page", async (name) => {
+    const text = await readFile(join("examples/library", name), "utf8");
+    expect(page.replaceAll(/^ {3}/gm, "")).toContain(`\`\`\`yaml\n${text.replaceAll(/^ *#.*\n/gm, "")}\`\`\``);
   });
 });
 
