@@ -44,9 +44,10 @@ export const readManifest = (name: string) => readJson<Manifest>(join(PACKAGES, 
 /** The compiled form of a source file, from the package's root. */
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
-function compile(name: string, sources: readonly string[]): void {
+/** @param declaration whether somebody imports it */
+function compile(name: string, sources: readonly string[], declaration: boolean): void {
   const config = join(OUT, `tsconfig.${name}.json`);
-  const compilerOptions = { noEmit: false, declaration: true, rootDir: ROOT, outDir: join(OUT, name) };
+  const compilerOptions = { noEmit: false, declaration, rootDir: ROOT, outDir: join(OUT, name) };
   const files = sources.map((source) => join(ROOT, source));
   writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, files, include: [] }));
   execFileSync("tsc", ["-p", config], { stdio: "inherit" });
@@ -85,6 +86,7 @@ function build(name: string, root: RootManifest): void {
   compile(
     name,
     [...exported, ...bin].map(([, source]) => source),
+    exported.length > 0,
   );
   for (const [, source] of bin) chmodSync(join(directory, compiled(source, ".js")), 0o755);
   for (const asset of assets) {
