@@ -62,6 +62,34 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(created.session?.createTime && timestampMs(created.session.createTime)).toBeGreaterThan(until ?? 1e15);
       });
 
+      test("while others log in and refresh: what was answered before it ends, what is asked after it lives", async () => {
+        type Login = { readonly user: LoggedIn; readonly askedAt: number; readonly answeredAt: number };
+        const logins: Login[] = [];
+        let running = true;
+        const work = async () => {
+          while (running) {
+            const askedAt = performance.now();
+            const user = await logIn(service);
+            logins.push({ user, askedAt, answeredAt: performance.now() });
+            await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
+          }
+        };
+        const workers = [work(), work(), work(), work()];
+        const enough = (count: number) => expect.poll(() => logins.length, { timeout: 10_000 }).toBeGreaterThan(count);
+        await enough(20);
+        const from = performance.now();
+        message(await caller.call(admin.revokeAllSessions, {}, header()));
+        const until = performance.now();
+        await enough(logins.length + 20);
+        running = false;
+        await Promise.all(workers);
+        for (const { user, askedAt, answeredAt } of logins) {
+          const { ok } = await caller.call(admin.getSession, { sessionId: user.sid }, header());
+          if (answeredAt < from) expect(ok).toBe(false);
+          if (askedAt > until) expect(ok).toBe(true);
+        }
+      });
+
       test("a session that has ended so is refused at logout, and needs none by its cookie", async () => {
         const dead = await logIn(service);
         message(await caller.call(admin.revokeAllSessions, {}, header()));

@@ -48,6 +48,8 @@ async function expectUnavailable(store: SessionStore): Promise<void> {
     () => store.end(sid, "logout"),
     () => store.endOwned(sid, sid, "revoked_by_owner"),
     () => store.endAll(user, "revoked_subject"),
+    () => store.revokeAll(undefined),
+    () => store.elevate(sid, { time: 1_000, methods: ["otp"], contextClass: "" }),
     () => store.revocations(undefined),
     () => store.ping(),
   ];

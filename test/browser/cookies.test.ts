@@ -1,0 +1,118 @@
+/** What a real Chromium keeps and sends of cookies: those that a neighbour plants, and those that say goodbye. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Service, startService } from "../support/service.ts";
+import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
+
+const NAME = "__Host-refresh_token";
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"];
+const OFFLINE = ["--disable-background-networking", "--disable-component-update"];
+
+/** Shares the service's host, and so its cookies, as a sibling domain does with `Domain`. */
+let planted: string[] = [];
+const neighbour = createServer((_request, response) => {
+  response.writeHead(200, { "content-type": "text/html", "set-cookie": planted }).end("<!doctype html>");
+});
+
+let browser: Browser;
+let service: Service;
+let context: BrowserContext;
+let page: Page;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => neighbour.listen(0, "127.0.0.1", resolve));
+  service = await startService({ COOKIE_NAME: NAME, SESSION_HINT_COOKIE: "signed_in" });
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: [...FLAGS, ...OFFLINE] });
+});
+afterAll(async () => {
+  await browser?.close();
+  await service?.stop();
+  neighbour.close();
+});
+beforeEach(async () => {
+  await context?.close();
+  context = await browser.newContext();
+  page = await context.newPage();
+  planted = [];
+});
+
+async function plant(...values: string[]): Promise<void> {
+  planted = values;
+  await page.goto(`http://127.0.0.1:${(neighbour.address() as AddressInfo).port}`);
+  await page.goto(`${service.publicUrl}/healthz`);
+}
+
+/** Logs in as a login page would hand the cookies over. */
+async function enter(): Promise<LoggedIn> {
+  const answer = await openAdmin(service).call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
+  const { session, ...tokens } = message(answer);
+  // Headers of a fulfilled route: several values of one name are parted by lines.
+  const headers = { "set-cookie": tokens.setCookies.join("\n") };
+  const url = `${service.publicUrl}/login`;
+  await context.route(url, (route) => route.fulfill({ status: 200, headers, body: "<!doctype html>" }));
+  await page.goto(url);
+  return { subject: "a", sid: session?.sessionId ?? "", ...tokens };
+}
+
+const refresh = (): Promise<number> =>
+  page.evaluate(async (url) => (await fetch(url, { method: "POST" })).status, `${service.publicUrl}/v1/auth/refresh`);
+
+async function isLive({ sid }: LoggedIn): Promise<boolean> {
+  return (await openAdmin(service).call(admin.getSession, { sessionId: sid }, bearer(service.adminToken))).ok;
+}
+const names = async () => (await context.cookies(service.publicUrl)).map(({ name }) => name).sort();
+
+test.each([
+  ["the name after a no-break space", (token: string) => `\u00a0${NAME}=${token}; Path=/; Secure`],
+  ["the name after a no-break space in UTF-8", (token: string) => `\u00c2\u00a0${NAME}=${token}; Path=/`],
+  ["the name before a no-break space", (token: string) => `${NAME}\u00a0=${token}; Path=/`],
+  ["the name after a next-line character", (token: string) => `\u0085${NAME}=${token}; Path=/`],
+  ["the name without its prefix", (token: string) => `refresh_token=${token}; Path=/v1/auth`],
+  ["the name as a value without a name", (token: string) => `=${NAME}=${token}; Path=/`],
+])("a session planted under %s is nobody's", async (_, spell) => {
+  const attacker = await logIn(service);
+  await plant(spell(attacker.refreshToken));
+  expect(await refresh()).toBe(401);
+  await enter();
+  expect(await refresh()).toBe(200);
+  const { session } = message(
+    await openAdmin(service).call(admin.getSession, { sessionId: attacker.sid }, bearer(service.adminToken)),
+  );
+  expect(session?.lastRefreshTime).toEqual(session?.createTime);
+});
+
+test("the hint tells scripts of a session, until a logout", async () => {
+  await page.goto(`${service.publicUrl}/healthz`);
+  expect(await page.evaluate("document.cookie")).toBe("");
+  await enter();
+  expect(await page.evaluate("document.cookie")).toBe("signed_in=1");
+  expect(await refresh()).toBe(200);
+  expect(await page.evaluate("document.cookie")).toBe("signed_in=1");
+  await page.evaluate(async (url) => fetch(url, { method: "POST" }), `${service.publicUrl}/v1/auth/logout`);
+  expect(await page.evaluate("document.cookie")).toBe("");
+});
+
+test("a beacon of a page that is left logs out, and takes the cookies along", async () => {
+  for (const body of [undefined, "bye"]) {
+    const user = await enter();
+    expect(await names()).toEqual([NAME, "signed_in"]);
+    const answered = page.waitForResponse(`${service.publicUrl}/v1/auth/logout`);
+    await page.evaluate(`navigator.sendBeacon("/v1/auth/logout", ${JSON.stringify(body)})`);
+    expect((await answered).status()).toBe(200);
+    expect(await isLive(user)).toBe(false);
+    expect(await names()).toEqual([]);
+  }
+});
+
+test("a form logs out", async () => {
+  const user = await enter();
+  await page.setContent(
+    `<form method="post" action="/v1/auth/logout"><input name="next" value="/"><button>Out</button></form>`,
+  );
+  await Promise.all([page.waitForURL(`${service.publicUrl}/v1/auth/logout`), page.getByRole("button").click()]);
+  expect(await page.textContent("body")).toContain('{"data":{}}');
+  expect(await isLive(user)).toBe(false);
+  expect(await names()).toEqual([]);
+});
