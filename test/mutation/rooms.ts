@@ -16,6 +16,7 @@ const SERVER = [
   "test/server/http.test.ts",
   "test/observability/audit-trail.test.ts",
 ];
+const REDIS = "test/store/redis";
 const OUTSIDE = ["test/server", "test/observability", "test/listener"];
 
 export const ROOMS: readonly Room[] = [
@@ -37,18 +38,21 @@ export const ROOMS: readonly Room[] = [
   {
     name: "store/embedded",
     files: /^src\/store\/(?:embedded\/.*|[^/]*)\.ts$/,
-    stages: [["test/store/embedded"], SERVER, OUTSIDE],
+    stages: [["test/store/embedded", "test/store/cursors.test.ts"], SERVER, OUTSIDE],
   },
   {
     name: "store/redis",
     files: /^src\/store\/redis\/.*\.(?:ts|lua)$/,
     stages: [
+      [`${REDIS}/contract.test.ts`, `${REDIS}/rotate-script.test.ts`],
       [
-        "test/store/redis/contract.test.ts",
-        "test/store/redis/rotate-script.test.ts",
         "test/store/differential.test.ts",
+        "test/store/cursors.test.ts",
+        `${REDIS}/index.test.ts`,
+        `${REDIS}/node-clock.test.ts`,
       ],
-      ["test/store/redis"],
+      [`${REDIS}/permissions.test.ts`, `${REDIS}/faults.test.ts`, `${REDIS}/replicas.test.ts`, `${REDIS}/late.test.ts`],
+      [REDIS],
       OUTSIDE,
     ],
   },
