@@ -20,7 +20,7 @@ const PATIENCE = 10_000;
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
-  /** All sessions that were created at this time or before have ended, ms; 0: none by that. */
+  /** All sessions that were created at this time of the store's own or before have ended, ms; 0: none by that. */
   readonly revokedUntil: number;
   /** Whether all that was revoked at `asOf` has been told. Nobody says so while the store does not answer. */
   readonly caughtUp: boolean;

@@ -61,6 +61,8 @@ export type NewSession = {
 /** A session as the store holds it. */
 export type Session = NewSession & {
   readonly createdAt: number;
+  /** The same in the store's own time, which goes on as before when the clock is set; absent where the two are one. */
+  readonly createdInStore?: number;
   readonly lastRefreshedAt: number;
   /** Never later than `absoluteExpiresAt`. */
   readonly idleExpiresAt: number;
@@ -89,7 +91,7 @@ export type Revocation = {
 
 /**
  * Claims that the service itself answers for (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. `sct` is when the
- * session was created, ms: what the end of all sessions is matched on.
+ * session was created, in the store's own time, ms: what the end of all sessions is matched on.
  */
 export const RESERVED_CLAIMS = [
   "iss",

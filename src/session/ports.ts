@@ -72,7 +72,7 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
-  /** All sessions that were created at this time or before have ended, as far as the log that was read says; 0: it says nothing. */
+  /** All sessions that were created at this time of the store's own or before have ended, as far as the log that was read says; 0: it says nothing. */
   readonly revokedUntil: number;
   /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
   readonly cursor: string;
@@ -120,7 +120,7 @@ export interface SessionStore {
    * Ends every session that was created before `createdBefore`, or all that there are now; one that is created after this
    * began lives. Not one step: what throws has ended some of them, and is repeated.
    *
-   * @returns the time of creation up to which they have ended
+   * @returns the time of creation up to which they have ended, by the clock
    */
   revokeAll(createdBefore: number | undefined): Promise<number>;
 

@@ -10,6 +10,7 @@ export function byClock(session: Session, shift: number): Session {
   return {
     ...session,
     createdAt: session.createdAt + shift,
+    createdInStore: session.createdAt,
     lastRefreshedAt: session.lastRefreshedAt + shift,
     idleExpiresAt: session.idleExpiresAt + shift,
     absoluteExpiresAt: session.absoluteExpiresAt + shift,

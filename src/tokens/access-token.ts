@@ -74,7 +74,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${Math.floor(now / 1000)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `,"sct":${session.createdAt},"client_id":${JSON.stringify(session.clientId)}${furtherClaims(session)}}`;
+        `,"sct":${session.createdInStore ?? session.createdAt},"client_id":${JSON.stringify(session.clientId)}${furtherClaims(session)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: exp * 1000 };
     },

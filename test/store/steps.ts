@@ -1,5 +1,6 @@
 /** What every store owes the domain when the clock of the day is set, as a function of the backend. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Session } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import {
   ABSOLUTE,
@@ -114,6 +115,38 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       const rest = await other.list(user, 2, next);
       expect(new Set([...sessions, ...rest.sessions].map(({ sid }) => sid)).size).toBe(4);
     });
+
+    test.each(STEPS)(
+      "by %d ms and back, the end of all is that of the sessions of before, and of no other",
+      async (ms) => {
+        // As verifiers compare what tokens and the feed say.
+        const ended = async (by: SessionStore, { createdAt, createdInStore = createdAt }: Session) =>
+          createdInStore <= (await by.revocations(undefined)).revokedUntil;
+        const create = async () => (await store.create(newSession(subject()), nonce(), 10)).session;
+        const early = await create();
+        await backend.step(ms);
+        await backend.advance(SECOND);
+        await other.ping();
+        const before = await create();
+        const until = await other.revokeAll(undefined);
+        const after = await create();
+        expect(before.createdAt).toBeLessThanOrEqual(until);
+        expect(after.createdAt).toBeGreaterThan(until);
+        await backend.step(-ms);
+        await backend.advance(SECOND);
+        const late = await create();
+        for (const by of [store, other, await backend.open()]) {
+          for (const session of [early, before]) {
+            expect(await by.find(session.sid)).toEqual({ status: "revoked" });
+            expect(await ended(by, session)).toBe(true);
+          }
+          for (const session of [after, late]) {
+            expect((await by.find(session.sid)).status).toBe("live");
+            expect(await ended(by, session)).toBe(false);
+          }
+        }
+      },
+    );
 
     test("an instance that comes later agrees with the others", async () => {
       const { sid, first } = await login();

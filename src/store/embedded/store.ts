@@ -178,8 +178,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
-    const batch = this.#transactions.read(this.#log.readAfter(cursor));
-    return { ...batch, revokedUntil: batch.revokedUntil && batch.revokedUntil + this.#clock.shift };
+    return this.#transactions.read(this.#log.readAfter(cursor));
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {

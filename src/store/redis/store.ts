@@ -207,8 +207,7 @@ class RedisStore implements SessionStore {
     const now = Math.min(...replies.map(([time]) => Number(time)));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    const until = Math.max(...replies.map(revokedUntilOf));
-    const revokedUntil = until && until + this.#link.clock(TAGS[0] ?? "").shift;
+    const revokedUntil = Math.max(...replies.map(revokedUntilOf));
     [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
     return { revocations, revokedUntil, cursor: this.#cursor, now };
   }

@@ -755,9 +755,9 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
 
   /**
    * Set after RevokeAllSessions, until every older access token has expired: every session that was
-   * created at this time or before has ended. Reject every access token whose
-   * `sct` (when its session was created, ms since the epoch) is not later, and
-   * every one without `sct` whose `iat` is not later.
+   * created at this time or before has ended. The time is the store's own, which continues unchanged
+   * when a clock is set. Reject every access token whose `sct` (when its session was created, ms, by
+   * the same time) is not later, and every one without `sct` whose `iat` is not later.
    *
    * @generated from field: google.protobuf.Timestamp revoked_until_time = 6;
    */
