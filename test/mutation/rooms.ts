@@ -32,7 +32,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: "session",
     files: /^src\/session\/(?!rotation\.ts).*\.ts$/,
-    stages: [["test/session/feed.test.ts"], SERVER, OUTSIDE, ["test/store/embedded"]],
+    stages: [["test/session/feed.test.ts", "test/session/texts.test.ts"], SERVER, OUTSIDE, ["test/store/embedded"]],
   },
   { name: "tokens", files: /^src\/tokens\/.*\.ts$/, stages: [["test/tokens", "test/cli"], SERVER, OUTSIDE] },
   {

@@ -9,9 +9,12 @@ import { MARKER_LIFE, newSession, nonce, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 // Strict: a token that has a successor in use is reuse at once.
-const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: 0, markerLife: MARKER_LIFE });
+let now = Date.now();
+const clock = () => now;
+const store = createEmbeddedStore({ path, clock, steady: clock, reuseInterval: 0, markerLife: MARKER_LIFE });
 
 async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
+  now += 1000;
   writeSync(1, `<${name}>\n`);
   const result = await run();
   writeSync(1, `</${name}>\n`);
@@ -27,8 +30,10 @@ await step("create", () => store.create(first, n1, 10));
 await store.create(second, nonce(), 10);
 await store.create(third, nonce(), 10);
 await step("rotate", () => store.rotate(first.sid, token(n1, 1), n2));
+now += 1000;
 await store.rotate(first.sid, token(n2, 2), n3);
-await step("reuse", () => store.rotate(first.sid, token(n1, 1), nonce()));
+const { outcome } = await step("reuse", () => store.rotate(first.sid, token(n1, 1), nonce()));
+if (outcome !== "reuse") throw new Error(outcome);
 await step("endOwned", () => store.endOwned(second.sid, third.sid, "revoked_by_owner"));
 await step("end", () => store.end(second.sid, "logout"));
 await store.create(newSession(user), nonce(), 10);

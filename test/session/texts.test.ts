@@ -1,0 +1,61 @@
+/** What callers read of the domain, to the letter and to the second. */
+import { expect, test } from "vitest";
+import { ERRORS } from "../../src/session/errors.ts";
+import { introspect } from "../../src/session/introspect.ts";
+import { secondsLeft } from "../../src/session/refresh.ts";
+import { firstState } from "../../src/session/rotation.ts";
+import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
+import { NOW, SID, someKeys, someSession } from "../tokens/support.ts";
+
+test("public messages say the same whatever the cause", () => {
+  expect(Object.fromEntries(Object.entries(ERRORS).map(([code, { message }]) => [code, message]))).toEqual({
+    E001_AUTH_FAILURE: "authentication failed",
+    E400_INVALID_REQUEST: "the request is not valid",
+    E403_FORBIDDEN: "cross-site requests are not allowed",
+    E404_NOT_FOUND: "not found",
+    E405_METHOD_NOT_ALLOWED: "method not allowed",
+    E413_TOO_LARGE: "the request is too large",
+    E415_UNSUPPORTED_MEDIA_TYPE: "the content type is not supported",
+    E429_RATE_LIMITED: "too many requests",
+    E499_CANCELED: "the request was canceled",
+    E504_DEADLINE_EXCEEDED: "the deadline was exceeded",
+    E500_INTERNAL: "internal error",
+    E503_UNAVAILABLE: "temporarily unavailable, try again",
+  });
+});
+
+test.each([
+  [2000, 0, 2],
+  [1999, 0, 1],
+  [999, 0, 0],
+  [1000, 1000, 0],
+  [0, 5000, 0],
+])("from %d on, at %d, there are %d whole seconds", (expiry, now, seconds) => {
+  expect(secondsLeft(expiry, now)).toBe(seconds);
+});
+
+test("a refresh token is introspected with its own time and its session's end, in whole seconds", async () => {
+  const refreshTokens = createRefreshTokens(someKeys());
+  const token = refreshTokens.mint({ sid: SID, generation: 1, nonce: "AAAAAAAAAAA", issuedAt: NOW });
+  const session = someSession({ idleExpiresAt: NOW + 1_000 });
+  const deps = {
+    store: { find: async () => ({ status: "live" as const, session, rotation: firstState("AAAAAAAAAAA"), now: NOW }) },
+    refreshTokens,
+    accessTokens: { verify: () => "malformed" as const },
+    reuseInterval: 10_000,
+    issuer: "https://auth.example",
+  };
+  expect(await introspect(deps as never, token)).toEqual({
+    active: true,
+    tokenType: "refresh_token",
+    claims: {
+      iss: "https://auth.example",
+      sub: "user-1",
+      aud: "https://api.example",
+      client_id: "app",
+      sid: SID,
+      iat: Math.floor(NOW / 1000),
+      exp: Math.floor(NOW / 1000) + 1,
+    },
+  });
+});
