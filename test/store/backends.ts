@@ -73,6 +73,17 @@ export async function embeddedBackend(): Promise<Backend> {
  */
 export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
+/**
+ * For a store on such a clock. Nothing but the test asks Redis for the time: a look of the store's own, between the two
+ * moments at which a test moves its two clocks, would take that for a clock that was set.
+ */
+export function movable(steady: () => number): Partial<RedisStoreOptions> {
+  return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeout: 5_000, recheckMs: NEVER_MS };
+}
+
+/** The longest delay of a timer. */
+const NEVER_MS = 2 ** 31 - 1;
+
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {
   const { kind, nodes } = target(url);
   const admin = kind === "cluster" ? new Cluster([...nodes]) : new Redis(nodes[0]);
@@ -83,7 +94,10 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
   return {
     async open() {
       const store = await createRedisStore(
-        redisOptions(url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => now, commandTimeout: 5_000 }),
+        redisOptions(
+          url,
+          movable(() => now),
+        ),
       );
       stores.push(store);
       return store;

@@ -135,7 +135,8 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
         await backend.step(-ms);
         await backend.advance(SECOND);
         const late = await create();
-        for (const by of [store, other, await backend.open()]) {
+        for (const open of [() => store, () => other, () => backend.open()]) {
+          const by = await open(); // a new instance learns the step from one that has seen it
           for (const session of [early, before]) {
             expect(await by.find(session.sid)).toEqual({ status: "revoked" });
             expect(await ended(by, session)).toBe(true);

@@ -121,11 +121,11 @@ export async function startClusterNode(...args: readonly string[]): Promise<Clus
   return Object.assign(server, { busPort });
 }
 
-/** Makes nodes known to a cluster; resolves when every node of it, and they, know all. */
+/** Makes nodes known to a cluster; resolves when every node of it, and they, know all and find the cluster whole. */
 export async function joinCluster(members: readonly ClusterNode[], ...more: readonly ClusterNode[]): Promise<void> {
   for (const { port, busPort } of more) await members[0]?.admin.call("CLUSTER", "MEET", "127.0.0.1", port, busPort);
   const all = [...members, ...more];
-  const known = new RegExp(`cluster_known_nodes:${all.length}\\b`);
+  const known = new RegExp(`cluster_state:ok.*cluster_known_nodes:${all.length}\\b`, "s");
   await Promise.all(all.map(({ admin }) => poll(async () => known.test(await admin.cluster("INFO")))));
 }
 
@@ -151,6 +151,44 @@ export async function startReplica(master: RedisServer, ...args: readonly string
     return new RegExp(`port=${replica.port},state=online,offset=[1-9]`).test(await master.admin.info("replication"));
   });
   return replica;
+}
+
+/** How long a replica tries to take over before it gives up, ms (Redis: CLUSTER_MF_TIMEOUT is 5 s). */
+const FAILOVER_TIMEOUT_MS = 6_000;
+
+/** Makes a replica the master, as an operator would: repeated when the vote fails. Resolves when both know it. */
+export async function failOver(replica: ClusterNode, master: ClusterNode): Promise<void> {
+  const isMaster = async ({ admin }: ClusterNode) => (await admin.info("replication")).includes("role:master");
+  let askedAt = Number.NEGATIVE_INFINITY;
+  await poll(async () => {
+    if (await isMaster(replica)) return !(await isMaster(master));
+    if (performance.now() - askedAt > FAILOVER_TIMEOUT_MS) {
+      askedAt = performance.now();
+      await replica.admin.call("CLUSTER", "FAILOVER");
+    }
+    return false;
+  });
+}
+
+/** Moves slots with all that is in them to another master, as `redis-cli --cluster reshard` does. */
+export async function moveSlots(
+  masters: readonly ClusterNode[],
+  from: ClusterNode,
+  to: ClusterNode,
+  slots: readonly number[],
+): Promise<void> {
+  const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.call("CLUSTER", "MYID").then(String)));
+  const others = masters.filter((node) => node !== from && node !== to);
+  for (const slot of slots) {
+    await to.admin.call("CLUSTER", "SETSLOT", slot, "IMPORTING", `${fromId}`);
+    await from.admin.call("CLUSTER", "SETSLOT", slot, "MIGRATING", `${toId}`);
+    for (;;) {
+      const keys = (await from.admin.call("CLUSTER", "GETKEYSINSLOT", slot, 1000)) as string[];
+      if (keys.length === 0) break;
+      await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys);
+    }
+    for (const { admin } of [to, from, ...others]) await admin.call("CLUSTER", "SETSLOT", slot, "NODE", `${toId}`);
+  }
 }
 
 async function poll(done: () => Promise<boolean>): Promise<void> {
@@ -189,6 +227,10 @@ export async function startReplicatedCluster(...args: readonly string[]): Promis
   const nodes = [...masters, ...replicas];
   await joinCluster(masters, ...replicas);
   await Promise.all(replicas.map((replica, at) => replicate(replica, masters[at] as ClusterNode)));
+  // A master votes only for a replica that it knows as one.
+  const knowsReplicas = async ({ admin }: ClusterNode) =>
+    String(await admin.call("CLUSTER", "NODES")).match(/ (myself,)?slave /g)?.length === replicas.length;
+  await Promise.all(nodes.map((node) => poll(() => knowsReplicas(node))));
   return {
     url,
     nodes,

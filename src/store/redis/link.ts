@@ -1,7 +1,7 @@
 /**
  * The way to Redis: whether it may be used, what is said of its troubles, and how a script is run.
  *
- * Whether it may be used is asked when a connection stands, before anything else is sent, and every RECHECK: a
+ * Whether it may be used is asked when a connection stands, before anything else is sent, and every two seconds: a
  * policy or a permission that changes while it is in use is known so much later, and again when it has been mended.
  */
 
@@ -31,12 +31,13 @@ export type LinkOptions = {
   readonly scripts?: Scripts;
   /** Our own clock, ms; that of the process but for tests. */
   readonly steady?: () => number;
+  /** How often Redis is asked anew whether it may be used, ms; 2 s but for tests. */
+  readonly recheckMs?: number;
 };
 
 type Arguments = readonly (string | number | Buffer)[];
 
-/** How often Redis is asked anew whether it may be used, ms. */
-const RECHECK = 2_000;
+const RECHECK_INTERVAL_MS = 2_000;
 
 export class Link {
   readonly client: Client;
@@ -70,7 +71,10 @@ export class Link {
       clustered: this.#clustered,
       commandTimeout: options.commandTimeout,
       steady: this.#steady,
-      ask: (tag, args) => this.#sender.send(this.client, "eval", [this.#scripts.sync.text, 1, tag, args]),
+      ask: (tag, args) => {
+        const keys = this.#keysOf([tag]);
+        return this.#sender.send(this.client, "eval", [this.#scripts.sync.text, keys.length, keys, args]);
+      },
     });
     this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
@@ -99,7 +103,7 @@ export class Link {
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);
-    this.#recheck = setInterval(look, RECHECK).unref();
+    this.#recheck = setInterval(look, this.#options.recheckMs ?? RECHECK_INTERVAL_MS).unref();
     try {
       await promise;
     } finally {
@@ -157,15 +161,21 @@ export class Link {
     { from, until, shift }: Window,
   ): Promise<unknown> {
     const { sha, text } = this.#scripts[verb];
-    // Two keys that never exist: while a slot moves from node to node, Redis will then say so (TRYAGAIN) instead of
-    // running a script where some of the partition's keys are and others are not.
-    const keys = this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
+    const keys = this.#keysOf(tags);
     try {
       return await this.#sender.send(this.client, "evalsha", [sha, keys.length, keys, args, from, until, shift]);
     } catch (error) {
       if (!isUnknownScript(error)) throw error;
     }
     return await this.#sender.send(this.client, "eval", [text, keys.length, keys, args, from, until, shift]); // known from now on
+  }
+
+  /**
+   * In a cluster two keys for each partition, which never exist: while a slot moves from node to node, Redis then refuses
+   * (TRYAGAIN) instead of running a script where some of the partition's keys are and others are not.
+   */
+  #keysOf(tags: readonly string[]): readonly string[] {
+    return this.#clustered ? tags.flatMap((tag) => [tag, `${tag}-`]) : tags;
   }
 
   /** @throws StoreUnavailable; StoreRefused when it must not be used */

@@ -1,10 +1,13 @@
 /** `REDIS_WAIT_REPLICAS` on a cluster: what is acknowledged while masters change, and by whom it is found again. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
+import { TAGS } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import {
   type ClusterNode,
+  failOver,
   joinCluster,
+  moveSlots,
   type RedisCluster,
   replicate,
   startClusterNode,
@@ -42,10 +45,6 @@ async function endAll(count: number): Promise<void> {
   for (const sid of manySids(count)) expect(await store.end(sid, "logout")).toBe("marked");
 }
 
-async function isMaster(node: ClusterNode): Promise<boolean> {
-  return (await node.admin.info("replication")).includes("role:master");
-}
-
 test("an instance that is ready acknowledges its first logins and endings on every master", async () => {
   for (let instance = 0; instance < 3; instance++) {
     const fresh = await open();
@@ -58,9 +57,7 @@ test("an instance that is ready acknowledges its first logins and endings on eve
 test("after planned failovers the first endings are acknowledged", async () => {
   await endAll(30);
   for (const [master, replica] of [[node(0), node(3)] as const, [node(1), node(4)] as const]) {
-    await replica.admin.call("CLUSTER", "FAILOVER");
-    await until(async () => expect(await isMaster(replica)).toBe(true));
-    await until(async () => expect(await isMaster(master)).toBe(false));
+    await failOver(replica, master);
     await until(async () => expect(await replica.admin.info("replication")).toContain("state=online"));
     await endAll(60);
   }
@@ -93,12 +90,9 @@ test("slots that move to a new master are followed, and it is connected before i
   );
   await joinCluster(cluster.nodes, master, replica);
   await replicate(replica, master);
-  const id = await master.admin.call("CLUSTER", "MYID");
-  for (const { admin } of [master, node(0), node(1), node(2)]) {
-    // They are empty yet: nothing has to be migrated.
-    const slots = Array.from({ length: 5461 }, (_, slot) => slot);
-    await Promise.all(slots.map((slot) => admin.call("CLUSTER", "SETSLOT", slot, "NODE", `${id}`)));
-  }
+  const slots = await Promise.all(TAGS.map((tag) => master.admin.call("CLUSTER", "KEYSLOT", tag).then(Number)));
+  const moved = slots.filter((slot) => slot < 5461); // those of node 0
+  await moveSlots([master, node(0), node(1), node(2)], node(0), master, moved);
   await until(() => store.ping());
   await endAll(60);
 });

@@ -2,17 +2,30 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
-import { tagOfSession } from "../../../src/store/redis/partitions.ts";
+import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
-import { redisOptions } from "../backends.ts";
-import { newSession, nonce, subject } from "../sessions.ts";
+import { movable, redisOptions } from "../backends.ts";
+import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../sessions.ts";
 
 let redis: RedisServer;
 let store: SessionStore;
+let now = Date.now();
+
+async function advance(ms: number): Promise<void> {
+  now += ms;
+  await Promise.all(TAGS.map((tag) => redis.admin.set(`${tag}clock`, now)));
+}
+
 beforeAll(async () => {
   redis = await startRedis();
-  store = await createRedisStore(redisOptions(redis.url, { reuseInterval: 0 }));
+  await advance(0);
+  store = await createRedisStore(
+    redisOptions(
+      redis.url,
+      movable(() => now),
+    ),
+  );
 });
 afterAll(async () => {
   await store.close();
@@ -42,7 +55,9 @@ test.each<
     async (_, { sid, first }) => {
       const second = nonce();
       await store.rotate(sid, { generation: 1, nonce: first, issuedAt: 0 }, second);
+      await advance(3 * R);
       await store.rotate(sid, { generation: 2, nonce: second, issuedAt: 0 }, nonce());
+      await advance(3 * R);
       expect((await store.rotate(sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce())).outcome).toBe("reuse");
     },
   ],

@@ -1,10 +1,9 @@
 import { Cluster, Redis } from "ioredis";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import { TAGS } from "../../../src/store/redis/partitions.ts";
-import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
-import { MOVABLE_CLOCK, redisOptions, target } from "../backends.ts";
+import { movable, redisOptions, target } from "../backends.ts";
 import { clockStepContract, type SteppingBackend } from "../steps.ts";
 
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<SteppingBackend> {
@@ -18,8 +17,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<S
   const stores: SessionStore[] = [];
   return {
     async open() {
-      const scripts = loadScripts(MOVABLE_CLOCK);
-      const store = await createRedisStore(redisOptions(url, { scripts, steady: () => steady, commandTimeout: 1_000 }));
+      const store = await createRedisStore(redisOptions(url, { ...movable(() => steady), commandTimeout: 1_000 }));
       stores.push(store);
       return store;
     },
