@@ -1,4 +1,5 @@
-/** The parts of gen/openapi.json that .proto files cannot express. Build-time data, read by the OpenAPI plugin. */
+/** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
+import manifest from "../package.json" with { type: "json" };
 import { ERRORS, type ErrorCode } from "../src/session/errors.ts";
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
@@ -12,8 +13,8 @@ const envelope = (code: object) => ({
       type: "object",
       required: ["code", "message"],
       properties: {
-        code: { type: "string", ...code, description: "For programs: it will not change." },
-        message: { type: "string", description: "For people: it may." },
+        code: { type: "string", ...code, description: "Stable, for programs." },
+        message: { type: "string", description: "For people; it may change." },
       },
     },
   },
@@ -43,16 +44,13 @@ const setsCookie = (description: string) => ({
   200: { headers: { "Set-Cookie": { description, required: true, schema: { type: "string" } } } },
 });
 
-/** A message whose listed fields are always present: `jsonOptions` makes proto JSON emit empty ones. */
-const always = (...fields: string[]) => ({ required: fields });
-
 const bearer = [{ bearer: [] }];
 
 export default {
   document: {
     info: {
       title: "Session service",
-      version: "1.0.0",
+      version: manifest.version,
       description:
         "Refreshes and ends the authentication sessions of users. The same RPCs are served over Connect, gRPC and " +
         "gRPC-Web on the same port.",
@@ -78,19 +76,6 @@ export default {
       schemas: {
         "google.rpc.Status": null,
         Error: { description: "The body of every failure.", ...envelope({ enum: Object.keys(ERRORS) }) },
-        "auth.v1.RefreshResponse": always("data"),
-        "auth.v1.RefreshResponse.Data": always("accessToken"),
-        "auth.v1.LogoutResponse": always("data"),
-        "auth.v1.LogoutByCookieResponse": always("data"),
-        "auth.v1.ListSessionsResponse": always("data"),
-        "auth.v1.ListSessionsResponse.Data": always("sessions", "nextPageToken"),
-        "auth.v1.RevokeSessionResponse": always("data"),
-        "auth.v1.RevokeOtherSessionsResponse": always("data"),
-        "auth.v1.RevokeOtherSessionsResponse.Data": always("revokedCount"),
-        "auth.v1.Session": always(
-          ...["sessionId", "userAgent", "ipAddress", "displayName", "createTime", "lastRefreshTime"],
-          ...["idleExpireTime", "absoluteExpireTime", "current"],
-        ),
       },
     },
   },

@@ -18,7 +18,7 @@ const WALLS: Record<string, readonly string[]> = {
   limits: ["session"],
   http: ["gen/google"],
   "protoc-gen-http": ["http", "gen/google"],
-  "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google"],
+  "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google", "gen/buf"],
   verifier: ["gen"],
   browser: [],
   config: [],

@@ -1,7 +1,8 @@
 import type { DescFile } from "@bufbuild/protobuf";
 import { createEcmaScriptPlugin, type GeneratedFile, type Schema } from "@bufbuild/protoplugin";
 import { describeRoutes, type Route, type RouteTable } from "../http/index.ts";
-import { parseStrict, reportProblems } from "./problem.ts";
+import { PLUGIN_VERSION, parseBoolean } from "./options.ts";
+import { reportProblems } from "./problem.ts";
 
 interface Options {
   /** The module from which generated files import the types of the runtime. */
@@ -16,13 +17,13 @@ interface Options {
  */
 export const protocGenHttp = createEcmaScriptPlugin<Options>({
   name: "protoc-gen-connect-http",
-  version: "v0.1.0",
+  version: PLUGIN_VERSION,
   parseOptions(raw) {
     let runtime = "@session-service/http";
     let strict = false;
     for (const { key, value } of raw) {
       if (key === "runtime" && value !== "") runtime = value;
-      else if (key === "strict") strict = parseStrict(value);
+      else if (key === "strict") strict = parseBoolean(key, value);
       else throw new Error(`unknown option "${key}=${value}"`);
     }
     return { runtime, strict };

@@ -15,12 +15,6 @@ const parts = {
   additional_bindings: [[additionalBindings, 0]],
 } as const;
 
-/** Parses the option `strict` of the plugins. */
-export function parseStrict(value: string): boolean {
-  if (value !== "true" && value !== "false") throw new Error(`option "strict=${value}": expected true or false`);
-  return value === "true";
-}
-
 /**
  * Throws if there are errors, else prints each problem to stderr as a warning: its route is skipped.
  * @param strict whether annotations that cannot be mapped are errors, too; duplicate routes always are

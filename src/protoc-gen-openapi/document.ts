@@ -1,5 +1,5 @@
-import type { DescService } from "@bufbuild/protobuf";
-import { AnySchema } from "@bufbuild/protobuf/wkt";
+import type { DescField, DescMessage, DescService } from "@bufbuild/protobuf";
+import { AnySchema, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import type { RouteTable } from "../http/index.ts";
 import { commentOf } from "./comments.ts";
 import { isObject, type Json, type JsonObject, mergePatch } from "./json.ts";
@@ -14,10 +14,16 @@ const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TR
 
 /**
  * One OpenAPI 3.1 document (spec.openapis.org/oas/v3.1) for all services: every binding is an operation.
+ * @param alwaysEmitImplicit whether the runtime's JSON has this option of protobuf-es: responses have all fields without
+ *   presence, also those with a zero value
  * @throws Error if the overlay names an RPC that has no route
  */
-export function describeServices(tables: readonly RouteTable[], overlay: Overlay): JsonObject {
-  const schemas = new Schemas();
+export function describeServices(
+  tables: readonly RouteTable[],
+  overlay: Overlay,
+  { alwaysEmitImplicit = false }: { readonly alwaysEmitImplicit?: boolean } = {},
+): JsonObject {
+  const schemas = new Schemas(alwaysEmitImplicit ? alwaysEmitted(tables) : undefined);
   const pathFor = createPaths();
   const paths: Record<string, Record<string, Json>> = {};
   const operationIds = new Set<string>();
@@ -64,6 +70,23 @@ function put(item: Record<string, Json>, method: string, operation: Json): void 
   }
   const others = item["x-additionalOperations"];
   item["x-additionalOperations"] = { ...(isObject(others) ? others : {}), [method]: operation };
+}
+
+/** The fields that responses always have: those without presence, in messages that no request body contains. */
+function alwaysEmitted(tables: readonly RouteTable[]): (field: DescField) => boolean {
+  const sent = new Set<DescMessage>();
+  const addAll = (type: DescMessage): void => {
+    if (sent.has(type)) return;
+    sent.add(type);
+    for (const { message } of type.fields) if (message !== undefined) addAll(message);
+  };
+  for (const { service, routes } of tables) {
+    for (const { rpc, body } of routes) {
+      const input = service.method[rpc]?.input;
+      if (input !== undefined && body !== "") addAll(input);
+    }
+  }
+  return ({ presence, parent }) => presence === FeatureSet_FieldPresence.IMPLICIT && !sent.has(parent);
 }
 
 /** The default failure response of the runtime (google/rpc/status.proto). */

@@ -29,7 +29,7 @@ export function describeOperation(
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
-    requestBody: route.body === "" ? undefined : requestBody(method, bodyField, bound, schemas),
+    requestBody: requestBody(method, route, bodyField, bound, schemas),
     responses: {
       200: response(method, route, schemas),
       default: { $ref: "#/components/responses/default" },
@@ -37,13 +37,21 @@ export function describeOperation(
   };
 }
 
-/** Bodies are never required: an empty body is an empty message. */
+/** Methods whose request body has no defined meaning (RFC 9110 section 9.3). */
+const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
+
+/**
+ * Bodies are never required: an empty body is an empty message. A DELETE with body "*" has one in the document only if it
+ * has fields to carry.
+ */
 function requestBody(
   method: DescMethod,
+  route: Route,
   field: DescField | undefined,
   bound: readonly string[],
   schemas: Schemas,
-): JsonObject {
+): JsonObject | undefined {
+  if (route.body === "") return undefined;
   const { input } = method;
   if (isHttpBody(field === undefined ? input : field.message)) return { content: { "*/*": {} } };
   const content = (schema: Schema): JsonObject =>
@@ -53,6 +61,7 @@ function requestBody(
   if (field !== undefined) return { description: commentOf(field), content: content(schemas.field(field)) };
   // With body "*" the body holds all fields that the path does not bind.
   const rest = input.fields.filter((inner) => !bound.includes(inner.name));
+  if (rest.length === 0 && WITHOUT_BODY.has(route.method)) return undefined;
   const schema = rest.length === input.fields.length ? schemas.message(input) : schemas.object(rest);
   return { content: content(schema) };
 }

@@ -5,6 +5,7 @@ import { hasOwnJson, JSON_MESSAGES, resolveFieldPath } from "../http/routes/fiel
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";
+import { fieldKeywords, isRequired, itemKeywords } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
@@ -67,10 +68,16 @@ function queryParameter(path: readonly DescField[], field: DescField, schemas: S
     name: path.map((part) => part.jsonName).join("."),
     in: "query",
     description: description.filter(Boolean).join("\n\n") || undefined,
+    required: path.every(isRequired) || undefined,
     deprecated: path.some((part) => part.deprecated) || undefined,
     ...(isMap && { style: "deepObject", explode: true }),
-    schema: field.fieldKind === "list" ? { type: "array", items: value } : isMap ? schemas.map(field, value) : value,
+    schema: isMap ? schemas.map(field, value) : valueSchema(field, value),
   };
+}
+
+function valueSchema(field: DescField, value: Schema): Schema {
+  if (field.fieldKind !== "list") return { ...value, ...fieldKeywords(field) };
+  return { type: "array", items: { ...value, ...itemKeywords(field) }, ...fieldKeywords(field) };
 }
 
 /** Arbitrary JSON is JSON text in a query; other values are as in JSON, without quotes. */

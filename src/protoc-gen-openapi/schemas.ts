@@ -1,7 +1,7 @@
 import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { commentOf } from "./comments.ts";
 import { type Json, type JsonObject, sorted } from "./json.ts";
+import { directionOf, fieldKeywords, isRequired, itemKeywords } from "./rules.ts";
 import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
 
 /**
@@ -10,6 +10,12 @@ import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-kn
  */
 export class Schemas {
   readonly #components = new Map<string, Json>();
+  readonly #alwaysSet: (field: DescField) => boolean;
+
+  /** @param alwaysSet whether JSON always has a field, beyond those that are required */
+  constructor(alwaysSet: (field: DescField) => boolean = () => false) {
+    this.#alwaysSet = alwaysSet;
+  }
 
   /** Adds a schema without a descriptor. */
   add(name: string, schema: Schema): Schema {
@@ -41,11 +47,11 @@ export class Schemas {
   field(field: DescField): Schema {
     switch (field.fieldKind) {
       case "list":
-        return { type: "array", items: this.element(field) };
+        return { type: "array", items: { ...this.element(field), ...itemKeywords(field) }, ...fieldKeywords(field) };
       case "map":
         return this.map(field, this.element(field));
       default:
-        return this.element(field);
+        return { ...this.element(field), ...fieldKeywords(field) };
     }
   }
 
@@ -64,12 +70,12 @@ export class Schemas {
   }
 
   #content(fields: readonly DescField[]): Schema {
-    const required = fields.filter((field) => field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED);
+    const required = fields.filter((field) => isRequired(field) || this.#alwaysSet(field));
     const dependent = exclusive(fields);
     return {
       ...(fields.length > 0 && {
         properties: Object.fromEntries(
-          fields.map((field) => [field.jsonName, { ...this.field(field), ...described(field) }]),
+          fields.map((field) => [field.jsonName, { ...this.field(field), ...described(field), ...directionOf(field) }]),
         ),
       }),
       ...(required.length > 0 && { required: required.map((field) => field.jsonName) }),

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { CodeGeneratorRequestSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { protocGenOpenapi } from "../../src/protoc-gen-openapi/plugin.ts";
-import type { Document } from "./document.ts";
+import { type Document, operation, type Parameter } from "./document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -30,11 +30,11 @@ export function describeDirectory(input: string, parameter = ""): Document {
   return JSON.parse(generated.content) as Document;
 }
 
-/** @param sources .proto files by name; google/api can be imported */
+/** @param sources .proto files by name; google/api and buf/validate can be imported */
 export function describeProtos(sources: Readonly<Record<string, string>>, parameter = ""): Document {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"));
   try {
-    cpSync(join(ROOT, "proto/google"), join(directory, "google"), { recursive: true });
+    for (const name of ["google", "buf"]) cpSync(join(ROOT, "proto", name), join(directory, name), { recursive: true });
     for (const [name, text] of Object.entries(sources)) {
       mkdirSync(dirname(join(directory, name)), { recursive: true });
       writeFileSync(join(directory, name), text);
@@ -47,7 +47,12 @@ export function describeProtos(sources: Readonly<Record<string, string>>, parame
 
 /** A file `test.proto` of the package `t.v1` with the imports that the text needs. */
 export function describeText(text: string, parameter = ""): Document {
-  const imports = ["google/api/annotations", "google/api/httpbody"];
+  const imports = [
+    "google/api/annotations",
+    "google/api/httpbody",
+    "google/api/field_behavior",
+    "buf/validate/validate",
+  ];
   for (const known of ["timestamp", "duration", "field_mask", "struct", "any", "empty", "wrappers"]) {
     imports.push(`google/protobuf/${known}`);
   }
@@ -56,3 +61,16 @@ export function describeText(text: string, parameter = ""): Document {
 }
 
 export const generated = JSON.parse(readFileSync(join(ROOT, "gen/openapi.json"), "utf8")) as Document;
+
+/** One RPC with one annotation, on a message with a few fields. */
+export const service = (option: string, fields = "string name = 1; string other = 2;", comment = "") => `
+  ${comment}
+  service Shelf { rpc Get(M) returns (M) { option (google.api.http) = {${option}}; } }
+  message M { ${fields} message Inner { string id = 1; Deep deep = 2; } message Deep { int64 n = 1; M m = 2; } }`;
+
+/** The only operation of `service`. */
+export const get = (option: string, fields?: string, parameter?: string) =>
+  operation(describeText(service(option, fields), parameter), "Shelf_Get");
+
+export const parameterNames = (parameters: readonly Parameter[] | undefined, place: "path" | "query") =>
+  (parameters ?? []).filter((parameter) => parameter.in === place).map((parameter) => parameter.name);

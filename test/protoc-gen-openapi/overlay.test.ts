@@ -1,0 +1,71 @@
+/** The options of the plugin, and overlays. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { describeText, generated, service } from "./describe.ts";
+import { operation } from "./document.ts";
+
+test("failures are google.rpc.Status, unless an overlay replaces it", () => {
+  const found = describeText(service(`get: "/a"`));
+  expect(operation(found, "Shelf_Get").operation.responses.default).toEqual({ $ref: "#/components/responses/default" });
+  expect(Object.keys(found.components.schemas)).toContain("google.rpc.Status");
+  expect(Object.keys(generated.components.schemas)).not.toContain("google.rpc.Status");
+});
+
+describe("an overlay", () => {
+  const directory = mkdtempSync(join(tmpdir(), "overlay-"));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+  const overlay = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text);
+    return `overlay=${relative(process.cwd(), join(directory, name))}`;
+  };
+
+  test("is merged into the document, into all operations, and into one", () => {
+    const patch = {
+      document: { info: { title: "Shelves" }, components: { schemas: { "google.rpc.Status": null } } },
+      operations: { "*": { security: [{ key: [] }] }, "t.v1.Shelf.Get": { summary: "Mine", tags: null } },
+    };
+    for (const parameter of [
+      overlay("a.json", JSON.stringify(patch)),
+      overlay("a.mjs", `export default ${JSON.stringify(patch)}`),
+    ]) {
+      const document = describeText(service(`get: "/a"`), parameter);
+      expect(document.info).toEqual({ title: "Shelves", version: "0.0.0" });
+      expect(document.components.schemas).not.toHaveProperty(["google.rpc.Status"]);
+      const found = operation(document, "Shelf_Get").operation;
+      expect(found).toMatchObject({ security: [{ key: [] }], summary: "Mine" });
+      expect(found).not.toHaveProperty("tags");
+    }
+  });
+
+  test.each([
+    ["about an RPC that is not there", `{"operations":{"t.v1.Shelf.Gone":{}}}`, /t\.v1\.Shelf\.Gone/],
+    ["with an unknown member", `{"paths":{}}`, /unknown member "paths"/],
+    ["that is no object", `[]`, /not an object/],
+  ])("%s is refused", (_, text, message) => {
+    // A unique name: modules are cached.
+    const parameter = overlay(`${text.length}.json`, text);
+    expect(() => describeText(service(`get: "/a"`), parameter)).toThrow(message);
+  });
+});
+
+test("an unknown option is refused", () => {
+  expect(() => describeText(service(`get: "/a"`), "target=ts")).toThrow(/unknown option "target=ts"/);
+});
+
+test("annotations that cannot be served are refused with their position", () => {
+  expect(() => describeText(service(`get: "/v1/{nothing}"`), "strict=true")).toThrow(
+    /test\.proto:\d+:\d+: rpc Get: .*nothing/,
+  );
+});
+
+test("the same files give the same bytes", () => {
+  const once = JSON.stringify(describeText(service(`get: "/v1"`)));
+  expect(JSON.stringify(describeText(service(`get: "/v1"`)))).toBe(once);
+});
+
+test("the version of the document is that of the package", () => {
+  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { readonly version: string };
+  expect(generated.info.version).toBe(version);
+});
