@@ -18,9 +18,9 @@ async function statusOf(service: Service, cookieLines: string): Promise<number> 
   socket.on("error", () => {});
   const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n${cookieLines}\r\n\r\n`;
   socket.end(Buffer.from(head, "latin1"));
-  let heard = "";
-  for await (const chunk of socket.setEncoding("latin1")) heard += chunk;
-  return Number(heard.slice(9, 12));
+  let received = "";
+  for await (const chunk of socket.setEncoding("latin1")) received += chunk;
+  return Number(received.slice(9, 12));
 }
 
 const many = (count: number) => Array.from({ length: count }, (_, i) => `c${i}=v`).join("; ");
@@ -63,7 +63,7 @@ describe("nothing is read, and nothing but 401 or 400 is the response", () => {
   ])("%s", async (_, lines) => {
     const [user, other] = [await logIn(plain), await logIn(plain)];
     expect([400, 401]).toContain(await statusOf(plain, lines(user.refreshToken, other.refreshToken)));
-    // Whatever was sent, nobody was logged out by it.
+    // No session ended by it.
     expect(await statusOf(plain, `Cookie: refresh_token=${user.refreshToken}`)).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-/** The cross-site matrix: who asked × where from × what × how × with which settings, against an oracle of its own. */
+/** The cross-site matrix: `Origin` × `Sec-Fetch-Site` × route and protocol × settings, against an oracle of its own. */
 import { Agent, request as send } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
@@ -48,7 +48,7 @@ const SETTINGS: readonly Record<string, string>[] = [
   { ALLOWED_ORIGINS: APP, COOKIE_SAMESITE: "None" },
 ];
 
-/** What the contract says, written from its text and not from the code. */
+/** The rule of the contract, written from its text and not from the code. */
 function mayPass(origin: string | undefined, site: string | undefined, own: string, settings: Record<string, string>) {
   const listed = settings.ALLOWED_ORIGINS === APP && origin === APP;
   if (origin !== undefined && origin !== own && !listed) return false;
@@ -74,11 +74,11 @@ function ask(url: string, method: string, headers: Record<string, string>, body:
         });
         incoming.once("end", () => {
           const trailers = Object.values(incoming.trailers).join(" ");
-          const said = Object.values(incoming.headers).join(" ");
+          const head = Object.values(incoming.headers).join(" ");
           resolve({
             status: incoming.statusCode ?? 0,
             cookies: incoming.headers["set-cookie"] ?? [],
-            text: `${said} ${text} ${trailers}`,
+            text: `${head} ${text} ${trailers}`,
           });
         });
       },

@@ -49,7 +49,7 @@ describe("HTTP/1.1", () => {
       async ({ dial }) => {
         const sockets = Array.from({ length: 20 * times }, () => dial().pause());
         await Promise.all(sockets.map((socket) => written(socket, GET(path).repeat(200))));
-        // All of it has arrived when a request that was sent after it has been answered.
+        // All of it has arrived once a later request has its response.
         await request(service.publicUrl, { path: "/healthz" });
       },
     );
@@ -145,7 +145,7 @@ describe("HTTP/2", () => {
     });
   });
 
-  test("responses that nobody takes are given up with their streams", async () => {
+  test("responses that are not read are given up with their streams", async () => {
     await underAttack(
       service,
       "window of 0, never read",
@@ -167,18 +167,18 @@ describe("HTTP/2", () => {
       const resets = await Promise.all(
         Array.from({ length: 5 * times }, async () => {
           const socket = dial();
-          let heard = 0;
+          let received = 0;
           const ping = setInterval(() => socket.write(frame(FRAME.ping, 0, 0, Buffer.alloc(8))), 100);
           socket.write(bytes);
           await new Promise<void>((resolve) => {
             socket.once("close", () => resolve());
             socket.setEncoding("latin1").on("data", (text: string) => {
-              heard += text.split(RESET_STREAM).length - 1;
-              if (heard >= 100) resolve();
+              received += text.split(RESET_STREAM).length - 1;
+              if (received >= 100) resolve();
             });
           });
           clearInterval(ping);
-          return heard;
+          return received;
         }),
       );
       expect(Math.min(...resets)).toBeGreaterThan(10);
@@ -231,9 +231,9 @@ describe("bodies", () => {
         for (let i = 0; i < 5 * times; i++) {
           await Promise.all(
             Array.from({ length: 10 }, async () => {
-              const answer = await request(service.publicUrl, { method: "POST", path, headers, body });
-              saw(answer.status);
-              expect(answer.status === 200 && answer.body.includes("accessToken")).toBe(false);
+              const response = await request(service.publicUrl, { method: "POST", path, headers, body });
+              saw(response.status);
+              expect(response.status === 200 && response.body.includes("accessToken")).toBe(false);
             }),
           );
         }

@@ -14,13 +14,13 @@ async function statuses(bytes: string): Promise<number[]> {
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect({ port: Number(port), host: hostname });
   socket.on("error", () => {});
-  let heard = "";
+  let received = "";
   socket.setEncoding("latin1").on("data", (chunk: string) => {
-    heard += chunk;
+    received += chunk;
   });
   socket.end(Buffer.from(bytes, "latin1"));
   await new Promise((resolve) => socket.once("close", resolve));
-  return [...heard.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
+  return [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
 }
 
 const POST = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n";

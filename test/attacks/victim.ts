@@ -3,12 +3,13 @@ import { readFileSync } from "node:fs";
 import { Agent, request as send } from "node:http";
 import { connect, type Socket } from "node:net";
 import { type Service, startService } from "../support/service.ts";
+import { cookie, logIn } from "../support/sessions.ts";
 
 /** `npm run test:attacks` sets it; the short form runs with all tests. */
 export const LONG = process.env.ATTACKS === "long";
-/** A client at another address asks this often while an attack lasts, ms. */
+/** How long the bystander pauses between requests, ms. */
 const BYSTANDER_PAUSE_MS = 5;
-/** Where attacks come from, and where others do. Linux has the whole network 127.0.0.0/8 on its loopback. */
+/** The addresses of the attacker and of the bystander. Linux has the whole network 127.0.0.0/8 on its loopback. */
 export const ATTACKER = "127.0.0.1";
 const BYSTANDER = "127.0.0.9";
 
@@ -28,35 +29,55 @@ export type Attack = {
   readonly service: Service;
   /** A connection of the attacker; closed when the attack is over. */
   dial(url?: string): Socket;
-  /** Takes note of a response's status line. */
+  /** Counts the status of a response. */
   saw(status: number): void;
 };
 
 export const rows: Row[] = [];
-export const startVictim = (env: Readonly<Record<string, string>> = {}) =>
-  startService({ LOG_LEVEL: "info", DOCS: "true", ...env });
+/** Sessions of the bystander: so many that it stays far from the rate limit of each. */
+const SESSIONS = 40;
+const refreshTokens = new WeakMap<Service, readonly string[]>();
+
+export async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  // A superseded token stays good for its holder: the bystander presents each again and again.
+  const service = await startService({ LOG_LEVEL: "info", DOCS: "true", REUSE_INTERVAL: "300s", ...env });
+  const logins = await Promise.all(Array.from({ length: SESSIONS }, () => logIn(service)));
+  refreshTokens.set(
+    service,
+    logins.map(({ refreshToken }) => refreshToken),
+  );
+  return service;
+}
 
 function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
 }
 
-/** A client who goes on as if nothing were: how long each of its requests took, ms, and how many failed. */
-function startBystander(urls: readonly string[]) {
+/** An honest client at another address: how long each of its requests took, ms, and how many failed. */
+function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonly string[]) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const times: number[] = [];
   let failures = 0;
   let isOver = false;
-  const ask = (url: string) =>
+  const ask = (url: URL, method: string, headers: Record<string, string>) =>
     new Promise<number>((resolve) => {
-      const outgoing = send(new URL("/healthz", url), { agent, localAddress: BYSTANDER }, (incoming) => {
+      const outgoing = send(url, { agent, method, headers, localAddress: BYSTANDER }, (incoming) => {
         incoming.resume().once("end", () => resolve(incoming.statusCode ?? 0));
       });
       outgoing.once("error", () => resolve(0)).end();
     });
+  const steps = [
+    (turn: number) =>
+      ask(new URL("/v1/auth/refresh", publicUrl), "POST", {
+        ...cookie(refreshTokens[(turn >> 1) % refreshTokens.length] as string),
+        "content-length": "0",
+      }),
+    () => ask(new URL("/healthz", adminUrl), "GET", {}),
+  ];
   const asking = (async () => {
-    for (let turn = 0; !isOver || times.length < urls.length; turn++) {
+    for (let turn = 0; !isOver || times.length < steps.length; turn++) {
       const begin = performance.now();
-      if ((await ask(urls[turn % urls.length] as string)) !== 200) failures++;
+      if ((await steps[turn % steps.length]?.(turn)) !== 200) failures++;
       times.push(performance.now() - begin);
       await new Promise((resolve) => setTimeout(resolve, BYSTANDER_PAUSE_MS));
     }
@@ -70,7 +91,7 @@ function startBystander(urls: readonly string[]) {
   };
 }
 
-/** Runs an attack while a bystander uses both listeners. @param sent what it sends, in words */
+/** Runs an attack while a bystander refreshes sessions. @param sent what the attack sends, in words */
 export async function underAttack(
   service: Service,
   attack: string,
@@ -84,7 +105,7 @@ export async function underAttack(
   const sampler = setInterval(() => {
     most = Math.max(most, residentBytes(service.pid));
   }, 20);
-  const bystander = startBystander([service.publicUrl, service.adminUrl]);
+  const bystander = startBystander(service, refreshTokens.get(service) ?? []);
   await run({
     service,
     dial(url = service.publicUrl) {
@@ -95,7 +116,7 @@ export async function underAttack(
       return socket;
     },
     saw(status) {
-      // 501 and 505 are for what no server of HTTP does; 504 for a deadline that the caller set.
+      // 501 and 505 stand for unsupported HTTP; 504 for a deadline that the caller set.
       if (status >= 500 && status !== 501 && status !== 504 && status !== 505) serverErrors++;
     },
   });

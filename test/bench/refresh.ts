@@ -5,7 +5,7 @@
  *
  *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--baseline <another checkout>]
  *
- * Exit code 1 when an answer had another status than expected: a ratio of wrong answers is none.
+ * Exit code 1 when a response has an unexpected status: then there is no ratio.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -38,9 +38,9 @@ const { values: options } = parseArgs({
 const begin = performance.now();
 const elapsed = () => (performance.now() - begin) / 1000;
 const seconds = Number(options.seconds);
-const tell = (text: string) => process.stderr.write(`${text}\n`);
+const log = (text: string) => process.stderr.write(`${text}\n`);
 const giveUp = () => {
-  tell("given up: something does not answer");
+  log("given up: a process does not respond");
   process.exit(1);
 };
 setTimeout(giveUp, (seconds + PATIENCE) * 1000).unref();
@@ -62,7 +62,7 @@ for (const name of names) {
   contenders.push(await make({ world, rotating, service }, options.baseline && resolve(options.baseline)));
 }
 
-tell(`warming up ${names.join(", ")}`);
+log(`warming up ${names.join(", ")}`);
 const [floor, json] = ["floor", "json"].map((name) => contenders.find((contender) => contender.name === name));
 // Before all else: what others leave behind, such as a log of revocations, would disturb the latencies.
 const offered = floor !== undefined && json !== undefined ? await offerTheSame(generator, json, floor) : undefined;
@@ -89,7 +89,7 @@ for (let roundTime = 0; rounds < LEAST_ROUNDS || elapsed() + roundTime < seconds
     if (contender.name === "forged") storeCalls.forgedReads += between(callsBefore, callsAfter, "get");
   }
   roundTime = elapsed() - start;
-  tell(`round ${rounds + 1}`);
+  log(`round ${rounds + 1}`);
 }
 const after = await outcomes(rotating);
 

@@ -1,16 +1,17 @@
 /**
- * Honest browsers and their judge: one cookie jar each, two tabs that refresh on their own schedules, logouts that are
- * repeated until somebody answers, and then another login. What was ended is presented again and again.
+ * Honest browsers: one cookie jar each, two tabs that refresh on their own schedules, logouts that are repeated until the
+ * outcome is known, and then another login. Meanwhile the credentials of ended sessions are presented again and again.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Verifier } from "../../src/verifier/index.ts";
 import { cookie, somebody, successor } from "../support/sessions.ts";
-import { exchange, newTally, type Tally } from "./tally.ts";
+import { exchange, newTally, type Reply, type Tally } from "./tally.ts";
 
 export type Instance = { readonly publicUrl: string; readonly adminUrl: string };
 
 export type Fleet = {
   readonly adminToken: string;
+  readonly reuseIntervalMs: number;
   /** An instance that a load balancer would choose. */
   pick(): Instance;
 };
@@ -20,18 +21,21 @@ type Login = {
   accessToken: string;
   /** A logout has been sent. */
   leaving: boolean;
+  /** A request of it took longer than the promise of "no wrong logout" covers: half of the reuse interval. */
+  isBeyondPromise: boolean;
   /** When a logout was acknowledged. */
   endedAt?: number;
-  judged?: boolean;
+  /** It was refused, or its revival was counted. */
+  isSettled: boolean;
 };
 
 const TABS = 2;
 /** How long a tab waits between refreshes, ms. */
-const PAUSE = [200, 1_200] as const;
+const PAUSE_MS = [200, 1_200] as const;
 /** How likely a browser logs out instead of refreshing. */
 const LEAVES = 0.08;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */
-export const MAX_STALENESS = 2_000;
+export const MAX_STALENESS_MS = 2_000;
 
 const RPC = "/auth.admin.v1.SessionAdminService";
 const between = ([from, to]: readonly [number, number]) => from + Math.random() * (to - from);
@@ -40,26 +44,26 @@ export class Browsers {
   tally: Tally = newTally();
   readonly #fleet: Fleet;
   readonly #verifier: Verifier;
-  readonly #graveyard: Login[] = [];
+  readonly #ended: Login[] = [];
   readonly #running: Promise<void>[];
-  #over = false;
+  #isOver = false;
 
   constructor(fleet: Fleet, verifier: Verifier, count: number) {
     this.#fleet = fleet;
     this.#verifier = verifier;
     this.#running = Array.from({ length: count }, () => this.#browse());
-    this.#running.push(this.#haunt());
+    this.#running.push(this.#presentEnded());
   }
 
-  /** Ends the visits, and presents all that was ended once more. */
+  /** Stops, and presents every ended session once more. */
   async stop(): Promise<void> {
-    this.#over = true;
+    this.#isOver = true;
     await Promise.all(this.#running);
-    for (const login of this.#graveyard) await this.#judge(login);
+    for (const login of this.#ended) await this.#present(login);
   }
 
   async #browse(): Promise<void> {
-    while (!this.#over) {
+    while (!this.#isOver) {
       const login = await this.#logIn();
       if (login === undefined) {
         await sleep(200);
@@ -72,8 +76,8 @@ export class Browsers {
   }
 
   async #tab(login: Login): Promise<void> {
-    while (!this.#over && !login.leaving && login.judged !== true) {
-      await sleep(between(PAUSE));
+    while (!this.#isOver && !login.leaving && !login.isSettled) {
+      await sleep(between(PAUSE_MS));
       if (Math.random() < LEAVES) login.leaving = true;
       else if (!login.leaving) await this.#refresh(login);
     }
@@ -84,34 +88,46 @@ export class Browsers {
     const { status, body } = await this.#admin(adminUrl, "CreateSession", { subject: somebody() });
     if (status !== 200) return undefined;
     const { refreshToken, accessToken } = JSON.parse(body) as { refreshToken: string; accessToken: string };
-    return { refreshToken, accessToken, leaving: false };
+    return { refreshToken, accessToken, leaving: false, isBeyondPromise: false, isSettled: false };
   }
 
   async #refresh(login: Login): Promise<void> {
     const { publicUrl } = this.#fleet.pick();
     const reply = await exchange(this.tally, publicUrl, "POST", "/v1/auth/refresh", cookie(login.refreshToken));
+    this.#note(login, reply);
     if (reply.status === 200) {
       login.refreshToken = successor(reply) ?? login.refreshToken;
       login.accessToken = (JSON.parse(reply.body) as { data: { accessToken: string } }).data.accessToken;
     } else if (reply.status === 401) {
-      if (login.judged !== true && !login.leaving) this.tally.wrong401++;
-      login.judged = true; // and logs in again
+      if (!login.isSettled && !login.leaving) this.#countRefusal(login);
+      login.isSettled = true; // and logs in again
     }
   }
 
-  /** Logs out, again and again until it is known. */
+  #note(login: Login, { tookMs }: Reply): void {
+    if (tookMs > this.#fleet.reuseIntervalMs / 2) login.isBeyondPromise = true;
+  }
+
+  #countRefusal(login: Login): void {
+    if (login.isBeyondPromise) this.tally.late401++;
+    else this.tally.wrong401++;
+  }
+
+  /** Logs out, again and again until the outcome is known. */
   async #leave(login: Login): Promise<void> {
     for (let attempt = 0; attempt < 100; attempt++) {
       const { publicUrl } = this.#fleet.pick();
       // A browser sends its cookie along, which makes up for an access token that has just expired.
       const credentials = { authorization: `Bearer ${login.accessToken}`, ...cookie(login.refreshToken) };
-      const { status } = await exchange(this.tally, publicUrl, "DELETE", "/v1/auth/logout", credentials);
-      // The first one may have been done although nobody said so.
-      if (status === 401 && attempt === 0 && login.judged !== true) this.tally.wrong401++;
+      const reply = await exchange(this.tally, publicUrl, "DELETE", "/v1/auth/logout", credentials);
+      const { status } = reply;
+      this.#note(login, reply);
+      // An attempt without a response may have been executed.
+      if (status === 401 && attempt === 0 && !login.isSettled) this.#countRefusal(login);
       if (status === 200 || status === 401) {
         login.endedAt = performance.now();
-        login.judged = false;
-        this.#graveyard.push(login);
+        login.isSettled = false;
+        this.#ended.push(login);
         return;
       }
       await sleep(200);
@@ -119,26 +135,26 @@ export class Browsers {
   }
 
   /** Presents ended sessions while the browsers go on. */
-  async #haunt(): Promise<void> {
-    while (!this.#over) {
+  async #presentEnded(): Promise<void> {
+    while (!this.#isOver) {
       await sleep(50);
-      const login = this.#graveyard[Math.floor(Math.random() * this.#graveyard.length)];
-      if (login !== undefined) await this.#judge(login);
+      const login = this.#ended[Math.floor(Math.random() * this.#ended.length)];
+      if (login !== undefined) await this.#present(login);
     }
   }
 
-  async #judge(login: Login): Promise<void> {
-    if (login.judged === true) return;
+  async #present(login: Login): Promise<void> {
+    if (login.isSettled) return;
     const { publicUrl, adminUrl } = this.#fleet.pick();
     const refreshed = await exchange(this.tally, publicUrl, "POST", "/v1/auth/refresh", cookie(login.refreshToken));
     const introspected = await this.#admin(adminUrl, "IntrospectToken", { token: login.accessToken });
     const isActive = introspected.status === 200 && (JSON.parse(introspected.body) as { active?: boolean }).active;
     if (refreshed.status === 200) this.tally.undone++;
-    // A verifier may be that much behind; it must refuse when it is more.
-    const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS;
-    const isTaken = isOld && (await this.#verifier.verify(login.accessToken)).ok;
-    if (isActive === true || isTaken) this.tally.deadAccepted++;
-    if (refreshed.status === 200 || isActive === true || isTaken) login.judged = true; // counted
+    // A verifier may be behind by that much; beyond it, it has to refuse.
+    const isOld = performance.now() - (login.endedAt ?? 0) > 2 * MAX_STALENESS_MS;
+    const isAccepted = isOld && (await this.#verifier.verify(login.accessToken)).ok;
+    if (isActive === true || isAccepted) this.tally.deadAccepted++;
+    if (refreshed.status === 200 || isActive === true || isAccepted) login.isSettled = true; // counted once
   }
 
   #admin(url: string, method: string, message: unknown) {
@@ -147,12 +163,12 @@ export class Browsers {
   }
 }
 
-/** Whether an instance serves everything: a login, a refresh, a logout. */
+/** Whether an instance serves a login, a refresh and a logout. */
 export async function serves(instance: Instance, adminToken: string): Promise<boolean> {
-  const unseen = newTally();
+  const uncounted = newTally();
   const authorization = `Bearer ${adminToken}`;
   const created = await exchange(
-    unseen,
+    uncounted,
     instance.adminUrl,
     "POST",
     `${RPC}/CreateSession`,
@@ -163,8 +179,8 @@ export async function serves(instance: Instance, adminToken: string): Promise<bo
   );
   if (created.status !== 200) return false;
   const { refreshToken, accessToken } = JSON.parse(created.body) as { refreshToken: string; accessToken: string };
-  const refreshed = await exchange(unseen, instance.publicUrl, "POST", "/v1/auth/refresh", cookie(refreshToken));
+  const refreshed = await exchange(uncounted, instance.publicUrl, "POST", "/v1/auth/refresh", cookie(refreshToken));
   const bearer = { authorization: `Bearer ${accessToken}` };
-  const ended = await exchange(unseen, instance.publicUrl, "DELETE", "/v1/auth/logout", bearer);
+  const ended = await exchange(uncounted, instance.publicUrl, "DELETE", "/v1/auth/logout", bearer);
   return refreshed.status === 200 && ended.status === 200;
 }

@@ -53,7 +53,7 @@ async function reshard({ parts }: World<RedisCluster>): Promise<void> {
   (parts.nodes as ClusterNode[]).push(master, replica);
 }
 
-export const plannedFailover = onCluster("planned failover of two masters", async ({ parts }) => {
+const plannedFailover = onCluster("planned failover of two masters", async ({ parts }) => {
   for (const at of [0, 1]) {
     const replica = node(parts, at + 3);
     await replica.admin.call("CLUSTER", "FAILOVER");
@@ -85,7 +85,7 @@ export const sentinelFailover: AnyFault = fault<readonly [RedisServer, RedisServ
   name: "Sentinel: the master is killed, and comes back as a replica",
   async open() {
     const master = await startRedis("--appendonly", "yes");
-    const replica = await startReplica(master, "--appendonly", "yes");
+    const replica = await startReplica(master, "--appendonly", "yes", "--repl-diskless-sync-delay", "0");
     const sentinel = await startSentinel(master);
     await until(async () => {
       if (((await sentinel.admin.call("SENTINEL", "REPLICAS", "main")) as unknown[]).length === 0) throw new Error();
@@ -99,6 +99,6 @@ export const sentinelFailover: AnyFault = fault<readonly [RedisServer, RedisServ
   async strike({ parts: [master, replica] }) {
     await master.kill();
     await whenMaster(replica);
-    await master.start(); // Sentinel makes it a replica
+    await master.start(); // Sentinel makes it a replica, after some 10 s
   },
 });

@@ -46,7 +46,7 @@ const killed = async (redis: RedisServer) => {
   await redis.start();
 };
 
-/** Sets something for a while. */
+/** Changes a setting for a while. */
 const whileSet = (name: string, value: string, ms: number) => async (redis: RedisServer) => {
   const [, before = ""] = (await redis.admin.config("GET", name)) as string[];
   await redis.admin.config("SET", name, value);
@@ -55,20 +55,20 @@ const whileSet = (name: string, value: string, ms: number) => async (redis: Redi
 };
 
 async function readOnly(redis: RedisServer): Promise<void> {
-  await redis.admin.replicaof("127.0.0.1", 1); // nobody is there: it keeps what it has
+  await redis.admin.replicaof("127.0.0.1", 1); // nothing listens there: it keeps its data
   await sleep(2_000);
   await redis.admin.call("REPLICAOF", "NO", "ONE");
 }
 
 async function diskFull(redis: RedisServer): Promise<void> {
   const [, directory = ""] = (await redis.admin.config("GET", "dir")) as string[];
-  const inTheWay = join(directory, "dump.rdb");
-  mkdirSync(inTheWay);
+  const obstacle = join(directory, "dump.rdb"); // a directory of that name: no snapshot can be written
+  mkdirSync(obstacle);
   await redis.admin.config("SET", "save", "3600 1");
   await redis.admin.bgsave();
   await sleep(2_000);
   await redis.admin.config("SET", "save", "");
-  rmdirSync(inTheWay);
+  rmdirSync(obstacle);
 }
 
 async function clientsKilled(redis: RedisServer): Promise<void> {
@@ -104,14 +104,19 @@ export const REDIS_FAULTS: readonly AnyFault[] = [
   flushedAndKilled,
 ];
 
-type Way = { readonly port: number; stop(): Promise<void> };
+type Proxy = { readonly port: number; stop(): Promise<void> };
 
-const behind = <P extends Way>(name: string, way: (port: number) => Promise<P>, strike: (way: P) => Promise<void>) =>
+const behind = <P extends Proxy>(
+  name: string,
+  open: (port: number) => Promise<P>,
+  strike: (proxy: P) => Promise<void>,
+  reuseIntervalMs = 2_000,
+) =>
   fault<P>({
     name: `network: ${name}`,
     async open() {
       const server = await startRedis(...AOF);
-      const parts = await way(server.port);
+      const parts = await open(server.port);
       const stop = async () => {
         await parts.stop();
         await server.stop();
@@ -119,36 +124,40 @@ const behind = <P extends Way>(name: string, way: (port: number) => Promise<P>, 
       return { env: { REDIS_URL: `redis://127.0.0.1:${parts.port}` }, parts, stop };
     },
     strike: ({ parts }) => strike(parts),
+    reuseIntervalMs,
   });
 
-export const heldBytes = behind(
-  "holds all bytes for 5.2 s (2.6 R), then passes them on",
-  startHoldingProxy,
-  async (way) => {
-    way.hold();
-    await sleep(5_200);
-    way.release();
-  },
-);
+/** Holds all bytes for 2.6 R. */
+export const heldBytes = (reuseIntervalMs: number) =>
+  behind(
+    `holds all bytes for ${(2.6 * reuseIntervalMs) / 1000} s (2.6 R), then passes them on`,
+    startHoldingProxy,
+    async (proxy) => {
+      proxy.hold();
+      await sleep(2.6 * reuseIntervalMs);
+      proxy.release();
+    },
+    reuseIntervalMs,
+  );
 
 export const PROXY_FAULTS: readonly AnyFault[] = [
   behind(
     "cuts connections at random for 3 s",
     (port) => CuttingProxy.to(port),
-    async (way) => {
+    async (proxy) => {
       for (let at = 0; at < 30; at++) {
-        way.cut(0.5);
+        proxy.cut(0.5);
         await sleep(100);
       }
     },
   ),
-  behind("delays by up to 0.3 s for 3 s", startHoldingProxy, async (way) => {
+  behind("delays by up to 0.3 s for 3 s", startHoldingProxy, async (proxy) => {
     for (let at = 0; at < 10; at++) {
-      way.hold();
+      proxy.hold();
       await sleep(300);
-      way.release();
+      proxy.release();
       await sleep(5);
     }
   }),
-  heldBytes,
+  heldBytes(2_000),
 ];

@@ -11,12 +11,12 @@ async function openRedis(): Promise<Backend<RedisServer>> {
   return { env: { REDIS_URL: parts.url }, parts, stop: () => parts.stop() };
 }
 
-const onServices = (name: string, strike: (world: World<RedisServer>) => Promise<void>): AnyFault =>
-  fault<RedisServer>({ name: `service: ${name}`, open: openRedis, strike });
+const onServices = (name: string, strike: (world: World<RedisServer>) => Promise<void>, instances = 2): AnyFault =>
+  fault<RedisServer>({ name: `service: ${name}`, open: openRedis, strike, instances });
 
 const instance = ({ services }: World<unknown>, at: number) => services[at] as Service;
 
-/** Not the first: the verifier that judges follows that one. */
+/** Not the first instance: the verifier follows that one. */
 async function rollingRestart(world: World<unknown>): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const old = instance(world, 1);
@@ -26,7 +26,7 @@ async function rollingRestart(world: World<unknown>): Promise<void> {
   }
 }
 
-export const rolling = onServices("rolling restart, twice", rollingRestart);
+export const rolling = onServices("rolling restart, twice", rollingRestart, 2);
 
 export const SERVICE_FAULTS: readonly AnyFault[] = [
   onServices("one instance SIGSTOP for 5.2 s (2.6 R)", async (world) => {
@@ -47,7 +47,7 @@ const LIBRARY = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/us
   .map((directory) => join(directory, "faketime/libfaketime.so.1"))
   .find((path) => existsSync(path));
 
-/** The environment of a process whose wall clock is that of a file; its monotonic clock is the machine's. */
+/** The environment of a process that takes its wall clock from a file, and its monotonic clock from the machine. */
 function clockFile(): { readonly env: Readonly<Record<string, string>>; set(offset: string): void } {
   if (LIBRARY === undefined) throw new Error("libfaketime is missing: sh test/setup.sh");
   const file = join(scratch(), "clock");
@@ -67,19 +67,18 @@ type Clock = { set(offset: string): void };
 /** Redis's own clock is not set here: its allocator does not run under libfaketime. test/store moves it in the scripts. */
 const STEPS = ["+5s", "-4s", "+60s", "+0s", "+3600s", "+82800s", "+82790s", "+0s"];
 
-const step = async ({ parts }: World<Clock>) => {
-  for (const offset of STEPS) {
-    parts.set(offset);
-    await sleep(1_000);
-  }
-};
-
-export const serviceClockSteps: AnyFault = fault<Clock>({
-  name: "clock: the service's is set 8 times, by −4 s to +23 h and back; embedded store",
-  instances: 1,
-  async open() {
-    const { env, set } = clockFile();
-    return { env, parts: { set }, stop: async () => {} };
-  },
-  strike: step,
-});
+export const serviceClockSteps = (pauseMs: number): AnyFault =>
+  fault<Clock>({
+    name: "clock: the service's is set 8 times, by −4 s to +23 h and back; embedded store",
+    instances: 1,
+    async open() {
+      const { env, set } = clockFile();
+      return { env, parts: { set }, stop: async () => {} };
+    },
+    async strike({ parts }) {
+      for (const offset of STEPS) {
+        parts.set(offset);
+        await sleep(pauseMs);
+      }
+    },
+  });

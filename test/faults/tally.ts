@@ -1,29 +1,31 @@
-/** What one fault cost, and the table of all of them. */
+/** What a fault cost, as a row of the table. */
 import { request } from "../support/raw-http.ts";
 
 export type Tally = {
   requests: number;
-  /** 503, or no answer at all: nobody was told anything untrue. */
-  unanswered: number;
-  /** A live session that was refused. */
+  /** 503, or no response at all: the outcome stays open. */
+  unavailable: number;
+  /** Live sessions that were refused. */
   wrong401: number;
-  /** A token of an ended session that was taken, by introspection or by a verifier. */
+  /** The same, after a request that took longer than half of the reuse interval: outside the promise. */
+  late401: number;
+  /** Tokens of ended sessions that were accepted, by introspection or by a verifier. */
   deadAccepted: number;
-  /** A session that was refreshed after its logout had been acknowledged. */
+  /** Sessions that were refreshed after their logout had been acknowledged. */
   undone: number;
   slowestMs: number;
 };
 
 export type Row = Tally & {
   readonly fault: string;
-  /** How long after the end of the fault every instance served again, ms; undefined: not by itself. */
+  /** How long after the end of the fault every instance served again, ms; undefined: not without a restart. */
   readonly recoveredMs: number | undefined;
-  /** Why some of it need not be zero; the docs say the same. */
+  /** Why some of it need not be zero, as docs/faults.md has it. */
   readonly allowed: string | undefined;
 };
 
 export function newTally(): Tally {
-  return { requests: 0, unanswered: 0, wrong401: 0, deadAccepted: 0, undone: 0, slowestMs: 0 };
+  return { requests: 0, unavailable: 0, wrong401: 0, late401: 0, deadAccepted: 0, undone: 0, slowestMs: 0 };
 }
 
 export function isClean(row: Row): boolean {
@@ -32,10 +34,10 @@ export function isClean(row: Row): boolean {
 }
 
 const COLUMNS =
-  "| fault | requests | 503 or cut | wrong 401 | dead tokens accepted | acknowledged logouts undone | slowest response | recovered alone |";
+  "| fault | requests | 503 or cut | wrong 401 | 401 after a request over R/2 | dead tokens accepted | acknowledged logouts undone | slowest response | recovered alone |";
 
 export function tableHead(): string {
-  return `${COLUMNS}\n|---|---|---|---|---|---|---|---|`;
+  return `${COLUMNS}\n|---|---|---|---|---|---|---|---|---|`;
 }
 
 export function tableRow(row: Row): string {
@@ -43,8 +45,9 @@ export function tableRow(row: Row): string {
   const cells = [
     row.allowed === undefined ? row.fault : `${row.fault} ¹`,
     row.requests,
-    row.unanswered,
+    row.unavailable,
     row.wrong401,
+    row.late401,
     row.deadAccepted,
     row.undone,
     `${(row.slowestMs / 1000).toFixed(1)} s`,
@@ -53,12 +56,17 @@ export function tableRow(row: Row): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-export type Reply = { readonly status: number; readonly headers: Headers; readonly body: string };
+export type Reply = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+  readonly tookMs: number;
+};
 
 /** How long a client waits before it gives up, ms. */
-const PATIENCE = 5_000;
+const PATIENCE_MS = 5_000;
 
-/** A request, counted. Status 0: no answer. */
+/** Sends a request and counts it. Status 0: no response. */
 export async function exchange(
   tally: Tally,
   url: string,
@@ -71,15 +79,16 @@ export async function exchange(
   const startedAt = performance.now();
   const json = body === undefined ? {} : { body: JSON.stringify(body) };
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
-  const timer = Promise.withResolvers<Reply>();
-  const timeout = setTimeout(() => timer.resolve(NO_ANSWER), PATIENCE);
-  const answer = request(url, { method, path, headers: { ...type, ...headers }, ...json });
-  const reply = await Promise.race([answer.catch(() => NO_ANSWER), timer.promise]);
+  const timer = Promise.withResolvers<typeof NO_RESPONSE>();
+  const timeout = setTimeout(() => timer.resolve(NO_RESPONSE), PATIENCE_MS);
+  const response = request(url, { method, path, headers: { ...type, ...headers }, ...json });
+  const reply = await Promise.race([response.catch(() => NO_RESPONSE), timer.promise]);
   clearTimeout(timeout);
-  if (reply.status === 503 || reply.status === 0) tally.unanswered++;
-  // A process that stands still answers nobody: how long it did is in the name of the fault.
-  if (reply.status !== 0) tally.slowestMs = Math.max(tally.slowestMs, performance.now() - startedAt);
-  return reply;
+  const tookMs = performance.now() - startedAt;
+  if (reply.status === 503 || reply.status === 0) tally.unavailable++;
+  // A stopped process responds to nobody; how long it stood still is in the name of the fault.
+  if (reply.status !== 0) tally.slowestMs = Math.max(tally.slowestMs, tookMs);
+  return { status: reply.status, headers: reply.headers, body: reply.body, tookMs };
 }
 
-const NO_ANSWER: Reply = { status: 0, headers: new Headers(), body: "" };
+const NO_RESPONSE = { status: 0, headers: new Headers(), body: "" };

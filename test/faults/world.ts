@@ -7,12 +7,12 @@ import { createRingFile } from "../../src/tokens/ring-file.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
-import { Browsers, MAX_STALENESS, serves } from "./browsers.ts";
+import { Browsers, MAX_STALENESS_MS, serves } from "./browsers.ts";
 import { newTally, type Row } from "./tally.ts";
 
 type Env = Readonly<Record<string, string>>;
 
-/** Where sessions are kept, and what may happen there. */
+/** A store, and the parts of it that a fault strikes. */
 export type Backend<T> = { readonly env: Env; readonly parts: T; stop(): Promise<void> };
 
 export type World<T> = {
@@ -20,7 +20,7 @@ export type World<T> = {
   readonly services: Service[];
   /** Another instance of the service. */
   add(): Promise<Service>;
-  /** Takes an instance out of the fleet, as a load balancer does when it is gone. */
+  /** Takes an instance out of the fleet, as a load balancer does. */
   remove(service: Service): void;
   serves(service: Service): Promise<boolean>;
 };
@@ -30,19 +30,24 @@ export type Fault<T> = {
   open(): Promise<Backend<T>>;
   /** Resolves when it is over. */
   strike(world: World<T>): Promise<void>;
-  /** How many instances; 2 unless it says otherwise. */
+  /** How many instances it needs; by default as many as the pace has. */
   readonly instances?: number;
   readonly reuseIntervalMs?: number;
   /** Of the services. */
   readonly env?: Env;
-  /** What the docs say may be lost. */
+  /** What docs/faults.md allows to be lost. */
   readonly allowed?: string;
 };
 
-/** What a part does not take part in is not known outside: a fault of any store. */
+/** A fault of any store. */
 export type AnyFault = { readonly name: string; run(pace: Pace): Promise<Row> };
 
-export type Pace = { readonly browsers: number; readonly beforeMs: number; readonly afterMs: number };
+export type Pace = {
+  readonly browsers: number;
+  readonly instances: number;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+};
 
 export function fault<T>(given: Fault<T>): AnyFault {
   return { name: given.name, run: (pace) => runFault(given, pace) };
@@ -50,12 +55,12 @@ export function fault<T>(given: Fault<T>): AnyFault {
 
 const ISSUER = "https://issuer.example";
 /** How long the services may take to serve again, ms. */
-const RECOVERY_LIMIT = 15_000;
-const HEALTH_CHECK = 200;
+const RECOVERY_LIMIT_MS = 30_000;
+const HEALTH_CHECK_MS = 200;
 
 async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
   const backend = await given.open();
-  const world = await openWorld(given, backend);
+  const world = await openWorld(given, backend, given.instances ?? pace.instances);
   try {
     const [first] = world.services;
     if (first === undefined) throw new Error("no instance");
@@ -66,7 +71,7 @@ async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
       issuer: ISSUER,
       audience: ISSUER,
       policy: "refuse",
-      maxStaleness: MAX_STALENESS,
+      maxStaleness: MAX_STALENESS_MS,
     });
     await verifier.ready;
     const browsers = new Browsers(world, verifier, pace.browsers);
@@ -84,7 +89,8 @@ async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
   }
 }
 
-async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>) {
+async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>, instances: number) {
+  const reuseIntervalMs = given.reuseIntervalMs ?? 2_000;
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
   const keysFile = join(directory, "keys.json");
@@ -96,7 +102,7 @@ async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>) {
     DATA_DIR: join(directory, "data"),
     LOG_LEVEL: "silent",
     DRAIN_DELAY: "1s",
-    REUSE_INTERVAL: `${given.reuseIntervalMs ?? 2_000}ms`,
+    REUSE_INTERVAL: `${reuseIntervalMs}ms`,
     ...env,
     ...given.env,
   };
@@ -111,15 +117,15 @@ async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>) {
     void services.splice(0, services.length, ...services.filter((s) => s !== service));
   const check = async (service: Service) => {
     const status = await request(service.publicUrl, { path: "/readyz" }).then(
-      (answer) => answer.status,
+      ({ status }) => status,
       () => 0,
     );
     if (status === 200) out.delete(service);
     else out.add(service);
   };
-  for (let at = 0; at < (given.instances ?? 2); at++) await add();
-  const health = setInterval(() => services.map(check), HEALTH_CHECK);
-  /** As balancers do: where none is ready any will do. */
+  for (let at = 0; at < instances; at++) await add();
+  const health = setInterval(() => services.map(check), HEALTH_CHECK_MS);
+  /** As load balancers do: where none is ready, any instance. */
   const pick = () => {
     const ready = services.filter((service) => !out.has(service));
     const among = ready.length > 0 ? ready : services;
@@ -129,13 +135,16 @@ async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>) {
     clearInterval(health);
     await Promise.all(services.map((service) => service.kill9()));
   };
-  return { parts, services, adminToken, add, remove, pick, stop, serves: (one: Service) => serves(one, adminToken) };
+  return {
+    ...{ parts, services, adminToken, reuseIntervalMs, add, remove, pick, stop },
+    serves: (one: Service) => serves(one, adminToken),
+  };
 }
 
 /** How long until every instance serves, ms. */
 async function recovery(world: Awaited<ReturnType<typeof openWorld>>): Promise<number | undefined> {
   const endedAt = performance.now();
-  while (performance.now() - endedAt < RECOVERY_LIMIT) {
+  while (performance.now() - endedAt < RECOVERY_LIMIT_MS) {
     const served = await Promise.all(world.services.map(world.serves));
     if (served.every(Boolean)) return performance.now() - endedAt;
     await sleep(50);

@@ -23,7 +23,7 @@ const STATEMENT =
   /^[ \t]*(?!local\b|return\b|if\b|elseif\b|else\b|end\b|for\b|while\b|function\b|repeat\b|until\b|--|#)[A-Za-z_][^\n]*$/gm;
 
 export function luaMutants(text: string): Change[] {
-  // Comments and strings keep their length and say nothing.
+  // Comments and strings are blanked, at the same length.
   const code = text.replace(/#![^\n]*|--[^\n]*|'[^'\n]*'/g, (part) => "_".repeat(part.length));
   const found: Change[] = [];
   for (const [pattern, replacement] of WORDS) {

@@ -1,4 +1,4 @@
-/** The rooms that are mutated, and the tests that are to notice: the nearest first, so that most mutants die quickly. */
+/** The rooms that are mutated, and the tests that judge them: the nearest first, so that most mutants are killed quickly. */
 
 export type Room = {
   readonly name: string;
@@ -8,16 +8,19 @@ export type Room = {
   readonly stages: readonly (readonly string[])[];
 };
 
+const server = (...names: readonly string[]) => names.map((name) => `test/server/${name}.test.ts`);
+const redis = (...names: readonly string[]) => names.map((name) => `test/store/redis/${name}.test.ts`);
+
 const SERVER = [
-  "test/server/refresh.test.ts",
-  "test/server/logout.test.ts",
-  "test/server/sessions.test.ts",
-  "test/server/admin.test.ts",
-  "test/server/http.test.ts",
+  ...server("refresh", "logout", "sessions", "admin", "http"),
   "test/observability/audit-trail.test.ts",
+  "test/observability/audit.test.ts",
 ];
-const REDIS = "test/store/redis";
-const OUTSIDE = ["test/server", "test/observability", "test/listener"];
+/** The rest of what callers see of a handler. */
+const SURFACE = server(
+  ...["step-up", "revoke-all", "admin-scopes", "admin-mtls", "rate-limits", "audience", "store-spy", "edges", "watch"],
+  ...["strict-json", "hint-cookie", "cross-site", "callers-faults", "response-headers", "overload", "leaks"],
+);
 
 export const ROOMS: readonly Room[] = [
   {
@@ -25,38 +28,55 @@ export const ROOMS: readonly Room[] = [
     files: /^src\/session\/rotation\.ts$/,
     stages: [
       ["test/session/rotation.histories.test.ts", "test/session/rotation.search.test.ts"],
-      ["test/session"],
-      OUTSIDE,
+      ["test/session", "test/store/differential.test.ts"],
+      SERVER,
     ],
   },
   {
     name: "session",
-    files: /^src\/session\/(?!rotation\.ts).*\.ts$/,
-    stages: [["test/session/feed.test.ts", "test/session/texts.test.ts"], SERVER, OUTSIDE, ["test/store/embedded"]],
+    files: /^src\/session\/feed\.ts$/,
+    stages: [["test/session/feed.test.ts"], server("watch", "revoke-all", "stop", "drain"), ["test/verifier"]],
   },
-  { name: "tokens", files: /^src\/tokens\/.*\.ts$/, stages: [["test/tokens", "test/cli"], SERVER, OUTSIDE] },
+  {
+    name: "session",
+    files: /^src\/session\/(?!rotation\.ts|feed\.ts).*\.ts$/,
+    stages: [SERVER, SURFACE, ["test/api", "test/tokens", "test/store/embedded", "test/verifier"]],
+  },
+  {
+    name: "tokens",
+    files: /^src\/tokens\/.*\.ts$/,
+    stages: [
+      ["test/tokens", "test/cli"],
+      SERVER,
+      [
+        ...server("process", "admin-scopes", "step-up", "secrets", "edges", "shifted-clock", "admin-mtls"),
+        "test/observability/operation-events.test.ts",
+        "test/proofs/key-rotation.test.ts",
+      ],
+    ],
+  },
   {
     name: "store/embedded",
     files: /^src\/store\/(?:embedded\/.*|[^/]*)\.ts$/,
-    stages: [["test/store/embedded", "test/store/cursors.test.ts"], SERVER, OUTSIDE],
+    stages: [
+      ["test/store/embedded"],
+      ["test/store/page.test.ts", "test/store/cursors.test.ts", "test/store/differential.test.ts", "test/session"],
+      server("refresh", "sessions", "admin", "revoke-all", "shifted-clock", "process", "watch"),
+      redis("contract", "clocks", "node-clock"),
+    ],
   },
   {
     name: "store/redis",
     files: /^src\/store\/redis\/.*\.(?:ts|lua)$/,
     stages: [
-      [`${REDIS}/contract.test.ts`, `${REDIS}/rotate-script.test.ts`],
-      [
-        "test/store/differential.test.ts",
-        "test/store/cursors.test.ts",
-        `${REDIS}/index.test.ts`,
-        `${REDIS}/node-clock.test.ts`,
-      ],
-      [`${REDIS}/permissions.test.ts`, `${REDIS}/faults.test.ts`, `${REDIS}/replicas.test.ts`, `${REDIS}/late.test.ts`],
-      [REDIS],
-      OUTSIDE,
+      redis("contract", "rotate-script"),
+      ["test/store/differential.test.ts", "test/store/cursors.test.ts"],
+      redis("index", "late", "memory", "clocks", "node-clock", "replicas", "steps", "permissions", "faults"),
+      ["test/server/redis.test.ts", "test/observability/operation-events.test.ts", "test/server/edges.test.ts"],
+      redis("sentinel", "contract-cluster", "cluster-faults", "cluster-failover"),
     ],
   },
-  { name: "api", files: /^src\/api\/.*\.ts$/, stages: [["test/api"], SERVER, OUTSIDE] },
+  { name: "api", files: /^src\/api\/.*\.ts$/, stages: [["test/api"], SERVER, SURFACE, ["test/observability"]] },
   {
     name: "verifier",
     files: /^src\/verifier\/.*\.ts$/,

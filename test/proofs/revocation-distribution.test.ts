@@ -1,6 +1,6 @@
 /**
- * A logout that is true everywhere: 50 verifiers over real sockets refuse every token of a session that was logged
- * out, whatever is cut or started again in between. How long it takes is printed; that none is missed is proven.
+ * A logout holds everywhere: many verifiers over real sockets refuse every token of a session that was logged out,
+ * whatever is cut or restarted in between. None is missed; how long it takes is printed.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -9,23 +9,23 @@ import { createVerifier } from "../../src/verifier/index.ts";
 import { startRedisCluster } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
-import { aRedis, deploy, doorsOf, ISSUER, pick, read } from "./support/deployment.ts";
+import { callersOf, deploy, ISSUER, outcomeOf, pick, startTestRedis } from "./support/deployment.ts";
 import { CuttingProxy } from "./support/proxy.ts";
 import { long } from "./support/run-length.ts";
 import { now, type Refusal } from "./support/verifier-messages.ts";
 import { VerifierProcess } from "./support/verifiers.ts";
 
-const VERIFIERS = 50;
-const PROCESSES = 2;
-/** How long after the last logout everybody may take, ms. */
-const PATIENCE = 30_000;
+const VERIFIERS = long ? 50 : 20;
+const PROCESSES = long ? 2 : 1;
+/** How long verifiers may take after the last logout, ms. A busy machine needs much of it; it is not the promise. */
+const PATIENCE_MS = 45_000;
 const { logout } = SessionService.method;
 
 /** A Redis that keeps what it acknowledged. */
-const durableRedis = () => aRedis("--appendonly", "yes", "--appendfsync", "always");
+const durableRedis = () => startTestRedis("--appendonly", "yes", "--appendfsync", "always");
 
 /** 50 verifiers on two services on one store, with a proxy before each service. */
-async function aWorld(store: { readonly REDIS_URL?: string }) {
+async function startWorld(store: { readonly REDIS_URL?: string }) {
   const deployment = await deploy(2, { ...store, ACCESS_TOKEN_TTL: "30m" });
   const { services, adminToken } = deployment;
   const adminPort = (service: Service) => Number(new URL(service.adminUrl).port);
@@ -47,17 +47,17 @@ async function aWorld(store: { readonly REDIS_URL?: string }) {
       await pause(10);
     }
   };
-  /** Logs out, asking again for as long as nobody knows whether it happened. When that was acknowledged. */
+  /** Logs out, again and again while the outcome is unknown. @returns when it was acknowledged */
   const logOut = async (token: string): Promise<number> => {
     for (;;) {
-      const answer = await doorsOf(pick(services)).public.call(logout, {}, bearer(token));
-      // Dead already: an attempt before had happened.
-      if (read(answer, () => "done") !== undefined) return now();
+      const response = await callersOf(pick(services)).public.call(logout, {}, bearer(token));
+      // Dead already: an attempt before was executed.
+      if (outcomeOf(response, () => "done") !== undefined) return now();
       await pause(10);
     }
   };
 
-  /** Logs so many sessions out, some at a time; how long each verifier took to refuse each. */
+  /** Logs so many sessions out, some at a time, and prints how long each verifier took to refuse each. */
   const logOutMany = async (sessions: number): Promise<void> => {
     const outcomes: Promise<readonly (Refusal & { acknowledgedAt: number })[]>[] = [];
     let left = sessions;
@@ -75,11 +75,11 @@ async function aWorld(store: { readonly REDIS_URL?: string }) {
       }
     });
     await Promise.all(users);
-    // Whoever has not refused a token by then would not have been told of it any more.
+    // A verifier that accepts a token after that has missed its revocation.
     let refused = 0;
     for (const outcome of outcomes) void outcome.then(() => refused++);
-    await Promise.race([Promise.all(outcomes), pause(PATIENCE, undefined, { ref: false })]);
-    expect(sessions - refused, "tokens that somebody still accepts").toBe(0);
+    await Promise.race([Promise.all(outcomes), pause(PATIENCE_MS, undefined, { ref: false })]);
+    expect(sessions - refused, "tokens that a verifier still accepts").toBe(0);
     const refusals = (await Promise.all(outcomes)).flat();
     expect(refusals).toHaveLength(sessions * VERIFIERS);
     const { currentTestName } = expect.getState();
@@ -89,7 +89,7 @@ async function aWorld(store: { readonly REDIS_URL?: string }) {
     });
   };
 
-  /** Everybody refuses what is dead and accepts what lives, those who come now included. */
+  /** All verifiers, and a new one, refuse what is dead and accept what lives. */
   const finish = async (): Promise<void> => {
     const live = await Promise.all(Array.from({ length: 5 }, logInSomewhere));
     const wrong = await Promise.all(processes.map((each) => each.check(dead, live)));
@@ -115,47 +115,37 @@ async function aWorld(store: { readonly REDIS_URL?: string }) {
   return { proxies, logOutMany, finish, restart };
 }
 
-/** Negative values are no time: refused before it was acknowledged. */
+/** Negative values, refused before it was acknowledged, count as 0. */
 function distribution(values: readonly number[]) {
   const sorted = values.map((value) => Math.max(0, value)).sort((a, b) => a - b);
   const at = (share: number) => Number((sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1));
   return { p50: at(0.5), p99: at(0.99), max: at(1) };
 }
 
-test("calm", async () => {
-  const { url } = await durableRedis();
-  const { logOutMany, finish } = await aWorld({ REDIS_URL: url });
-  await logOutMany(long ? 1000 : 300);
-  await finish();
-});
-
 test("on the embedded store", async () => {
-  const { logOutMany, finish } = await aWorld({});
-  await logOutMany(long ? 1000 : 100);
+  const { logOutMany, finish } = await startWorld({});
+  await logOutMany(long ? 1000 : 50);
   await finish();
 });
 
 if (long) {
+  test("on Redis", async () => {
+    const { url } = await durableRedis();
+    const { logOutMany, finish } = await startWorld({ REDIS_URL: url });
+    await logOutMany(1000);
+    await finish();
+  });
+
   test("on a cluster", async () => {
     const cluster = await startRedisCluster();
     onTestFinished(() => cluster.stop());
-    const { logOutMany, finish } = await aWorld({ REDIS_URL: cluster.url });
+    const { logOutMany, finish } = await startWorld({ REDIS_URL: cluster.url });
     await logOutMany(1000);
     await finish();
   });
 }
 
-test("streams cut at random", async () => {
-  const { url } = await durableRedis();
-  const { proxies, logOutMany, finish } = await aWorld({ REDIS_URL: url });
-  const cutting = setInterval(() => {
-    for (const proxy of proxies) proxy.cut(0.05);
-  }, 50);
-  await logOutMany(long ? 1000 : 100).finally(() => clearInterval(cutting));
-  await finish();
-});
-
-/** Does something again and again while `work` goes on, and once more if it had not been done before. */
+/** Repeats `again` while `work` goes on, at least once. */
 async function whilst(work: Promise<void>, again: () => Promise<void>): Promise<void> {
   let over = false;
   const done = work.finally(() => {
@@ -167,22 +157,25 @@ async function whilst(work: Promise<void>, again: () => Promise<void>): Promise<
   await done;
 }
 
-test("services killed and stopped, and started again", async () => {
+test("streams cut at random, services killed and stopped, and started again", async () => {
   const { url } = await durableRedis();
-  const { logOutMany, restart, finish } = await aWorld({ REDIS_URL: url });
-  await whilst(logOutMany(long ? 1000 : 100), async () => {
+  const { proxies, logOutMany, restart, finish } = await startWorld({ REDIS_URL: url });
+  const cutting = setInterval(() => {
+    for (const proxy of proxies) proxy.cut(0.05);
+  }, 50);
+  await whilst(logOutMany(long ? 1000 : 50), async () => {
     await restart(0, "kill9");
     await pause(500);
     await restart(1, "stop");
     await pause(500);
-  });
+  }).finally(() => clearInterval(cutting));
   await finish();
 });
 
 test("Redis killed and started again", async () => {
   const redis = await durableRedis();
-  const { logOutMany, finish } = await aWorld({ REDIS_URL: redis.url });
-  await whilst(logOutMany(long ? 1000 : 100), async () => {
+  const { logOutMany, finish } = await startWorld({ REDIS_URL: redis.url });
+  await whilst(logOutMany(long ? 1000 : 50), async () => {
     await redis.kill();
     await redis.start();
     await pause(500);

@@ -1,4 +1,4 @@
-/** Who is measured: the servers, started, and what each is asked. */
+/** The servers that are measured, started, and the requests that each gets. */
 import type { Plan } from "./plan.ts";
 import { start } from "./processes.ts";
 import { logoutJson, type Request, refreshJson, refreshRpc } from "./requests.ts";
@@ -11,7 +11,7 @@ const LOGOUTS = 800;
 export type Contender = {
   readonly name: string;
   readonly title: string;
-  /** The status that each answer must have. */
+  /** The status that each response must have. */
   readonly expected: string;
   /** The server's process. */
   readonly pid: number;
@@ -61,12 +61,12 @@ async function accessTokens(service: Service): Promise<string[]> {
 /** A floor whose tokens the service would not take has saved itself some work. */
 async function checkFloor(port: number, service: Service): Promise<void> {
   const [login] = await logIn(service, 1);
-  const answer = await fetch(`http://127.0.0.1:${port}/v1/auth/refresh`, {
+  const response = await fetch(`http://127.0.0.1:${port}/v1/auth/refresh`, {
     method: "POST",
     headers: { cookie: `refresh_token=${login?.refreshToken}` },
   });
-  const { data } = (await answer.json()) as { data: { accessToken: string } };
-  const [, successor = ""] = /^refresh_token=([^;]+)/.exec(answer.headers.getSetCookie()[0] ?? "") ?? [];
+  const { data } = (await response.json()) as { data: { accessToken: string } };
+  const [, successor = ""] = /^refresh_token=([^;]+)/.exec(response.headers.getSetCookie()[0] ?? "") ?? [];
   for (const token of [data.accessToken, successor]) {
     if (!(await accepts(service, token))) throw new Error("the service does not accept the floor's tokens");
   }

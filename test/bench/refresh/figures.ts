@@ -14,7 +14,7 @@ export type Findings = {
 
 type Goal = Figure["goal"];
 
-/** Which contender is compared with which: more answers a second are better, more time on the core is worse. */
+/** Which contender is compared with which: more responses a second are better, more time on the core is worse. */
 const COMPARISONS: readonly (readonly [title: string, of: string, to: string, goal: Goal])[] = [
   ["refresh, of the floor (at least 0.85)", "json", "floor", { atLeast: 0.9 }],
   ["a refresh's time on the core, of the floor's", "json", "floor", { atMost: 1.11 }],
@@ -32,11 +32,11 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
     if (typeof value === "number") figures.push({ title, value, unit, goal });
     else figures.push({ title, value: undefined, unit, goal, note: value.refused });
   };
-  const addPerAnswer = (title: string, name: string, count: number, atMost: number) => {
+  const addPerResponse = (title: string, name: string, count: number, atMost: number) => {
     const results = measured.get(name)?.results;
     if (results === undefined) return;
-    const answers = results.flatMap((result) => Object.values(result.answers)).reduce((sum, n) => sum + n, 0);
-    add(title, count / answers, "", { atMost });
+    const responses = results.flatMap((result) => Object.values(result.responses)).reduce((sum, n) => sum + n, 0);
+    add(title, count / responses, "", { atMost });
   };
 
   for (const [title, of, to, goal] of COMPARISONS) {
@@ -47,8 +47,8 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
   if (offered !== undefined) {
     add("p99 of the floor's, both offered the same", ratio(...offered, "p99"), " ×", { atMost: 2 });
   }
-  addPerAnswer("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
-  addPerAnswer("store reads per forged token", "forged", storeCalls.forgedReads, 0);
+  addPerResponse("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
+  addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0);
   if (atRest !== undefined) {
     add("start to ready", atRest.startToReady, " ms", { atMost: 400 });
     if (atRest.memory !== undefined) add("resident memory at rest", atRest.memory, " MB", { atMost: 100 });

@@ -34,9 +34,9 @@ const plan = (port: number, use: Plan["use"], credentials: readonly string[]): P
   credentials,
 });
 
-const total = (answers: Readonly<Record<string, number>>) => Object.values(answers).reduce((sum, n) => sum + n, 0);
+const total = (responses: Readonly<Record<string, number>>) => Object.values(responses).reduce((sum, n) => sum + n, 0);
 
-test("each connection presents what its last answer has set, from slice to slice", async () => {
+test("each connection presents what its last response has set, from slice to slice", async () => {
   const seen = new Set<string>();
   let twice = 0;
   const port = await serve((request, response) => {
@@ -55,7 +55,7 @@ test("each connection presents what its last answer has set, from slice to slice
   );
   const first = await generator.run({ name: "test", seconds: 0.2 });
   const second = await generator.run({ name: "test", seconds: 0.2 });
-  expect(seen.size).toBe(total(first.answers) + total(second.answers));
+  expect(seen.size).toBe(total(first.responses) + total(second.responses));
   expect(seen.size).toBeGreaterThan(64);
   expect(twice).toBe(0);
 });
@@ -76,11 +76,11 @@ test("each credential is spent once, and every status is counted", async () => {
       Array.from({ length: 100 }, (_, n) => `token-${n}`),
     ),
   );
-  const { answers } = await generator.run({ name: "test", seconds: 5 });
-  expect(answers).toEqual({ "200": 90, "503": 10 });
+  const { responses } = await generator.run({ name: "test", seconds: 5 });
+  expect(responses).toEqual({ "200": 90, "503": 10 });
 });
 
-test("a connection that breaks is told as lost", async () => {
+test("a connection that breaks is reported as lost", async () => {
   let requests = 0;
   const port = await serve((request, response) => {
     if (++requests === 50) request.socket.destroy();
@@ -94,8 +94,8 @@ test("a connection that breaks is told as lost", async () => {
       Array.from({ length: 32 }, () => "token"),
     ),
   );
-  const { answers } = await generator.run({ name: "test", seconds: 0.2 });
-  expect(answers.lost).toBe(1);
+  const { responses } = await generator.run({ name: "test", seconds: 0.2 });
+  expect(responses.lost).toBe(1);
 });
 
 test("at an offered rate no more requests leave than were offered", async () => {
@@ -108,7 +108,7 @@ test("at an offered rate no more requests leave than were offered", async () => 
       Array.from({ length: 32 }, () => "token"),
     ),
   );
-  const { answers } = await generator.run({ name: "test", seconds: 0.5, rate: 200 });
-  expect(total(answers)).toBeGreaterThan(0);
-  expect(total(answers)).toBeLessThanOrEqual(101);
+  const { responses } = await generator.run({ name: "test", seconds: 0.5, rate: 200 });
+  expect(total(responses)).toBeGreaterThan(0);
+  expect(total(responses)).toBeLessThanOrEqual(101);
 });

@@ -1,19 +1,19 @@
 /**
  * The load, as a process of its own: raw sockets, keep-alive, one request in flight per connection. It reads no more
- * of an answer than its status, its end and the cookie that it sets, so that it takes little of the core that it has
+ * of a response than its status, its end and the cookie that it sets, so that it takes little of the core that it has
  * to share with Redis.
  */
 import { connect, type Socket } from "node:net";
 import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 const CONNECTIONS = 32;
-/** How long the last answers may take, ms. */
+/** How long the last responses may take, ms. */
 const PATIENCE = 5_000;
 
-type Answer = { readonly status: string; readonly cookie: string | undefined };
+type Reply = { readonly status: string; readonly cookie: string | undefined };
 
-/** A whole answer, or undefined while some of it is missing. */
-function readAnswer(text: string): Answer | undefined {
+/** A whole response, or undefined while some of it is missing. */
+function readReply(text: string): Reply | undefined {
   const body = text.indexOf("\r\n\r\n") + 4;
   if (body < 4) return undefined;
   const head = text.slice(0, body);
@@ -26,14 +26,14 @@ function readAnswer(text: string): Answer | undefined {
 class Connection {
   readonly #socket: Socket;
   #text = "";
-  #settle: ((answer: Answer | undefined) => void) | undefined;
+  #settle: ((response: Reply | undefined) => void) | undefined;
 
   constructor(socket: Socket) {
     this.#socket = socket;
     socket.on("data", (chunk: Buffer) => {
       this.#text += chunk.toString("latin1");
-      const answer = readAnswer(this.#text);
-      if (answer !== undefined) this.#done(answer);
+      const response = readReply(this.#text);
+      if (response !== undefined) this.#done(response);
     });
     socket.on("close", () => this.#done(undefined));
     socket.on("error", () => {});
@@ -46,7 +46,7 @@ class Connection {
     });
   }
 
-  send(request: string, settle: (answer: Answer | undefined) => void): void {
+  send(request: string, settle: (response: Reply | undefined) => void): void {
     this.#settle = settle;
     this.#text = "";
     if (this.#socket.destroyed) this.#done(undefined);
@@ -57,10 +57,10 @@ class Connection {
     this.#socket.destroy();
   }
 
-  #done(answer: Answer | undefined): void {
+  #done(response: Reply | undefined): void {
     const settle = this.#settle;
     this.#settle = undefined;
-    settle?.(answer);
+    settle?.(response);
   }
 }
 
@@ -72,7 +72,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
   if (jar === undefined) throw new Error(`no plan ${name}`);
   const { plan, credentials } = jar;
   const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => Connection.open(plan.port)));
-  const answers: Record<string, number> = {};
+  const responses: Record<string, number> = {};
   const latencies: number[] = [];
   const begin = performance.now();
   const deadline = begin + seconds * 1000;
@@ -97,15 +97,15 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
         return;
       }
       inFlight++;
-      connections[index]?.send(plan.head + credential + plan.tail, (answer) => {
+      connections[index]?.send(plan.head + credential + plan.tail, (response) => {
         inFlight--;
         last = performance.now();
         latencies.push(last - due);
-        const status = answer?.status ?? "lost";
-        answers[status] = (answers[status] ?? 0) + 1;
-        if (plan.use === "adopt" && answer?.cookie !== undefined) credentials[index] = answer.cookie;
-        if (answer !== undefined) next(index);
-        else if (over && inFlight === 0) resolve(); // who has lost its connection is out
+        const status = response?.status ?? "lost";
+        responses[status] = (responses[status] ?? 0) + 1;
+        if (plan.use === "adopt" && response?.cookie !== undefined) credentials[index] = response.cookie;
+        if (response !== undefined) next(index);
+        else if (over && inFlight === 0) resolve(); // a lost connection sends nothing more
       });
     };
     const next = (index: number): void => {
@@ -134,11 +134,11 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
   });
 
   for (const connection of connections) connection.close();
-  if (inFlight > 0) answers.lost = (answers.lost ?? 0) + inFlight;
+  if (inFlight > 0) responses.lost = (responses.lost ?? 0) + inFlight;
   latencies.sort((a, b) => a - b);
   const elapsed = (last - begin) / 1000;
   const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN;
-  return { answers, seconds: elapsed, rate: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) };
+  return { responses, seconds: elapsed, rate: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) };
 }
 
 process.on("message", (order: Order) => {

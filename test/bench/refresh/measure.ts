@@ -7,8 +7,8 @@ import type { Measured } from "./ratios.ts";
 
 /** Of one contender in one round, s. Short, so that what disturbs the machine disturbs all of them. */
 const SLICE = 0.4;
-/** Warm is who has answered so often, or for so long, s: compiled code is a matter of calls. */
-const WARM = { answers: 10_000, seconds: 4 };
+/** A server is warm after so many responses, or so many seconds: compilation depends on the number of calls. */
+const WARM = { responses: 10_000, seconds: 4 };
 /** Rounds at an offered rate, and how long a slice of them takes, s. */
 const OFFERED_ROUNDS = 5;
 const OFFERED_SLICE = 0.6;
@@ -30,15 +30,15 @@ export function takeTurn(generator: Generator, contender: Contender): Promise<Re
   return run(generator, contender, { seconds: SLICE });
 }
 
-/** @returns what it can do once it is warm, answers per second */
+/** @returns what it can do once it is warm, responses per second */
 export async function warmUp(generator: Generator, contender: Contender): Promise<number> {
   const until = performance.now() + WARM.seconds * 1000;
   await generator.load(contender.plan);
   let last = 0;
-  for (let answers = 0; answers < WARM.answers && performance.now() < until; ) {
+  for (let responses = 0; responses < WARM.responses && performance.now() < until; ) {
     await refill(generator, contender);
     const { rate, seconds } = await takeTurn(generator, contender);
-    answers += rate * seconds;
+    responses += rate * seconds;
     last = rate;
   }
   return last;

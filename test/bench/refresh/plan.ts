@@ -1,4 +1,4 @@
-/** What the generator is told to do, and what it tells: plain data, since it is a process of its own. */
+/** Orders and reports of the generator: plain data, since it is a process of its own. */
 
 /** Requests of one kind to one server. A request is `head`, a credential, and `tail`. */
 export type Plan = {
@@ -8,7 +8,7 @@ export type Plan = {
   readonly tail: string;
   /**
    * - `adopt`: each connection is a client with a cookie jar: it starts with one of the credentials, and presents next
-   *   what the last answer has set.
+   *   what the last response has set.
    * - `spend`: each credential is presented once.
    * - `repeat`: each connection presents its credential again and again.
    */
@@ -21,15 +21,15 @@ export type Slice = {
   readonly name: string;
   /** Ends then, or when the credentials are spent. */
   readonly seconds: number;
-  /** Requests per second that are offered; undefined: each connection sends its next one as soon as it is answered. */
+  /** Requests per second that are offered; undefined: each connection sends its next one as soon as it has the response. */
   readonly rate?: number;
 };
 
 /** What the clients saw. */
 export type Load = {
-  /** How many answers had which status; "lost" where there was none. */
-  readonly answers: Readonly<Record<string, number>>;
-  /** From the first request to the last answer, s. */
+  /** How many responses had which status; "lost" where there was none. */
+  readonly responses: Readonly<Record<string, number>>;
+  /** From the first request to the last response, s. */
   readonly seconds: number;
   /** Answers per second. */
   readonly rate: number;
@@ -40,7 +40,7 @@ export type Load = {
 
 /** What was measured in a slice. */
 export type Result = Load & {
-  /** What an answer took of the server's core, µs; NaN where that cannot be told. */
+  /** What a response took of the server's core, µs; NaN where that cannot be measured. */
   readonly cpu: number;
 };
 

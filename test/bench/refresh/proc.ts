@@ -1,4 +1,4 @@
-/** What Linux tells of a process; undefined where there is no /proc. */
+/** Figures of a process, from /proc; undefined where there is none. */
 import { readdirSync, readFileSync } from "node:fs";
 
 function orUndefined<T>(read: () => T): T | undefined {

@@ -54,7 +54,7 @@ type Options = {
 
 type Launched = {
   readonly child: ChildProcess;
-  /** Rejects when it ends by itself, with what it had to say. */
+  /** Rejects when it ends by itself, with what it has written. */
   readonly failed: Promise<never>;
 };
 
@@ -73,7 +73,7 @@ function launch(place: Place, command: string, args: readonly string[], options:
     children.delete(child);
     throw new Error(`${command} ${args[0]} ended\n${readFileSync(log, "utf8")}`);
   });
-  failed.catch(() => {}); // of interest only to who waits for it
+  failed.catch(() => {}); // only a waiting caller needs it
   return { child, failed };
 }
 
@@ -134,14 +134,14 @@ export function startGenerator(): Generator {
   const generator = join(import.meta.dirname, "generator.ts");
   const launched = launch("load", process.execPath, [generator], { out: "ipc" });
   const { child, failed } = launched;
-  const tell = async (order: Order): Promise<unknown> => {
+  const send = async (order: Order): Promise<unknown> => {
     child.send(order);
-    const [told] = await Promise.race([once(child, "message"), failed]);
-    return told;
+    const [reply] = await Promise.race([once(child, "message"), failed]);
+    return reply;
   };
   return {
     ...server(launched),
-    load: async (plan) => void (await tell({ plan })),
-    run: async (slice) => (await tell({ slice })) as Load,
+    load: async (plan) => void (await send({ plan })),
+    run: async (slice) => (await send({ slice })) as Load,
   };
 }

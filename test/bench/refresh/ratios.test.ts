@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { Result } from "./plan.ts";
 import { type Measured, median, ratio } from "./ratios.ts";
 
-const round = (rate: number, answers: Record<string, number> = { "200": 10 }): Result => ({
-  answers,
+const round = (rate: number, responses: Record<string, number> = { "200": 10 }): Result => ({
+  responses,
   rate,
   seconds: 1,
   p50: 1,
@@ -21,12 +21,12 @@ test("a ratio is the median of the rounds' own: a round that was disturbed distu
 test.each([
   ["503", { "200": 9_999, "503": 1 }, "floor: 1 × 503"],
   ["lost", { "200": 5, lost: 2 }, "floor: 2 × lost"],
-  ["no answer at all", {}, "floor: no 200"],
-])("there is no ratio to a side with %s", (_name, answers, refused) => {
+  ["no response at all", {}, "floor: no 200"],
+])("there is no ratio to a side with %s", (_name, responses, refused) => {
   const service = measured("service", round(1));
-  const floor = measured("floor", round(1), round(1, answers as Record<string, number>));
-  const only = measured("floor", round(1, answers as Record<string, number>));
-  const side = Object.keys(answers).length === 0 ? only : floor;
+  const floor = measured("floor", round(1), round(1, responses as Record<string, number>));
+  const only = measured("floor", round(1, responses as Record<string, number>));
+  const side = Object.keys(responses).length === 0 ? only : floor;
   expect(ratio(service, side, "rate")).toEqual({ refused });
   expect(ratio(side, service, "rate")).toEqual({ refused });
 });

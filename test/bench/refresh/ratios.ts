@@ -14,8 +14,8 @@ export function median(values: readonly number[]): number {
 /** Answers that should not have been, such as "3 × 401"; undefined when all were as expected. */
 export function strangers({ expected, results }: Measured): string | undefined {
   const counts = new Map<string, number>();
-  for (const { answers } of results) {
-    for (const [status, count] of Object.entries(answers)) counts.set(status, (counts.get(status) ?? 0) + count);
+  for (const { responses } of results) {
+    for (const [status, count] of Object.entries(responses)) counts.set(status, (counts.get(status) ?? 0) + count);
   }
   if (!counts.has(expected)) return `no ${expected}`;
   counts.delete(expected);

@@ -41,8 +41,8 @@ export function asTable({ seconds, rounds, pinned, servers, figures, remarks }: 
     const { title, value, unit, goal, note } = figure;
     const wanted = "atLeast" in goal ? `≥ ${goal.atLeast}` : `≤ ${goal.atMost}`;
     const verdict = value === undefined ? "refused" : reached(figure) ? "" : "missed";
-    const shown = value === undefined ? "none" : `${round(value)}${unit}`;
-    lines.push(`${row(title, shown, `${wanted}${unit}`, verdict)}${note === undefined ? "" : `  ${note}`}`.trimEnd());
+    const text = value === undefined ? "none" : `${round(value)}${unit}`;
+    lines.push(`${row(title, text, `${wanted}${unit}`, verdict)}${note === undefined ? "" : `  ${note}`}`.trimEnd());
   }
   return [...lines, "", ...remarks, ""].join("\n");
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Place, ROOT, type Server, scratch, start } from "./processes.ts";
 
 export const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
-/** The same for every server, so that all answers have the same size. */
+/** The same for every server, so that all responses have the same size. */
 export const ISSUER = "http://127.0.0.1:8080";
 
 export type Service = Server & { readonly port: number; readonly adminUrl: string };
@@ -70,17 +70,17 @@ export async function accepts(service: Service, token: string): Promise<boolean>
 }
 
 async function admin({ adminUrl }: Service, rpc: string, message: object): Promise<unknown> {
-  const answer = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/${rpc}`, {
+  const response = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/${rpc}`, {
     method: "POST",
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
     body: JSON.stringify(message),
   });
-  const text = await answer.text();
-  if (answer.status !== 200) throw new Error(`${rpc}: ${answer.status} ${text}`);
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${rpc}: ${response.status} ${text}`);
   return JSON.parse(text);
 }
 
-/** Refreshes served so far, by rotation outcome, as the service's own metrics tell. */
+/** Refreshes served so far, by rotation outcome, from the service's own metrics. */
 export async function outcomes({ adminUrl }: Service): Promise<Readonly<Record<string, number>>> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   const lines = text.matchAll(/^session_renewed_total\{outcome="(\w+)"\} (\d+)$/gm);

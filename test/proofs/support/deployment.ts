@@ -14,20 +14,22 @@ export const ISSUER = "https://issuer.example";
 type Env = Readonly<Record<string, string>>;
 
 export type Deployment = {
-  /** Those that run now; a restarted one is another one. */
+  /** The processes that run now: a restart replaces its entry. */
   readonly services: Service[];
   readonly adminToken: string;
   readonly keysFile: string;
-  /** What all of them were given. */
+  /** The environment that they share. */
   readonly env: Env;
 };
 
-/** Starts `replicas` services on what `env` says, and `own` of each; they end with the test. */
-export async function deploy(
-  replicas: number,
-  env: Env,
-  own: (replica: number) => Env = () => ({}),
-): Promise<Deployment> {
+/**
+ * What a busy machine must not turn into 503: no proof is about these limits, but where it sets them itself.
+ * Neither a slow Redis nor a late event loop refuses anything.
+ */
+const PATIENT: Env = { REDIS_COMMAND_TIMEOUT: "10s", OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" };
+
+/** Starts `count` services with the environment `env`, and `own` of each; they end with the test. */
+export async function deploy(count: number, env: Env, own: (at: number) => Env = () => ({})): Promise<Deployment> {
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
   const keysFile = join(directory, "keys.json");
@@ -38,18 +40,19 @@ export async function deploy(
     KEYS_FILE: keysFile,
     DATA_DIR: join(directory, "data"),
     LOG_LEVEL: "silent",
+    ...PATIENT,
     ...env,
   };
   const services: Service[] = [];
   onTestFinished(async () => {
     await Promise.all(services.map((service) => service.kill9()));
   });
-  for (let i = 0; i < replicas; i++) services.push(await startService({ ...given, ...own(i) }));
+  for (let at = 0; at < count; at++) services.push(await startService({ ...given, ...own(at) }));
   return { services, adminToken, keysFile, env: given };
 }
 
 /** A Redis that ends with the test. */
-export async function aRedis(...args: string[]): Promise<RedisServer> {
+export async function startTestRedis(...args: string[]): Promise<RedisServer> {
   const redis = await startRedis(...args);
   onTestFinished(() => redis.stop());
   return redis;
@@ -61,26 +64,26 @@ export function pick<T>(items: readonly T[]): T {
   return item;
 }
 
-export type Doors = { readonly public: Caller; readonly admin: Caller };
+export type Callers = { readonly public: Caller; readonly admin: Caller };
 
-const opened = new WeakMap<Service, Doors>();
+const opened = new WeakMap<Service, Callers>();
 
 /** Callers for both listeners of a service. */
-export function doorsOf(service: Service): Doors {
-  const open = pick(RPC_DOORS.slice(0, 2)).open; // Connect, in JSON or binary
+export function callersOf(service: Service): Callers {
+  const { open } = pick(RPC_DOORS.slice(0, 2)); // Connect, in JSON or binary
   const listeners = opened.get(service) ?? { public: open(service.publicUrl), admin: open(service.adminUrl) };
   opened.set(service, listeners);
   return listeners;
 }
 
-/** What an answer says; undefined when nobody knows whether the call was done. @throws where an answer is a fault of ours */
-export function read<O extends DescMessage, T>(
-  answer: Answer<O>,
-  say: (message: MessageShape<O>) => T,
+/** The outcome of a call; undefined when it is unknown whether the call was executed. @throws for any other failure */
+export function outcomeOf<O extends DescMessage, T>(
+  response: Answer<O>,
+  toOutcome: (message: MessageShape<O>) => T,
 ): T | "dead" | undefined {
-  if (answer.ok) return say(answer.message);
-  if (answer.code === "E001_AUTH_FAILURE") return "dead";
-  // No code: not an answer of the service, but of a connection that was cut.
-  if (answer.code === "E503_UNAVAILABLE" || answer.code === undefined) return undefined;
-  throw new Error(`${answer.code}: ${answer.text}`);
+  if (response.ok) return toOutcome(response.message);
+  if (response.code === "E001_AUTH_FAILURE") return "dead";
+  // Without a code it is no response of the service: the connection was cut.
+  if (response.code === "E503_UNAVAILABLE" || response.code === undefined) return undefined;
+  throw new Error(`${response.code}: ${response.text}`);
 }

@@ -1,11 +1,11 @@
 /**
- * Whether a history of concurrent operations could have come from one that did them one after the other
+ * Whether some sequential order explains a history of concurrent operations
  * (Herlihy & Wing 1990), by the search of Wing & Gong (1993) with the memory of Lowe (2017): a set of operations
  * that were put in order before, leading to the same state, is not tried again.
  */
 export type Operation<I, O> = {
   readonly input: I;
-  /** undefined: nobody knows whether it was done, or will be. */
+  /** undefined: unknown whether it was executed, or will be. */
   readonly output: O | undefined;
   /** On one clock that never jumps. */
   readonly invokedAt: number;
@@ -13,7 +13,7 @@ export type Operation<I, O> = {
   readonly returnedAt: number;
 };
 
-/** What one would see who did the operations one after the other. */
+/** A sequential specification. */
 export type Model<S, I, O> = {
   readonly initial: S;
   /** The state after it, or undefined where this input cannot have had this output. An unknown output can be any. */
@@ -22,7 +22,7 @@ export type Model<S, I, O> = {
   key(state: S): string;
 };
 
-/** Why a history is not linearizable: the longest order that was found, and what none of the rest could follow. */
+/** Why a history is not linearizable: the longest order that was found, and the operations of which none could follow. */
 export type Stuck<S, I, O> = {
   readonly order: readonly Operation<I, O>[];
   readonly state: S;

@@ -1,4 +1,4 @@
-/** A TCP proxy that can be cruel: it cuts connections with what is under way on them, and can change its mind. */
+/** A TCP proxy that cuts connections with what is under way on them, and can change its target. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
@@ -26,7 +26,7 @@ export class CuttingProxy {
     return this.#pairs.size;
   }
 
-  /** Cuts each connection with this likelihood. What has reached the other side stays done; answers are lost. */
+  /** Cuts each connection with this likelihood. What has reached the other side is executed; responses are lost. */
   cut(likelihood = 1): void {
     for (const pair of this.#pairs) if (Math.random() < likelihood) for (const end of pair) end.resetAndDestroy();
   }

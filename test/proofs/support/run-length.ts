@@ -2,4 +2,4 @@
 export const long = process.env.PROOF === "long";
 
 /** How long to go on, ms. */
-export const seconds = (short: number, inTheLongForm: number) => (long ? inTheLongForm : short) * 1000;
+export const seconds = (short: number, longForm: number) => (long ? longForm : short) * 1000;

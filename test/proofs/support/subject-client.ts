@@ -1,13 +1,13 @@
-/** Does to a subject's sessions, over real sockets, what subject-model.ts describes, and records what came of it. */
+/** Executes the operations of subject-model.ts over real sockets, and records them. */
 import { randomUUID } from "node:crypto";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { admin, bearer, cookie, successor } from "../../support/sessions.ts";
-import { type Deployment, type Doors, doorsOf, pick, read } from "./deployment.ts";
+import { type Callers, callersOf, type Deployment, outcomeOf, pick } from "./deployment.ts";
 import type { Input, Output, SubjectOperation } from "./subject-model.ts";
 
 const { refresh, logout, revokeOtherSessions } = SessionService.method;
 
-/** Where a session is, for its browser and its bearer. */
+/** The credentials of one session. */
 export type Held = { readonly name: string; readonly sid: string; readonly accessToken: string; refreshToken: string };
 
 export class SubjectClient {
@@ -27,8 +27,12 @@ export class SubjectClient {
     let held: Held | undefined;
     await this.#record({ verb: "create", name }, async ({ admin: listener }) => {
       const { subject } = this;
-      const answer = await listener.call(admin.createSession, { subject, client: { displayName: name } }, this.#admin);
-      return read(answer, ({ session, accessToken, refreshToken }) => {
+      const response = await listener.call(
+        admin.createSession,
+        { subject, client: { displayName: name } },
+        this.#admin,
+      );
+      return outcomeOf(response, ({ session, accessToken, refreshToken }) => {
         held = { name, sid: session?.sessionId ?? "", accessToken, refreshToken };
         return "live";
       });
@@ -38,16 +42,16 @@ export class SubjectClient {
 
   refresh(held: Held): Promise<Output | undefined> {
     return this.#record({ verb: "refresh", name: held.name }, async ({ public: listener }) => {
-      const answer = await listener.call(refresh, {}, cookie(held.refreshToken));
-      held.refreshToken = successor(answer) ?? held.refreshToken;
-      return read(answer, () => "live");
+      const response = await listener.call(refresh, {}, cookie(held.refreshToken));
+      held.refreshToken = successor(response) ?? held.refreshToken;
+      return outcomeOf(response, () => "live");
     });
   }
 
   introspect(held: Held): Promise<Output | undefined> {
     return this.#record({ verb: "introspect", name: held.name }, async ({ admin: listener }) => {
       const token = pick([held.accessToken, held.refreshToken]);
-      return read(await listener.call(admin.introspectToken, { token }, this.#admin), ({ active }) =>
+      return outcomeOf(await listener.call(admin.introspectToken, { token }, this.#admin), ({ active }) =>
         active ? "live" : "dead",
       );
     });
@@ -55,13 +59,13 @@ export class SubjectClient {
 
   logout(held: Held): Promise<Output | undefined> {
     return this.#record({ verb: "logout", name: held.name }, async ({ public: listener }) =>
-      read(await listener.call(logout, {}, bearer(held.accessToken)), () => "live"),
+      outcomeOf(await listener.call(logout, {}, bearer(held.accessToken)), () => "live"),
     );
   }
 
   revoke(held: Held): Promise<Output | undefined> {
     return this.#record({ verb: "revoke", name: held.name }, async ({ admin: listener }) =>
-      read(
+      outcomeOf(
         await listener.call(admin.revokeSession, { sessionId: held.sid }, this.#admin),
         ({ revokedCount }) => revokedCount,
       ),
@@ -70,7 +74,10 @@ export class SubjectClient {
 
   revokeOthers(held: Held): Promise<Output | undefined> {
     return this.#record({ verb: "revokeOthers", name: held.name }, async ({ public: listener }) =>
-      read(await listener.call(revokeOtherSessions, {}, bearer(held.accessToken)), ({ data }) => data?.revokedCount),
+      outcomeOf(
+        await listener.call(revokeOtherSessions, {}, bearer(held.accessToken)),
+        ({ data }) => data?.revokedCount,
+      ),
     );
   }
 
@@ -78,25 +85,25 @@ export class SubjectClient {
     const input: Input = { verb: "revokeSubject", ...(except && { except: except.name }) };
     return this.#record(input, async ({ admin: listener }) => {
       const exceptSessionId = except?.sid ?? "";
-      const answer = await listener.call(
+      const response = await listener.call(
         admin.revokeSubjectSessions,
         { subject: this.subject, exceptSessionId },
         this.#admin,
       );
-      return read(answer, ({ revokedCount }) => revokedCount);
+      return outcomeOf(response, ({ revokedCount }) => revokedCount);
     });
   }
 
   list(): Promise<Output | undefined> {
     return this.#record({ verb: "list" }, async ({ admin: listener }) => {
-      const answer = await listener.call(admin.listSessions, { subject: this.subject, pageSize: 100 }, this.#admin);
-      return read(answer, ({ sessions }) => sessions.map(({ client }) => client?.displayName ?? "").toSorted());
+      const response = await listener.call(admin.listSessions, { subject: this.subject, pageSize: 100 }, this.#admin);
+      return outcomeOf(response, ({ sessions }) => sessions.map(({ client }) => client?.displayName ?? "").toSorted());
     });
   }
 
-  /** On a random instance; what is not known to have happened stays open for ever. */
-  async #record(input: Input, call: (listeners: Doors) => Promise<Output | undefined>): Promise<Output | undefined> {
-    const listeners = doorsOf(pick(this.#deployment.services));
+  /** Runs it on a random instance; an operation with unknown outcome has no end. */
+  async #record(input: Input, call: (listeners: Callers) => Promise<Output | undefined>): Promise<Output | undefined> {
+    const listeners = callersOf(pick(this.#deployment.services));
     const invokedAt = performance.now();
     const output = await call(listeners);
     const returnedAt = output === undefined ? Number.POSITIVE_INFINITY : performance.now();

@@ -1,15 +1,15 @@
-/** The sessions of one subject, as somebody would see them who did one thing after the other. */
+/** The sessions of one subject, when operations run one after the other. */
 import type { Model, Operation } from "./linearizability.ts";
 
-/** Sessions go by a name that their creator gave them, known even where the answer was lost. */
+/** Sessions go by a name that their creator chose, known even where the response was lost. */
 export type Input =
   | { readonly verb: "create" | "refresh" | "introspect" | "logout" | "revoke" | "revokeOthers"; readonly name: string }
   | { readonly verb: "revokeSubject"; readonly except?: string }
   | { readonly verb: "list" };
 
 /**
- * `live` and `dead` (`E001_AUTH_FAILURE`, not active) tell of the session that was named; a number, how many ended;
- * a list, which live.
+ * `live` or `dead` (`E001_AUTH_FAILURE`, not active): the session that was named; a number: how many ended;
+ * a list: which live.
  */
 export type Output = "live" | "dead" | number | readonly string[];
 
@@ -18,28 +18,28 @@ type State = ReadonlySet<string>;
 const without = (state: State, name: string): State => new Set([...state].filter((each) => each !== name));
 const only = (state: State, name: string | undefined): State => new Set([...state].filter((each) => each === name));
 
-/** What the verb does, and what it answers. */
-function run(state: State, input: Input): { readonly after: State; readonly answer: Output } {
-  if (input.verb === "list") return { after: state, answer: [...state].toSorted() };
+/** The state after an operation, and its output. */
+function run(state: State, input: Input): { readonly after: State; readonly output: Output } {
+  if (input.verb === "list") return { after: state, output: [...state].toSorted() };
   if (input.verb === "revokeSubject") {
     const after = only(state, input.except);
-    return { after, answer: state.size - after.size };
+    return { after, output: state.size - after.size };
   }
   const { verb, name } = input;
   const live = state.has(name);
-  const told = live ? "live" : "dead";
+  const status = live ? "live" : "dead";
   switch (verb) {
     case "create":
-      return { after: new Set([...state, name]), answer: "live" };
+      return { after: new Set([...state, name]), output: "live" };
     case "refresh":
     case "introspect":
-      return { after: state, answer: told };
+      return { after: state, output: status };
     case "logout":
-      return { after: without(state, name), answer: told };
+      return { after: without(state, name), output: status };
     case "revoke":
-      return { after: without(state, name), answer: live ? 1 : 0 };
+      return { after: without(state, name), output: live ? 1 : 0 };
     case "revokeOthers":
-      return live ? { after: only(state, name), answer: state.size - 1 } : { after: state, answer: "dead" };
+      return live ? { after: only(state, name), output: state.size - 1 } : { after: state, output: "dead" };
   }
 }
 
@@ -48,15 +48,15 @@ const same = (a: Output, b: Output) => JSON.stringify(a) === JSON.stringify(b);
 export const subjectModel: Model<State, Input, Output> = {
   initial: new Set(),
   step(state, input, output) {
-    const { after, answer } = run(state, input);
-    return output === undefined || same(answer, output) ? after : undefined;
+    const expected = run(state, input);
+    return output === undefined || same(expected.output, output) ? expected.after : undefined;
   },
   key: (state) => [...state].toSorted().join(),
 };
 
 export type SubjectOperation = Operation<Input, Output>;
 
-/** A history as a person reads it. */
+/** A history as text. */
 export function show(operations: readonly SubjectOperation[]): string {
   const start = Math.min(...operations.map(({ invokedAt }) => invokedAt));
   return operations

@@ -1,14 +1,14 @@
-/** What a test and a process full of verifiers say to each other. */
+/** Messages between a test and a process of verifiers. */
 export type Order =
   | {
       readonly do: "start";
       readonly count: number;
-      /** The verifiers take turns in choosing from these. */
+      /** Each verifier follows one of these. */
       readonly adminUrls: readonly string[];
       readonly adminToken: string;
       readonly issuer: string;
     }
-  /** Verify this token until everybody refuses it as revoked. */
+  /** Verify this token until all verifiers refuse it as revoked. */
   | { readonly do: "watch"; readonly token: string }
   /** Verify all of these once more. */
   | { readonly do: "check"; readonly dead: readonly string[]; readonly live: readonly string[] };
@@ -18,10 +18,10 @@ export type Refusal = { readonly refusedAt: number; readonly lastAcceptedAt: num
 
 export type Report =
   | { readonly did: "start" }
-  /** Every verifier has accepted it: what comes now is news. */
+  /** Every verifier has accepted it. */
   | { readonly did: "watch"; readonly token: string }
   | { readonly did: "refuse"; readonly token: string; readonly refusals: readonly Refusal[] }
-  /** Verdicts that ought to be others, as text. */
+  /** Wrong verdicts, as text. */
   | { readonly did: "check"; readonly wrong: readonly string[] };
 
 /** CLOCK_MONOTONIC, ms. */

@@ -1,16 +1,16 @@
-/** A process with some verifiers in it, each on a connection of its own, as internal services would run them. */
+/** A process of several verifiers, each on a connection of its own. */
 import { setTimeout as pause } from "node:timers/promises";
 import { createVerifier, type Verifier } from "../../../src/verifier/index.ts";
 import { now, type Order, type Refusal, type Report } from "./verifier-messages.ts";
 
-/** Between two looks at a token, ms: the times that are measured are too long by so much. */
-const LOOK = 1;
+/** Between two checks of a token, ms: measured times are too long by so much. */
+const PAUSE_MS = 1;
 
 const verifiers: Verifier[] = [];
 const watched = new Map<string, { readonly verifier: Verifier; refusedAt: number; lastAcceptedAt: number }[]>();
-let looking = false;
+let checking = false;
 
-const tell = (report: Report) => process.send?.(report);
+const send = (report: Report) => process.send?.(report);
 
 async function reasonOf(verifier: Verifier, token: string): Promise<string> {
   const verdict = await verifier.verify(token);
@@ -20,37 +20,37 @@ async function reasonOf(verifier: Verifier, token: string): Promise<string> {
 async function start({ count, adminUrls, adminToken, issuer }: Extract<Order, { do: "start" }>): Promise<void> {
   for (let i = 0; i < count; i++) {
     const adminUrl = adminUrls[i % adminUrls.length] ?? "";
-    // Who cannot know refuses: a question to the service would tell of the service, not of the feed.
+    // Without introspection: verdicts come from the feed alone.
     verifiers.push(createVerifier({ adminUrl, adminToken, issuer, audience: issuer, policy: "refuse" }));
   }
   await Promise.all(verifiers.map(({ ready }) => ready));
-  tell({ did: "start" });
+  send({ did: "start" });
 }
 
-/** What a verifier says that may have been cut off and not know for a while. */
-async function reasonInTheEnd(verifier: Verifier, token: string): Promise<string> {
+/** The verdict of a verifier, once it is connected. */
+async function settledReason(verifier: Verifier, token: string): Promise<string> {
   for (;;) {
     const reason = await reasonOf(verifier, token);
     if (reason !== "unavailable") return reason;
-    await pause(LOOK);
+    await pause(PAUSE_MS);
   }
 }
 
 async function watch(token: string): Promise<void> {
   for (const verifier of verifiers) {
-    const reason = await reasonInTheEnd(verifier, token);
+    const reason = await settledReason(verifier, token);
     if (reason !== "accepted") throw new Error(`a good token is refused: ${reason}`);
   }
   watched.set(
     token,
     verifiers.map((verifier) => ({ verifier, refusedAt: 0, lastAcceptedAt: 0 })),
   );
-  tell({ did: "watch", token });
-  if (!looking) void look();
+  send({ did: "watch", token });
+  if (!checking) void checkAll();
 }
 
-async function look(): Promise<void> {
-  looking = true;
+async function checkAll(): Promise<void> {
+  checking = true;
   while (watched.size > 0) {
     for (const [token, pairs] of watched) {
       for (const pair of pairs) {
@@ -62,26 +62,26 @@ async function look(): Promise<void> {
       if (pairs.some(({ refusedAt }) => refusedAt === 0)) continue;
       watched.delete(token);
       const refusals = pairs.map(({ refusedAt, lastAcceptedAt }): Refusal => ({ refusedAt, lastAcceptedAt }));
-      tell({ did: "refuse", token, refusals });
+      send({ did: "refuse", token, refusals });
     }
-    await pause(LOOK);
+    await pause(PAUSE_MS);
   }
-  looking = false;
+  checking = false;
 }
 
 async function check({ dead, live }: Extract<Order, { do: "check" }>): Promise<void> {
   const wrong: string[] = [];
   for (const verifier of verifiers) {
     for (const token of dead) {
-      const reason = await reasonInTheEnd(verifier, token);
+      const reason = await settledReason(verifier, token);
       if (reason !== "revoked") wrong.push(`a dead token: ${reason}`);
     }
     for (const token of live) {
-      const reason = await reasonInTheEnd(verifier, token);
+      const reason = await settledReason(verifier, token);
       if (reason !== "accepted") wrong.push(`a live token: ${reason}`);
     }
   }
-  tell({ did: "check", wrong });
+  send({ did: "check", wrong });
 }
 
 process.on("message", (order: Order) => {

@@ -1,4 +1,4 @@
-/** Verifiers in processes of their own, seen from the test. */
+/** A process of verifiers, driven by the test. */
 import { fork } from "node:child_process";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -18,29 +18,31 @@ export class VerifierProcess {
   }
 
   async start(order: Omit<Extract<Order, { do: "start" }>, "do">): Promise<void> {
-    await this.#ask({ do: "start", ...order }, "start");
+    await this.#send({ do: "start", ...order }, "start");
   }
 
   /** Resolves once every verifier has accepted the token; `refused`, once every one has refused it. */
   async watch(token: string): Promise<{ readonly refused: Promise<readonly Refusal[]> }> {
-    const refused = this.#told("refuse", { token }).then((report) => (report.did === "refuse" ? report.refusals : []));
-    await this.#ask({ do: "watch", token }, "watch");
+    const refused = this.#report("refuse", { token }).then((report) =>
+      report.did === "refuse" ? report.refusals : [],
+    );
+    await this.#send({ do: "watch", token }, "watch");
     return { refused };
   }
 
-  /** Verdicts of any verifier that ought to be others. */
+  /** Wrong verdicts of any verifier. */
   async check(dead: readonly string[], live: readonly string[]): Promise<readonly string[]> {
-    const report = await this.#ask({ do: "check", dead, live }, "check");
+    const report = await this.#send({ do: "check", dead, live }, "check");
     return report.did === "check" ? report.wrong : [];
   }
 
-  #ask(order: Order, did: Report["did"]): Promise<Report> {
-    const told = this.#told(did, order);
+  #send(order: Order, did: Report["did"]): Promise<Report> {
+    const report = this.#report(did, order);
     this.#child.send(order);
-    return told;
+    return report;
   }
 
-  #told(did: Report["did"], about: object): Promise<Report> {
+  #report(did: Report["did"], about: object): Promise<Report> {
     return new Promise((resolve) => this.#waiting.set(keyOf(did, about), resolve));
   }
 }

@@ -1,51 +1,52 @@
-/** Watches revocations over a connection of its own, and remembers what it was told and when. */
+/** Watches revocations over a connection of its own, and records what was reported and when. */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { bearer } from "../../support/sessions.ts";
 
 export class Watcher {
-  /** When each session was told of first, on the clock of performance.now(). */
-  readonly told = new Map<string, number>();
-  /** When batches came. */
+  /** When each session was first reported as revoked, on the clock of performance.now(). */
+  readonly reportedAt = new Map<string, number>();
+  /** When batches arrived. */
   readonly batches: number[] = [];
   cursor: string;
-  /** Whether the last batch said that it had told all. */
+  /** Whether the last batch completed what was revoked so far. */
   caughtUp = false;
   /** Resolves with what ended the watch. */
   readonly ended: Promise<unknown>;
-  readonly #leaving = new AbortController();
-  #look = () => {};
+  readonly #abort = new AbortController();
+  #onBatch = () => {};
 
   constructor(adminUrl: string, adminToken: string, cursor = "") {
     this.cursor = cursor;
     const transport = createConnectTransport({ baseUrl: adminUrl, httpVersion: "1.1" });
     const stream = createClient(SessionAdminService, transport).watchRevocations(
       { cursor },
-      { headers: bearer(adminToken), signal: this.#leaving.signal },
+      { headers: bearer(adminToken), signal: this.#abort.signal },
     );
     this.ended = (async () => {
       for await (const batch of stream) {
         const now = performance.now();
         this.batches.push(now);
-        for (const { sessionId } of batch.revocations) if (!this.told.has(sessionId)) this.told.set(sessionId, now);
+        for (const { sessionId } of batch.revocations)
+          if (!this.reportedAt.has(sessionId)) this.reportedAt.set(sessionId, now);
         this.cursor = batch.cursor;
         this.caughtUp = batch.caughtUp;
-        this.#look();
+        this.#onBatch();
       }
       return new Error("the watch ended");
     })().catch((error: unknown) => error);
   }
 
-  /** Resolves once `holds`, which is looked at after every batch. @throws when the watch ends before */
+  /** Resolves once `holds`, which is evaluated after every batch. @throws when the watch ends before */
   async until(holds: (watcher: this) => boolean): Promise<void> {
     if (holds(this)) return;
-    const come = new Promise<undefined>((resolve) => {
-      this.#look = () => {
+    const reached = new Promise<undefined>((resolve) => {
+      this.#onBatch = () => {
         if (holds(this)) resolve(undefined);
       };
     });
-    const failure = await Promise.race([come, this.ended]);
+    const failure = await Promise.race([reached, this.ended]);
     if (failure !== undefined) throw failure;
   }
 
@@ -56,7 +57,7 @@ export class Watcher {
   }
 
   stop(): Promise<unknown> {
-    this.#leaving.abort();
+    this.#abort.abort();
     return this.ended;
   }
 }
