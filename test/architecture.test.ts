@@ -12,7 +12,7 @@ const WALLS: Record<string, readonly string[]> = {
   files: [],
   tokens: ["session", "files"],
   store: ["session", "config/redis-url.ts"],
-  api: ["session", "gen", "http", "config/cookie.ts"],
+  api: ["session", "gen", "http", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],
   listener: [],
   limits: ["session"],

@@ -3,8 +3,8 @@ import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { Audit, AuditEvent } from "../session/audit.ts";
 import type { RefusalReason } from "../session/errors.ts";
 import type { RateLimit } from "../session/ports.ts";
-import { callerKey } from "./caller.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
+import { requestContextOf } from "./request-context.ts";
 
 /** Reasons that honest clients give too, many behind one address at times (everybody was logged out): never counted. */
 const EVERYDAY = new Set<RefusalReason>(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"]);
@@ -24,15 +24,15 @@ export type RefusalDeps = {
 export async function refusal(
   { audit, failureLimit }: RefusalDeps,
   event: Extract<AuditEvent, { event: "authn_failed" }>,
-  { values }: Pick<HandlerContext, "values">,
+  context: Pick<HandlerContext, "values">,
   unauthenticated: ConnectError,
 ): Promise<ConnectError> {
-  const { address } = values.get(callerKey);
-  audit(event, address);
+  const requester = requestContextOf(context);
+  audit(event, requester);
   if (EVERYDAY.has(event.reason)) return unauthenticated;
-  const taken = failureLimit.take(address() ?? "");
+  const taken = failureLimit.take(requester.address() ?? "");
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs === undefined) return unauthenticated;
-  audit({ event: "rate_limited", limit: "failures" }, address);
+  audit({ event: "rate_limited", limit: "failures" }, requester);
   return rateLimited(retryAfterMs);
 }

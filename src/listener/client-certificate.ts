@@ -1,7 +1,7 @@
 import type { TLSSocket } from "node:tls";
 import type { Request } from "./exchange.ts";
 
-export type ClientCertificate = {
+export type PeerCertificate = {
   /** Whether a trusted authority has issued it, for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** The subject's common name, and the DNS names and URIs of the subject alternative name (RFC 5280 section 4.2.1.6). */
@@ -11,7 +11,7 @@ export type ClientCertificate = {
 };
 
 /** The certificate that the client presented on this connection, if the listener asks for one. */
-export function clientCertificateOf(request: Request): ClientCertificate | undefined {
+export function clientCertificateOf(request: Request): PeerCertificate | undefined {
   const socket = request.socket as Partial<TLSSocket>;
   const certificate = socket.getPeerX509Certificate?.();
   if (certificate === undefined) return undefined;

@@ -1,6 +1,7 @@
 /** Header fields of every response, whatever it is a response to. */
-import { forwardedScheme } from "./caller.ts";
+
 import type { Handler, Request, Response } from "./exchange.ts";
+import { forwardedScheme } from "./request-source.ts";
 
 /** What a response to this request carries. Constant lists: this is asked for each request. */
 export type SecurityHeaders = (request: Request) => readonly (readonly [name: string, value: string])[];

@@ -28,12 +28,13 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
 }
 
 export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit {
-  return (event, address, by) => {
+  return (event, requester) => {
     try {
       metrics.count(event);
       const level = levelOf(event);
       if (!log.isLevelEnabled(level)) return;
-      log[level]({ ...event, address: address?.(), ...(by !== undefined && { by }) }, event.event);
+      const { adminName: by } = requester;
+      log[level]({ ...event, address: requester.address(), ...(by !== undefined && { by }) }, event.event);
     } catch {
       // The operation that it records is done.
     }

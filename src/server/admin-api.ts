@@ -1,22 +1,22 @@
 /** The admin API: for internal services, behind an admin token. */
-import { createContextValues } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { adminAuthentication } from "../api/admin/authentication.ts";
-import { type SessionAdminServiceDeps, sessionAdminService } from "../api/admin/session-admin-service.ts";
-import { callerKey } from "../api/caller.ts";
+import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
+import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
+import { contextValuesOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
-import { callerOf } from "../listener/caller.ts";
 import { type Answerable, answer, type Handler } from "../listener/listener.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import { NodeRequestSource } from "../listener/request-source.ts";
 import { withSecurityHeaders } from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
@@ -55,7 +55,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
       control(context);
       return authenticate(context);
     },
-    contextValues: (request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
+    contextValues: (request) => contextValuesOf(new NodeRequestSource(request, config.trustProxy)),
     interceptors: [
       measure(deps.metrics),
       errorTranslation({ onBug, onUnavailable: deps.onUnavailable }),

@@ -22,8 +22,7 @@ export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): 
 }
 
 function refusal(access: AdminAccess, request: Request): Page | undefined {
-  const headers = { get: (name: "authorization") => request.headers[name] ?? null };
-  const identified = identifyAdmin(access, headers, clientCertificateOf(request));
+  const identified = identifyAdmin(access, request.headers.authorization, clientCertificateOf(request));
   if (!identified.ok) return UNAUTHENTICATED;
   return identified.caller.may("metrics") ? undefined : NOT_ALLOWED;
 }

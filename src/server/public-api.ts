@@ -1,9 +1,8 @@
 /** The public API: for browsers and apps. */
-import { type ConnectRouter, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { callerKey } from "../api/caller.ts";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
@@ -13,14 +12,15 @@ import { crossSiteDefence, type MissingPermission } from "../api/interceptors/cr
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
+import { contextValuesOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import { createHttpHandler } from "../http/index.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
-import { callerOf } from "../listener/caller.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Answerable, answer, type Handler, type Request } from "../listener/listener.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import { NodeRequestSource } from "../listener/request-source.ts";
 import { withSecurityHeaders } from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
@@ -85,7 +85,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
       errorTranslation({ onBug, onUnavailable: deps.onUnavailable }),
       requestValidation(SessionService),
     ],
-    contextValues: (request: Request) => createContextValues().set(callerKey, callerOf(request, config.trustProxy)),
+    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, config.trustProxy)),
     jsonOptions,
     compressMinBytes,
     readMaxBytes: config.maxBodyBytes,

@@ -1,16 +1,16 @@
 /** What an internal service does with anybody's sessions. */
-import type { Audit } from "./audit.ts";
+import type { Audit, Requester } from "./audit.ts";
 import type { Authentication, SessionId } from "./model.ts";
 import type { ElevateOutcome, SessionStore } from "./ports.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 /** Ends one session; how many lived: 0 or 1. */
-export async function revoke(deps: Deps<"end">, sid: SessionId): Promise<number> {
+export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
   const outcome = await deps.store.end(sid, "revoked_by_admin");
   // Marked only: whether there ever was such a session, nobody knows.
   if (outcome !== "ended") return 0;
-  deps.audit({ event: "session_ended", sid, reason: "revoked_by_admin" });
+  deps.audit({ event: "session_ended", sid, reason: "revoked_by_admin" }, requester);
   return 1;
 }
 
@@ -19,17 +19,23 @@ export async function revokeSubject(
   deps: Deps<"endAll">,
   subject: string,
   except: SessionId | undefined,
+  requester: Requester,
 ): Promise<number> {
   const outcome = await deps.store.endAll(subject, "revoked_subject", except === undefined ? {} : { except });
   if (outcome === "actor_ended") throw new Error("no actor was named");
-  for (const sid of outcome.ended) deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" });
+  for (const sid of outcome.ended)
+    deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" }, requester);
   return outcome.ended.length;
 }
 
 /** Ends every session that was created before a time, or all that there are now; the time of creation up to which they ended. */
-export async function revokeAll(deps: Deps<"revokeAll">, createdBefore: number | undefined): Promise<number> {
+export async function revokeAll(
+  deps: Deps<"revokeAll">,
+  createdBefore: number | undefined,
+  requester: Requester,
+): Promise<number> {
   const revokedUntil = await deps.store.revokeAll(createdBefore);
-  deps.audit({ event: "all_sessions_ended", revokedUntil });
+  deps.audit({ event: "all_sessions_ended", revokedUntil }, requester);
   return revokedUntil;
 }
 
@@ -38,11 +44,12 @@ export async function elevate(
   deps: Deps<"elevate">,
   sid: SessionId,
   authentication: Authentication,
+  requester: Requester,
 ): Promise<ElevateOutcome> {
   const result = await deps.store.elevate(sid, authentication);
   if (result.outcome === "elevated") {
     const { methods, contextClass } = authentication;
-    deps.audit({ event: "session_elevated", sid, subject: result.session.subject, methods, contextClass });
+    deps.audit({ event: "session_elevated", sid, subject: result.session.subject, methods, contextClass }, requester);
   }
   return result;
 }

@@ -48,8 +48,16 @@ export type AuditEvent =
       readonly subject?: string | undefined;
     };
 
-/**
- * @param address the network address that the request came from, if it is known
- * @param by the name of the admin who asked for it, if one did
- */
-export type Audit = (event: AuditEvent, address?: () => string | undefined, by?: string) => void;
+/** Whoever made the request that an event belongs to. */
+export interface Requester {
+  /** The network address that the request came from, if it is known. Looked up only when an event is recorded. */
+  address(): string | undefined;
+  /** The name of the credential that was presented to the admin API. */
+  readonly adminName: string | undefined;
+}
+
+/** Nothing is known of whoever asks. */
+export const UNKNOWN_REQUESTER: Requester = { address: () => undefined, adminName: undefined };
+
+/** Records an event. */
+export type Audit = (event: AuditEvent, requester: Requester) => void;

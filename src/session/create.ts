@@ -1,4 +1,4 @@
-import type { Audit } from "./audit.ts";
+import type { Audit, Requester } from "./audit.ts";
 import type { Limited } from "./errors.ts";
 import type { NewSession, Session, SessionId } from "./model.ts";
 import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "./ports.ts";
@@ -32,12 +32,13 @@ export type Created = {
 export async function create(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,
+  requester: Requester,
   replaces?: SessionId,
 ): Promise<Created | Limited> {
   const taken = deps.createLimit.take(wanted.subject);
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {
-    deps.audit({ event: "rate_limited", limit: "create", subject: wanted.subject });
+    deps.audit({ event: "rate_limited", limit: "create", subject: wanted.subject }, requester);
     return { limited: "create", retryAfterMs };
   }
   const sid = deps.random.sessionId(wanted.subject);
@@ -50,9 +51,11 @@ export async function create(
       throw error;
     });
   const { subject } = session;
-  if (replaced && replaces !== undefined) deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" });
-  deps.audit({ event: "session_created", sid, subject });
-  for (const old of evicted) deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" });
+  if (replaced && replaces !== undefined)
+    deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" }, requester);
+  deps.audit({ event: "session_created", sid, subject }, requester);
+  for (const old of evicted)
+    deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
   const now = session.createdAt;
   return {
     session,

@@ -1,5 +1,5 @@
 /** What the holder of an access token does with sessions: log out, see, revoke. */
-import type { Audit } from "./audit.ts";
+import type { Audit, Requester } from "./audit.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "./ports.ts";
@@ -41,14 +41,17 @@ export async function logout(
   deps: Deps<"end"> & Credentials,
   bearer: string | undefined,
   cookie: PresentedCookie,
+  requester: Requester,
 ): Promise<Refused | undefined> {
   const caller = authenticate(deps, bearer);
   if ("refused" in caller) {
-    return caller.refused === "expired" && bearer !== undefined ? logoutExpired(deps, bearer, cookie) : caller;
+    return caller.refused === "expired" && bearer !== undefined
+      ? logoutExpired(deps, bearer, cookie, requester)
+      : caller;
   }
   const outcome = await deps.store.end(caller.sid, "logout");
   if (outcome === "already") return ended(caller);
-  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" });
+  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" }, requester);
   return undefined;
 }
 
@@ -56,6 +59,7 @@ async function logoutExpired(
   deps: Deps<"end"> & Credentials,
   bearer: string,
   cookie: PresentedCookie,
+  requester: Requester,
 ): Promise<Refused | undefined> {
   const claims = deps.accessTokens.verifyExpired(bearer);
   if (typeof claims === "string") return { refused: claims };
@@ -65,7 +69,7 @@ async function logoutExpired(
   if ("refused" in token || token.sid !== caller.sid) return { refused: "expired", sid: caller.sid };
   const outcome = await deps.store.end(caller.sid, "logout");
   if (outcome !== "ended") return ended(caller);
-  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" });
+  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" }, requester);
   return undefined;
 }
 
@@ -76,11 +80,12 @@ async function logoutExpired(
 export async function logoutByCookie(
   deps: Deps<"end"> & Pick<Credentials, "refreshTokens">,
   cookie: PresentedCookie,
+  requester: Requester,
 ): Promise<Refused | undefined> {
   const token = authenticateCookie(deps.refreshTokens, cookie);
   if ("refused" in token) return token;
   const outcome = await deps.store.end(token.sid, "logout");
-  if (outcome === "ended") deps.audit({ event: "session_ended", sid: token.sid, reason: "logout" });
+  if (outcome === "ended") deps.audit({ event: "session_ended", sid: token.sid, reason: "logout" }, requester);
   return undefined;
 }
 
@@ -100,12 +105,13 @@ export async function revokeOwn(
   deps: Deps<"find" | "endOwned">,
   caller: AccessClaims,
   target: SessionId | undefined,
+  requester: Requester,
 ): Promise<"ended" | "not_found" | Refused> {
   if (target === undefined) return (await deps.store.find(caller.sid)).status === "live" ? "not_found" : ended(caller);
   const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner");
   if (outcome === "actor_ended") return ended(caller);
   if (outcome === "ended") {
-    deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" });
+    deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" }, requester);
   }
   return outcome;
 }
@@ -114,11 +120,12 @@ export async function revokeOwn(
 export async function revokeOthers(
   deps: Deps<"endAll">,
   caller: AccessClaims,
+  requester: Requester,
 ): Promise<{ readonly count: number } | Refused> {
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", { except: caller.sid, actor: caller.sid });
   if (outcome === "actor_ended") return ended(caller);
   for (const sid of outcome.ended) {
-    deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "revoked_others" });
+    deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "revoked_others" }, requester);
   }
   return { count: outcome.ended.length };
 }

@@ -1,4 +1,4 @@
-import type { Audit } from "./audit.ts";
+import type { Audit, Requester } from "./audit.ts";
 import type { Limited, Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type {
@@ -29,8 +29,11 @@ export type Refreshed = {
   readonly secondsLeft: number;
 };
 
-/** The refresh token cookie as it came in; `ambiguous` when there were several with different values. */
-export type PresentedCookie = string | undefined | "ambiguous";
+/** Stands for refresh token cookies with different values in one request. A symbol: any text may be a cookie's value. */
+export const AMBIGUOUS: unique symbol = Symbol("ambiguous");
+
+/** The refresh token cookie of a request. */
+export type PresentedCookie = string | undefined | typeof AMBIGUOUS;
 
 /** Verifies the refresh token of a cookie. Whether its session is live is for the store to say. */
 export function authenticateCookie(
@@ -38,7 +41,7 @@ export function authenticateCookie(
   cookie: PresentedCookie,
 ): RefreshToken | Refused {
   if (cookie === undefined || cookie === "") return { refused: "absent" };
-  if (cookie === "ambiguous") return { refused: "ambiguous" };
+  if (cookie === AMBIGUOUS) return { refused: "ambiguous" };
   const token = tokens.parse(cookie);
   return typeof token === "string" ? { refused: token } : token;
 }
@@ -50,7 +53,11 @@ export function authenticateCookie(
  *
  * @throws StoreUnavailable when the store cannot tell
  */
-export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refreshed | Refused | Limited> {
+export async function refresh(
+  deps: Deps,
+  cookie: PresentedCookie,
+  requester: Requester,
+): Promise<Refreshed | Refused | Limited> {
   const refuse = (reason: Refused["refused"], sid: SessionId): Refused => ({ refused: reason, sid });
   const token = authenticateCookie(deps.refreshTokens, cookie);
   if ("refused" in token) return token;
@@ -59,14 +66,14 @@ export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refr
   const taken = deps.refreshLimit.take(token.sid);
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {
-    deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid });
+    deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
     return { limited: "refresh", retryAfterMs };
   }
   const rotated = await rotate(deps, token);
   switch (rotated.outcome) {
     case "reuse":
-      deps.audit({ event: "authn_token_reuse", sid: token.sid, subject: rotated.subject });
-      deps.audit({ event: "session_ended", sid: token.sid, subject: rotated.subject, reason: "reuse" });
+      deps.audit({ event: "authn_token_reuse", sid: token.sid, subject: rotated.subject }, requester);
+      deps.audit({ event: "session_ended", sid: token.sid, subject: rotated.subject, reason: "reuse" }, requester);
       return refuse("reuse", token.sid);
     case "revoked":
     case "idle":
@@ -79,7 +86,10 @@ export async function refresh(deps: Deps, cookie: PresentedCookie): Promise<Refr
     case "heal":
     case "recover": {
       const { session, child, now } = rotated;
-      deps.audit({ event: "session_renewed", sid: session.sid, subject: session.subject, outcome: rotated.outcome });
+      deps.audit(
+        { event: "session_renewed", sid: session.sid, subject: session.subject, outcome: rotated.outcome },
+        requester,
+      );
       return {
         accessToken: deps.accessTokens.issue(session, now),
         refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),

@@ -1,3 +1,4 @@
+import { bearerToken } from "./bearer-token.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -29,8 +30,8 @@ export async function authorize(
   authorization: string | null | undefined,
 ): Promise<{ readonly claims: Claims } | Rejection> {
   if (!authorization) return { ...ABSENT, reason: "absent" };
-  const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-  const verdict = token === undefined ? REFUSED.malformed : await verifier.verify(token);
+  const token = bearerToken(authorization);
+  const verdict = token ? await verifier.verify(token) : REFUSED.malformed;
   if (verdict.ok) return verdict;
   return { ...(verdict.reason === "unavailable" ? UNAVAILABLE : BAD), reason: verdict.reason };
 }

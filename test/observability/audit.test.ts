@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { createAudit } from "../../src/observability/audit.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
-import type { AuditEvent } from "../../src/session/audit.ts";
+import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import type { SessionId } from "../../src/session/model.ts";
 
 const sid = "A".repeat(23) as SessionId;
@@ -50,24 +50,29 @@ function listening(level: string) {
 
 test.each(EVENTS)("$event is logged once at its level, and counted", async (event, level, metric) => {
   const { audit, metrics, told } = listening("trace");
-  audit(event, () => "192.0.2.1");
-  expect(told()).toMatchObject([{ ...event, level, msg: event.event, address: "192.0.2.1" }]);
+  audit(event, { address: () => "192.0.2.1", adminName: "login page" });
+  expect(told()).toMatchObject([{ ...event, level, msg: event.event, address: "192.0.2.1", by: "login page" }]);
   expect((await metrics.expose()).body).toContain(`\n${metric}\n`);
 });
 
-test("routine is counted but not logged at the usual level, and nobody looks up an address for it", async () => {
+const addressMustNotBeLookedUp = () => {
+  throw new Error("looked up");
+};
+
+test("routine is counted but not logged at the usual level, and its address is not looked up", async () => {
   const { audit, metrics, told } = listening("info");
-  audit({ event: "session_renewed", sid, subject: "alice", outcome: "rotate" }, () => {
-    throw new Error("looked up");
-  });
+  audit(
+    { event: "session_renewed", sid, subject: "alice", outcome: "rotate" },
+    { address: addressMustNotBeLookedUp, adminName: undefined },
+  );
   expect(told()).toEqual([]);
   expect((await metrics.expose()).body).toContain('session_renewed_total{outcome="rotate"} 1');
 });
 
-test("an audit that fails does not fail what it tells of", () => {
+test("an audit that fails does not fail the operation that it records", () => {
   const failing = () => {
     throw new Error("no disk");
   };
   const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics());
-  expect(() => audit({ event: "session_created", sid, subject: "alice" })).not.toThrow();
+  expect(() => audit({ event: "session_created", sid, subject: "alice" }, UNKNOWN_REQUESTER)).not.toThrow();
 });

@@ -10,6 +10,7 @@ import { NO_LIMIT } from "../../src/limits/rate-limit.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
 import { publicHandler } from "../../src/server/public-api.ts";
+import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import { create } from "../../src/session/create.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
@@ -80,7 +81,11 @@ beforeAll(async () => {
   const client = { userAgent: "", ipAddress: "", displayName: "" };
   const wanted = { subject: "alice", clientId: "web", audience: "api", claims: "{}", client };
   const lifetimes = { idleTimeout: 60_000, absoluteLifetime: 60_000 };
-  const created = await create({ ...deps, store, maxSessionsPerSubject: 10 }, { ...wanted, ...lifetimes });
+  const created = await create(
+    { ...deps, store, maxSessionsPerSubject: 10 },
+    { ...wanted, ...lifetimes },
+    UNKNOWN_REQUESTER,
+  );
   if ("limited" in created) throw new Error("limited");
   user = { refreshToken: created.refreshToken, accessToken: created.accessToken.token };
 });
@@ -108,7 +113,7 @@ describe("over a store that is watched", () => {
         const strange = { "sec-fetch-site": "cross-site", ...cookie(user.refreshToken), ...bearer(user.accessToken) };
         await caller.call(refresh, {}, strange);
         await caller.call(logout, {}, strange);
-        await caller.call(listSessions, { pageSize: 101 }, bearer(user.accessToken));
+        await caller.call(listSessions, { pageToken: "!" }, bearer(user.accessToken));
         expect(calls).toEqual([]);
       });
 

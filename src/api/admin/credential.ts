@@ -1,6 +1,6 @@
 import type { AdminAccess, Scope } from "../../session/admin-access.ts";
 import type { RefusalReason } from "../../session/errors.ts";
-import { bearerOf } from "../bearer.ts";
+import { bearerToken } from "../../verifier/bearer-token.ts";
 
 /** A client certificate as the connection knows it. */
 export type ClientCertificate = {
@@ -24,14 +24,18 @@ export type Identified =
   | { readonly ok: true; readonly caller: AdminCaller }
   | { readonly ok: false; readonly reason: RefusalReason };
 
-/** Who calls: by the bearer token, or where no `Authorization` is sent by the client certificate. */
+/**
+ * Identifies the caller by the bearer token, or by the client certificate where no `Authorization` header is sent.
+ *
+ * @param now ms since the epoch
+ */
 export function identifyAdmin(
   access: AdminAccess,
-  headers: { get(name: "authorization"): string | null },
+  authorization: string | null | undefined,
   certificate: ClientCertificate | undefined,
   now: () => number = Date.now,
 ): Identified {
-  const token = bearerOf(headers);
+  const token = bearerToken(authorization);
   if (token !== undefined) {
     if (token === "") return { ok: false, reason: "malformed" };
     const admin = access.byToken(token);
@@ -41,7 +45,7 @@ export function identifyAdmin(
       caller: { name: admin.name, may: (scope) => access.byToken(token)?.scopes.has(scope) ?? false },
     };
   }
-  if (headers.get("authorization") !== null || certificate === undefined) return { ok: false, reason: "absent" };
+  if (typeof authorization === "string" || certificate === undefined) return { ok: false, reason: "absent" };
   if (!certificate.verified) return { ok: false, reason: "forged" };
   const { names, expiresAt } = certificate;
   if (now() >= expiresAt) return { ok: false, reason: "expired" };

@@ -3,8 +3,8 @@
  * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
 import type { HandlerContext } from "@connectrpc/connect";
-import { callerKey } from "../caller.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { requestContextOf } from "../request-context.ts";
 
 export type CrossSiteRules = {
   readonly allowedOrigins: readonly string[];
@@ -14,10 +14,14 @@ export type CrossSiteRules = {
   readonly allowCrossSite: boolean;
 };
 
-/** Why a request is refused, or undefined. Requests with neither header do not come from a browser. */
+/**
+ * The header for which a request is refused, or undefined. Requests with neither header do not come from a browser.
+ *
+ * @param target what the request was sent to
+ */
 export function crossSiteFault(
   headers: Pick<Headers, "get">,
-  ownOrigin: () => string | null,
+  target: { origin(): string | null },
   rules: CrossSiteRules,
 ): "sec-fetch-site" | "origin" | undefined {
   const origin = headers.get("origin");
@@ -37,7 +41,7 @@ export function crossSiteFault(
       return "sec-fetch-site";
   }
   if (origin === null || listed) return undefined;
-  return origin === ownOrigin() ? undefined : "origin";
+  return origin === target.origin() ? undefined : "origin";
 }
 
 /** What was refused, for whoever has to find out why a front end cannot get in. */
@@ -72,15 +76,16 @@ export function crossSiteDefence(
   rules: CrossSiteRules,
   onRefused: (refusal: CrossSiteRefusal) => void,
 ): (context: HandlerContext) => void {
-  return ({ requestHeader, values }) => {
-    const { origin } = values.get(callerKey);
-    const header = crossSiteFault(requestHeader, origin, rules);
+  return (context) => {
+    const { requestHeader } = context;
+    const { source } = requestContextOf(context);
+    const header = crossSiteFault(requestHeader, source, rules);
     if (header === undefined) return;
     onRefused({
       header,
       value: requestHeader.get(header),
-      ownOrigin: origin(),
-      missing: missingPermissions(requestHeader, origin(), rules),
+      ownOrigin: source.origin(),
+      missing: missingPermissions(requestHeader, source.origin(), rules),
     });
     throw SHARED_ERRORS.crossSite;
   };

@@ -1,5 +1,6 @@
 /** The refresh token cookie (RFC 6265bis) and the hint beside it: read, set, cleared. */
 import type { CookieSettings } from "../../config/cookie.ts";
+import { AMBIGUOUS, type PresentedCookie } from "../../session/refresh.ts";
 
 /** Where the browser sends the refresh token unless configured otherwise. */
 const DEFAULT_PATH = "/v1/auth";
@@ -19,22 +20,22 @@ function trimmed(text: string, start: number, end: number): string {
 
 const isPadding = (code: number) => code === 0x20 || code === 0x09;
 
-/** The value of a cookie in a `Cookie` header: `ambiguous` when it is there with different values. */
-function read(header: string, name: string): string | undefined | "ambiguous" {
+/** The value of a cookie in a `Cookie` header. */
+function read(header: string, name: string): PresentedCookie {
   let found: string | undefined;
   for (const pair of header.split(";")) {
     const equals = pair.indexOf("=");
     if (equals < 0 || trimmed(pair, 0, equals) !== name) continue;
     const value = trimmed(pair, equals + 1, pair.length);
-    if (found !== undefined && found !== value) return "ambiguous";
+    if (found !== undefined && found !== value) return AMBIGUOUS;
     found = value;
   }
   return found;
 }
 
 export type RefreshCookie = {
-  /** The refresh token of a `Cookie` header. `ambiguous` is no token's text. */
-  read(header: string | null): string | undefined | "ambiguous";
+  /** The refresh token of a `Cookie` header. */
+  read(header: string | null): PresentedCookie;
   /** The `Set-Cookie` values that keep `token` for `maxAge` seconds: the first is the token's. */
   set(token: string, maxAge: number): readonly [string, ...string[]];
   /** The `Set-Cookie` values that remove it. */

@@ -1,6 +1,6 @@
-/** auth.v1.SessionService: message ↔ domain, and nothing decided here. */
+/** auth.v1.SessionService: message ↔ domain; nothing is decided here. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import type { ListSessionsRequest, SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Audit } from "../../session/audit.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { parseSessionId } from "../../session/model.ts";
@@ -14,12 +14,12 @@ import type {
   SessionStore,
 } from "../../session/ports.ts";
 import { refresh } from "../../session/refresh.ts";
-import { bearerOf } from "../bearer.ts";
-import { withCaller } from "../caller.ts";
+import { bearerToken } from "../../verifier/bearer-token.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { timesOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { refusal } from "../refusal.ts";
+import { requestContextOf } from "../request-context.ts";
 import type { RefreshCookie } from "./cookie.ts";
 
 export type SessionServiceDeps = {
@@ -28,7 +28,7 @@ export type SessionServiceDeps = {
   readonly accessTokens: AccessTokens;
   readonly random: Random;
   readonly audit: Audit;
-  /** Whose access tokens may act on sessions. */
+  /** Access tokens act on sessions if their `aud` names one of these. */
   readonly audiences: ReadonlySet<string>;
   readonly cookie: RefreshCookie;
   /** By session. */
@@ -40,76 +40,94 @@ export type SessionServiceDeps = {
 /** Operations without a bearer credential. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
+/** The handlers of the service. Refusals of the domain become errors of the closed table (errors/). */
 export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
   const { cookie } = deps;
-
-  /** The result, or a rejection. The reason goes to the audit; the caller gets one error for all of them. */
-  function granted<T>(result: T | Refused | Limited, context: HandlerContext): T | Promise<never> {
-    if (typeof result !== "object" || result === null) return result as T;
-    if ("refused" in result) return refuse(result as Refused, context);
-    if ("limited" in result) throw rateLimited((result as Limited).retryAfterMs);
-    return result as T;
-  }
-
-  async function refuse({ refused: reason, sid }: Refused, context: HandlerContext): Promise<never> {
-    const operation = context.method.name;
-    const { noCredential, invalidToken } = SHARED_ERRORS;
-    const error = reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken;
-    throw await refusal(deps, { event: "authn_failed", operation, reason, sid }, context, error);
-  }
-
-  const caller = (context: HandlerContext): AccessClaims | Promise<never> =>
-    granted(owner.authenticate(deps, bearerOf(context.requestHeader)), context);
-  const presentedCookie = (context: HandlerContext) => cookie.read(context.requestHeader.get("cookie"));
-
   return {
     async refresh(_request, context) {
-      const refreshed = await granted(await refresh(withCaller(deps, context), presentedCookie(context)), context);
+      const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context));
+      const refreshed = await granted(deps, result, context);
       setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
       return { data: { accessToken: refreshed.accessToken.token } };
     },
 
     async logout(_request, context) {
-      const bearer = bearerOf(context.requestHeader);
-      await granted(await owner.logout(withCaller(deps, context), bearer, presentedCookie(context)), context);
+      const presented = cookieOf(deps, context);
+      const result = await owner.logout(deps, bearerOf(context), presented, requestContextOf(context));
+      await granted(deps, result, context);
       setCookies(context, cookie.clear());
       return { data: {} };
     },
 
     async logoutByCookie(_request, context) {
-      await granted(await owner.logoutByCookie(withCaller(deps, context), presentedCookie(context)), context);
+      const result = await owner.logoutByCookie(deps, cookieOf(deps, context), requestContextOf(context));
+      await granted(deps, result, context);
       setCookies(context, cookie.clear());
       return { data: {} };
     },
 
-    async listSessions(request, context) {
-      const claims = await caller(context);
-      const limit = pageSizeOf(request.pageSize);
-      const from = parsePageToken(request.pageToken);
-      const page = await granted(await owner.listOwn(deps, claims, limit, from).catch(rejectForeignPosition), context);
-      const sessions = page.sessions.map((session) => ({
-        sessionId: session.sid,
-        ...session.client,
-        ...timesOf(session),
-        current: session.sid === claims.sid,
-      }));
-      return { data: { sessions, nextPageToken: toPageToken(page.next) } };
-    },
+    listSessions: (request, context) => listSessions(deps, request, context),
 
     async revokeSession(request, context) {
-      const claims = await caller(context);
+      const caller = await authenticated(deps, context);
       const target = parseSessionId(request.sessionId);
-      const outcome = await granted(await owner.revokeOwn(withCaller(deps, context), claims, target), context);
-      if (outcome === "not_found") throw new ServiceError("E404_NOT_FOUND");
+      const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
+      if ((await granted(deps, result, context)) === "not_found") throw new ServiceError("E404_NOT_FOUND");
       return { data: {} };
     },
 
     async revokeOtherSessions(_request, context) {
-      const claims = await caller(context);
-      const { count } = await granted(await owner.revokeOthers(withCaller(deps, context), claims), context);
-      return { data: { revokedCount: count } };
+      const caller = await authenticated(deps, context);
+      const result = await owner.revokeOthers(deps, caller, requestContextOf(context));
+      return { data: { revokedCount: (await granted(deps, result, context)).count } };
     },
   };
+}
+
+async function listSessions(deps: SessionServiceDeps, request: ListSessionsRequest, context: HandlerContext) {
+  const caller = await authenticated(deps, context);
+  const limit = pageSizeOf(request.pageSize);
+  const from = parsePageToken(request.pageToken);
+  const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
+  const page = await granted(deps, result, context);
+  const sessions = page.sessions.map((session) => ({
+    sessionId: session.sid,
+    ...session.client,
+    ...timesOf(session),
+    current: session.sid === caller.sid,
+  }));
+  return { data: { sessions, nextPageToken: toPageToken(page.next) } };
+}
+
+const bearerOf = ({ requestHeader }: HandlerContext) => bearerToken(requestHeader.get("authorization"));
+const cookieOf = ({ cookie }: SessionServiceDeps, { requestHeader }: HandlerContext) =>
+  cookie.read(requestHeader.get("cookie"));
+
+function authenticated(deps: SessionServiceDeps, context: HandlerContext): AccessClaims | Promise<never> {
+  return granted(deps, owner.authenticate(deps, bearerOf(context)), context);
+}
+
+/** The result, or a rejection. The reason goes to the audit; the caller gets one error for all of them. */
+function granted<T>(
+  deps: SessionServiceDeps,
+  result: T | Refused | Limited,
+  context: HandlerContext,
+): T | Promise<never> {
+  if (typeof result !== "object" || result === null) return result as T;
+  if ("refused" in result) return refuse(deps, result as Refused, context);
+  if ("limited" in result) throw rateLimited((result as Limited).retryAfterMs);
+  return result as T;
+}
+
+async function refuse(
+  deps: SessionServiceDeps,
+  { refused: reason, sid }: Refused,
+  context: HandlerContext,
+): Promise<never> {
+  const operation = context.method.name;
+  const { noCredential, invalidToken } = SHARED_ERRORS;
+  const error = reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken;
+  throw await refusal(deps, { event: "authn_failed", operation, reason, sid }, context, error);
 }
 
 function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {

@@ -10,7 +10,7 @@ const access: AdminAccess = {
 const watcher: Admin = { name: "watcher", scopes: new Set(["watch"]) };
 const certificate: ClientCertificate = { verified: true, names: ["cert"], expiresAt: 2_000 };
 const identify = (authorization: string | null, presented?: ClientCertificate, now = () => 1_000) =>
-  identifyAdmin(access, { get: () => authorization }, presented, now);
+  identifyAdmin(access, authorization, presented, now);
 
 test.each([
   ["nothing", null, undefined, "absent"],

@@ -33,5 +33,5 @@ test.each<[string, Record<string, string>, Partial<typeof rules>, string | undef
   ["own host, other port", { origin: "https://auth.example:444" }, {}, "origin"],
   ["a prefix of a listed origin", { origin: "https://app.example.evil" }, {}, "origin"],
 ])("%s", (_case, headers, change, fault) => {
-  expect(crossSiteFault(new Headers(headers), () => OWN, { ...rules, ...change })).toBe(fault);
+  expect(crossSiteFault(new Headers(headers), { origin: () => OWN }, { ...rules, ...change })).toBe(fault);
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { refreshCookie } from "../../../src/api/public/cookie.ts";
 import type { CookieSettings } from "../../../src/config/cookie.ts";
+import { AMBIGUOUS } from "../../../src/session/refresh.ts";
 
 const settings: CookieSettings = {
   name: "refresh_token",
@@ -26,8 +27,8 @@ describe("reading", () => {
     ["refresh_token=a=b", "a=b"],
     ["xrefresh_token=a; refresh_tokenx=b; Refresh_Token=c", undefined],
     ["refresh_token=a; refresh_token=a", "a"],
-    ["refresh_token=a; refresh_token=b", "ambiguous"],
-    ["refresh_token=a; refresh_token=", "ambiguous"],
+    ["refresh_token=a; refresh_token=b", AMBIGUOUS],
+    ["refresh_token=a; refresh_token=", AMBIGUOUS],
     ["refresh_token", undefined],
     ["\t refresh_token \t=\t a \t", "a"],
     ["refresh_token=", ""],

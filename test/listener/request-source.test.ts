@@ -3,23 +3,23 @@ import { createServer, request as httpRequest } from "node:http";
 import { connect, constants, createServer as createHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../src/listener/caller.ts";
 import type { Request } from "../../src/listener/listener.ts";
+import { NodeRequestSource } from "../../src/listener/request-source.ts";
 
-let hops = 0;
+let trustedProxies = 0;
 const server = createServer((request, response) => {
-  const caller = callerOf(request, hops);
-  response.end(JSON.stringify([caller.origin(), caller.address()]));
+  const source = new NodeRequestSource(request, trustedProxies);
+  response.end(JSON.stringify([source.origin(), source.address()]));
 });
 beforeAll(() => once(server.listen(0, "127.0.0.1"), "listening"));
 afterAll(() => server.close());
 
-/** What the service believes of a request with these headers, behind so many proxies. */
-async function believed(
+/** Origin and address that the service takes from a request with these headers, behind so many proxies. */
+async function sourceOf(
   proxies: number,
   headers: Record<string, string>,
 ): Promise<[origin: string | null, address?: string]> {
-  hops = proxies;
+  trustedProxies = proxies;
   const { port } = server.address() as AddressInfo;
   const outgoing = httpRequest({
     port,
@@ -38,8 +38,8 @@ const forwarded = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.66
 
 test.each<[string, number, Record<string, string>, string, string]>([
   ["the connection itself", 0, {}, "http", "127.0.0.1"],
-  ["nothing that nobody vouches for", 0, forwarded, "http", "127.0.0.1"],
-  ["the only proxy, not what came to it", 1, forwarded, "https", "192.0.2.1"],
+  ["no header without a trusted proxy", 0, forwarded, "http", "127.0.0.1"],
+  ["the only proxy, not what the client sent to it", 1, forwarded, "https", "192.0.2.1"],
   ["two proxies", 2, { ...forwarded, "x-forwarded-proto": "https, http" }, "https", "192.0.2.66"],
   [
     "the outermost of two proxies, whatever a client put before it",
@@ -52,17 +52,17 @@ test.each<[string, number, Record<string, string>, string, string]>([
   ["an address without its port", 1, { "x-forwarded-for": "192.0.2.1:4711" }, "http", "192.0.2.1"],
   ["an IPv6 address without brackets and port", 1, { "x-forwarded-for": "[2001:db8::1]:4711" }, "http", "2001:db8::1"],
   ["an IPv6 address", 1, { "x-forwarded-for": "2001:db8::1" }, "http", "2001:db8::1"],
-  ["no address that is none", 1, { "x-forwarded-for": "192.0.2.1\u0085evil" }, "http", "127.0.0.1"],
-  ["no address of any length", 1, { "x-forwarded-for": `::1%${"a".repeat(8000)}` }, "http", "127.0.0.1"],
-  ["no scheme that is none", 1, { "x-forwarded-proto": "javascript" }, "http", "127.0.0.1"],
-  ["a proxy that says nothing", 1, {}, "http", "127.0.0.1"],
-])("believes %s", async (_, proxies, headers, scheme, address) => {
-  expect(await believed(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);
+  ["no text that is not an address", 1, { "x-forwarded-for": "192.0.2.1\u0085evil" }, "http", "127.0.0.1"],
+  ["no address longer than any real one", 1, { "x-forwarded-for": `::1%${"a".repeat(8000)}` }, "http", "127.0.0.1"],
+  ["no text that is not a scheme", 1, { "x-forwarded-proto": "javascript" }, "http", "127.0.0.1"],
+  ["the connection where a proxy sends no header", 1, {}, "http", "127.0.0.1"],
+])("trusts %s", async (_, proxies, headers, scheme, address) => {
+  expect(await sourceOf(proxies, headers)).toEqual([`${scheme}://auth.example:8443`, address]);
 });
 
-test("a caller who does not read can be given up, over HTTP/2 without the other calls of its connection", async () => {
+test("abort ends the call, over HTTP/2 without the other calls of its connection", async () => {
   const handle = (request: Request, response: { end(): unknown }) =>
-    request.url === "/other" ? response.end() : callerOf(request, 0).hangUp();
+    request.url === "/other" ? response.end() : new NodeRequestSource(request, 0).abort();
   const http1 = createServer(handle).listen(0, "127.0.0.1");
   await once(http1, "listening");
   const outgoing = httpRequest({ port: (http1.address() as AddressInfo).port, host: "127.0.0.1", agent: false });

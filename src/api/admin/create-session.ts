@@ -1,0 +1,58 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { CreateSessionRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { type Created, create } from "../../session/create.ts";
+import { audiencesOf } from "../../session/model.ts";
+import { rateLimited } from "../errors/connect-errors.ts";
+import { audienceOf, authenticationOf, claimsOf, durationOf, rejectDuplicateClaims, sessionIdOf } from "../messages.ts";
+import type { RefreshCookie } from "../public/cookie.ts";
+import { requestContextOf } from "../request-context.ts";
+import type { SessionAdminServiceDeps } from "./deps.ts";
+import { sessionMessage } from "./views.ts";
+
+export async function createSession(
+  deps: SessionAdminServiceDeps,
+  request: CreateSessionRequest,
+  context: HandlerContext,
+) {
+  const wanted = wantedSession(deps, request);
+  const replaces = request.replacesSessionId
+    ? sessionIdOf("replaces_session_id", request.replacesSessionId)
+    : undefined;
+  const created = await create(deps, wanted, requestContextOf(context), replaces);
+  if ("limited" in created) throw rateLimited(created.retryAfterMs);
+  return response(deps.cookie, created);
+}
+
+function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequest) {
+  const audience = audienceOf(request.audience, request.audiences, deps.audience);
+  const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
+  const authentication = authenticationOf(request, deps.clock());
+  rejectDuplicateClaims(request.claims, authentication);
+  return {
+    subject: request.subject,
+    clientId: request.clientId || audiencesOf(audience)[0],
+    audience,
+    claims: claimsOf(request.claims),
+    client: {
+      userAgent: request.client?.userAgent ?? "",
+      ipAddress: request.client?.ipAddress ?? "",
+      displayName: request.client?.displayName ?? "",
+    },
+    idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
+    absoluteLifetime,
+    ...(authentication && { authentication }),
+  };
+}
+
+function response(cookie: RefreshCookie, { session, accessToken, refreshToken, secondsLeft }: Created) {
+  const setCookies = cookie.set(refreshToken, secondsLeft);
+  return {
+    session: sessionMessage(session),
+    accessToken: accessToken.token,
+    accessTokenExpireTime: timestampFromMs(accessToken.expiresAt),
+    refreshToken,
+    setCookie: setCookies[0],
+    setCookies: [...setCookies],
+  };
+}

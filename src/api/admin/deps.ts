@@ -1,0 +1,30 @@
+import type { Audit } from "../../session/audit.ts";
+import type { RevocationFeed } from "../../session/feed.ts";
+import type { AccessTokens, Clock, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
+import type { RefreshCookie } from "../public/cookie.ts";
+
+/** What the handlers of the admin API take. */
+export type SessionAdminServiceDeps = {
+  readonly store: SessionStore;
+  readonly refreshTokens: RefreshTokens;
+  readonly accessTokens: AccessTokens;
+  readonly random: Random;
+  readonly audit: Audit;
+  readonly cookie: RefreshCookie;
+  readonly feed: Pick<RevocationFeed, "watch">;
+  /** Signing keys that were revoked in an emergency. */
+  readonly revokedKeyIds: () => readonly string[];
+  readonly issuer: string;
+  /** `aud` of a session whose request names none. */
+  readonly audience: string;
+  /** ms; also the most that a caller may ask for. */
+  readonly sessionIdleTtl: number;
+  /** ms; also the most that a caller may ask for. */
+  readonly sessionAbsoluteTtl: number;
+  readonly reuseInterval: number;
+  readonly maxSessionsPerSubject: number;
+  /** Checks the times in requests; ms since the epoch. */
+  readonly clock: Clock;
+  /** By subject. */
+  readonly createLimit: RateLimit;
+};

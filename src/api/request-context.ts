@@ -1,0 +1,53 @@
+/** What the API knows of a request beyond its message: where it comes from, and which admin makes it. */
+import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { Requester } from "../session/audit.ts";
+import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
+
+/** What the listener knows of a request. Looked up only when it is asked for. */
+export interface RequestSource {
+  /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */
+  origin(): string | null;
+  /** The network address of the client. */
+  address(): string | undefined;
+  /** The certificate that the client presented. */
+  certificate(): ClientCertificate | undefined;
+  /** Aborts the call and drops unread output. */
+  abort(): void;
+}
+
+/** Passed through the calls as a context value, and to the use cases as the requester of what is audited. */
+export class RequestContext implements Requester {
+  readonly source: RequestSource;
+  /** The caller of an admin RPC, once it is authenticated. */
+  admin: AdminCaller | undefined = undefined;
+
+  constructor(source: RequestSource) {
+    this.source = source;
+  }
+
+  address(): string | undefined {
+    return this.source.address();
+  }
+
+  get adminName(): string | undefined {
+    return this.admin?.name;
+  }
+}
+
+const UNKNOWN_SOURCE: RequestSource = {
+  origin: () => null,
+  address: () => undefined,
+  certificate: () => undefined,
+  abort() {},
+};
+
+const key = createContextKey(new RequestContext(UNKNOWN_SOURCE), { description: "request context" });
+
+/** The context values of a call. */
+export function contextValuesOf(source: RequestSource): ContextValues {
+  return createContextValues().set(key, new RequestContext(source));
+}
+
+export function requestContextOf({ values }: Pick<HandlerContext, "values">): RequestContext {
+  return values.get(key);
+}
