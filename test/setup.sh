@@ -10,6 +10,11 @@ command -v redis-server >/dev/null || missing="$missing redis-server"
 command -v strace >/dev/null || missing="$missing strace"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
 ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
+command -v firefox-esr >/dev/null || missing="$missing firefox-esr"
+command -v WebKitWebDriver >/dev/null || missing="$missing webkit2gtk-driver"
+command -v xvfb-run >/dev/null || missing="$missing xvfb xauth"
+command -v certutil >/dev/null || missing="$missing libnss3-tools"
+command -v nginx >/dev/null || missing="$missing nginx-light"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -21,5 +26,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
   exit 0
 fi
-echo "the tests need redis-server 7.0 or newer and strace on the PATH, and /usr/bin/chromium: install$missing and run this again" >&2
+echo "the tests need redis-server 7.0 or newer, strace, nginx, certutil, browsers and their drivers: install$missing and run this again" >&2
 exit 1

@@ -20,6 +20,7 @@ const DAY = 86_400_000;
 
 const BASIC_CONSTRAINTS = oid("551d13");
 const EXTENDED_KEY_USAGE = oid("551d25");
+const SERVER_AUTH = oid("2b06010505070301");
 const CLIENT_AUTH = oid("2b06010505070302");
 
 export type Pem = { readonly cert: string; readonly key: string };
@@ -61,6 +62,17 @@ function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certifica
 export function selfSigned(): Pem {
   const names = sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from("localhost")));
   return certificate({ commonName: "session service test", extensions: [extension(SUBJECT_ALT_NAME, names)] });
+}
+
+/** An authority for servers, to be put into a browser's store, and a certificate of it for 127.0.0.1 and these names. */
+export function serverAuthority(names: readonly string[]): { readonly authority: string; readonly server: Pem } {
+  const isAuthority = extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))));
+  const commonName = "test servers";
+  const { cert, privateKey: key } = certificate({ commonName, extensions: [isAuthority] });
+  const addresses = der(0x87, Buffer.from([127, 0, 0, 1]));
+  const alternative = sequence(addresses, ...names.map((name) => der(0x82, Buffer.from(name))));
+  const extensions = [extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH)), extension(SUBJECT_ALT_NAME, alternative)];
+  return { authority: cert, server: certificate({ commonName: "server", issuer: { commonName, key }, extensions }) };
 }
 
 export type ClientNames = { readonly commonName: string; readonly dns?: string; readonly uri?: string };

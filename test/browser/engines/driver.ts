@@ -1,0 +1,185 @@
+/** Three browser engines behind one interface, each as its own protocol drives it. */
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { type CDPSession, chromium } from "playwright-core";
+import { launch as launchFirefox } from "puppeteer-core";
+import { scratch } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
+
+export type Tab = {
+  goto(url: string): Promise<void>;
+  back(): Promise<void>;
+  /** Runs an expression in the page and returns its value, of a promise its result. */
+  evaluate<T>(expression: string): Promise<T>;
+  close(): Promise<void>;
+};
+
+export type Engine = {
+  open(url: string): Promise<Tab>;
+  /** Forgets the cookies; all tabs are gone. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type ChromiumTab = Tab & { readonly devtools: CDPSession };
+export type ChromiumEngine = Engine & {
+  open(url: string): Promise<ChromiumTab>;
+  setOffline(offline: boolean): Promise<void>;
+};
+
+const CHROMIUM_FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-sync",
+  "--disable-background-networking",
+  "--disable-component-update",
+];
+
+/** A directory whose NSS database trusts the authority. */
+function trustStore(directory: string, authority: string): string {
+  mkdirSync(directory, { recursive: true });
+  const file = join(scratch(), "authority.pem");
+  writeFileSync(file, authority);
+  execFileSync("certutil", ["-d", `sql:${directory}`, "-N", "--empty-password"]);
+  execFileSync("certutil", ["-d", `sql:${directory}`, "-A", "-n", "test", "-t", "C,,", "-i", file]);
+  return directory;
+}
+
+/** @param args more flags for the browser */
+export async function startChromium(authority: string, args: readonly string[] = []): Promise<ChromiumEngine> {
+  const home = scratch();
+  trustStore(join(home, ".pki/nssdb"), authority);
+  const browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: [...CHROMIUM_FLAGS, ...args],
+    env: { PATH: process.env.PATH ?? "", HOME: home },
+  });
+  let context = await browser.newContext();
+  return {
+    async open(url) {
+      const page = await context.newPage();
+      await page.goto(url);
+      const devtools = await context.newCDPSession(page);
+      return {
+        devtools,
+        goto: async (next) => void (await page.goto(next)),
+        back: async () => void (await page.goBack()),
+        evaluate: (expression) => page.evaluate(expression),
+        close: () => page.close(),
+      };
+    },
+    setOffline: (offline) => context.setOffline(offline),
+    async reset() {
+      await context.close();
+      context = await browser.newContext();
+    },
+    close: () => browser.close(),
+  };
+}
+
+export async function startFirefox(authority: string): Promise<Engine> {
+  const browser = await launchFirefox({
+    browser: "firefox",
+    executablePath: "/usr/bin/firefox-esr",
+    headless: true,
+    userDataDir: trustStore(scratch(), authority),
+    env: { PATH: process.env.PATH, HOME: scratch() },
+    extraPrefsFirefox: { "network.dns.localDomains": "localhost" },
+  });
+  let context = await browser.createBrowserContext();
+  return {
+    async open(url) {
+      const page = await context.newPage();
+      await page.goto(url);
+      return {
+        goto: async (next) => void (await page.goto(next)),
+        back: async () => void (await page.goBack()),
+        evaluate: <T>(expression: string) => page.evaluate(expression) as Promise<T>,
+        close: () => page.close(),
+      };
+    },
+    async reset() {
+      await context.close();
+      context = await browser.createBrowserContext();
+    },
+    close: () => browser.close(),
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const MINI_BROWSER = "/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser";
+
+/** WebKitGTK, by plain WebDriver (W3C). It has no store of its own for authorities: the certificate is not checked. */
+export async function startWebKit(): Promise<Engine> {
+  const port = await freePort();
+  const directory = scratch();
+  const driver = spawn("xvfb-run", ["-a", "WebKitWebDriver", `--port=${port}`], {
+    env: { PATH: process.env.PATH, HOME: directory, XDG_RUNTIME_DIR: directory, LIBGL_ALWAYS_SOFTWARE: "1" },
+    stdio: "ignore",
+    // A process group of its own: xvfb-run leaves the X server behind when it is killed alone.
+    detached: true,
+  });
+  const stop = () => driver.pid && process.kill(-driver.pid, "SIGKILL");
+  const root = `http://127.0.0.1:${port}`;
+  const call = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const response = await fetch(root + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
+    const { value } = (await response.json()) as { value: unknown };
+    if (!response.ok) throw new Error(`${method} ${path}: ${JSON.stringify(value)}`);
+    return value;
+  };
+  await until(() => call("GET", "/status"));
+  const newSession = async () => {
+    const browserOptions = { binary: MINI_BROWSER, args: ["--automation"] };
+    const alwaysMatch = { acceptInsecureCerts: true, "webkitgtk:browserOptions": browserOptions };
+    const { sessionId } = (await call("POST", "/session", { capabilities: { alwaysMatch } })) as { sessionId: string };
+    return `/session/${sessionId}`;
+  };
+  let session = await newSession();
+  // One window has the focus at a time: commands wait for each other.
+  let queue: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(step: () => Promise<T>): Promise<T> => {
+    const result = queue.then(step);
+    queue = result.catch(() => {});
+    return result;
+  };
+  return {
+    open: async (url) => {
+      const handle = await inTurn(async () => {
+        const { handle } = (await call("POST", `${session}/window/new`, { type: "tab" })) as { handle: string };
+        return handle;
+      });
+      const command = <T>(method: string, path: string, body?: unknown) =>
+        inTurn(async () => {
+          await call("POST", `${session}/window`, { handle });
+          return (await call(method, session + path, body)) as T;
+        });
+      const tab: Tab = {
+        goto: (next) => command("POST", "/url", { url: next }),
+        back: () => command("POST", "/back", {}),
+        evaluate: (expression) => command("POST", "/execute/sync", { script: `return (${expression})`, args: [] }),
+        close: () => command("DELETE", "/window"),
+      };
+      await tab.goto(url);
+      return tab;
+    },
+    async reset() {
+      await call("DELETE", session);
+      session = await newSession();
+    },
+    async close() {
+      await call("DELETE", session).catch(() => {});
+      stop();
+    },
+  };
+}

@@ -1,0 +1,166 @@
+/**
+ * A TLS origin as a deployment has it: the application's pages and API, a login of its own, and the real service behind
+ * it. It is also the place of network faults: what passes between the browser and the service can be cut, lost, held or
+ * replaced.
+ */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import { rolldown } from "rolldown";
+import { serverAuthority } from "../../support/certificate.ts";
+import { type Service, startService } from "../../support/service.ts";
+import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
+
+/**
+ * - `up`: nothing is wrong.
+ * - `cut`: connections break before the service receives anything.
+ * - `lost`: the service acts, and its response never arrives.
+ * - `held`: requests wait until the fault is over.
+ * - `html`: a captive portal responds in place of the service.
+ */
+export type Fault = "up" | "cut" | "lost" | "held" | "html";
+
+export type Origin = {
+  readonly url: string;
+  readonly port: number;
+  /** PEM of the authority to be trusted. */
+  readonly authority: string;
+  service: Service;
+  fault: Fault;
+  /** Requests for `/v1/auth/refresh` that reached the origin, whatever became of them. */
+  refreshes: number;
+  /** `/api` requests with a bearer token, by status. */
+  readonly apiCalls: number[];
+  /** Tokens that the API refuses. */
+  refuseTokens: (token: string) => boolean;
+  /** Ends the sessions of a subject, as an operator does. */
+  revoke(subject: string): Promise<void>;
+  stop(): Promise<void>;
+};
+
+const PAGE = (hintCookie: string) => `<!doctype html><title>application</title><script type="module">
+import { createSession } from "/kit.js";
+const options = ${JSON.stringify(hintCookie)} ? { hintCookie: ${JSON.stringify(hintCookie)} } : {};
+globalThis.session = createSession(options);
+globalThis.states = [];
+session.subscribe(() => states.push(session.snapshot.state));
+globalThis.ready = true;
+</script>`;
+
+export async function bundleKit(): Promise<string> {
+  const build = await rolldown({ input: "src/browser/index.ts", platform: "browser" });
+  const { output } = await build.generate({ format: "esm" });
+  await build.close();
+  return output[0].code;
+}
+
+/** @param env of the service, beside what an origin in front of it needs */
+export async function startOrigin(env: Readonly<Record<string, string>> = {}): Promise<Origin> {
+  const { authority, server: pem } = serverAuthority(["localhost"]);
+  const kit = await bundleKit();
+  const service = await startService({ TRUST_PROXY: "1", ...env });
+  const sockets = new Set<Socket>();
+  const held = new Set<() => void>();
+  let fault: Fault = "up";
+  const origin: Origin = {
+    url: "",
+    port: 0,
+    authority,
+    service,
+    get fault() {
+      return fault;
+    },
+    set fault(next) {
+      fault = next;
+      if (next === "held") return;
+      for (const release of held) release();
+      held.clear();
+    },
+    refreshes: 0,
+    apiCalls: [],
+    refuseTokens: () => false,
+    async revoke(subject) {
+      const headers = bearer(origin.service.adminToken);
+      message(await openAdmin(origin.service).call(admin.revokeSubjectSessions, { subject }, headers));
+    },
+    async stop() {
+      for (const release of held) release();
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      await origin.service.stop();
+    },
+  };
+
+  const server = createSecureServer({ ...pem, allowHTTP1: true }, (request, response) => {
+    void serve(request, response).catch(() => response.stream?.destroy());
+  });
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket)).on("error", () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  Object.assign(origin, { port, url: `https://localhost:${port}` });
+
+  async function serve(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url, origin.url);
+    if (pathname.startsWith("/v1/auth/")) return await passOn(request, response, pathname);
+    const html = (body: string) => response.writeHead(200, { "content-type": "text/html" }).end(body);
+    if (pathname === "/kit.js") response.writeHead(200, { "content-type": "text/javascript" }).end(kit);
+    else if (pathname === "/login") await logIn(searchParams.get("subject") ?? "alice", response);
+    else if (pathname === "/api") respondToApi(request, response);
+    else if (pathname === "/other") html("<!doctype html><title>other</title>");
+    else if (pathname === "/") html(PAGE(env.SESSION_HINT_COOKIE ?? ""));
+    else response.writeHead(404).end();
+  }
+
+  function respondToApi(request: Http2ServerRequest, response: Http2ServerResponse): void {
+    const token = request.headers.authorization?.replace(/^Bearer /, "") ?? "";
+    const status = token === "" || origin.refuseTokens(token) ? 401 : 200;
+    origin.apiCalls.push(status);
+    response.writeHead(status, { "content-type": "application/json" }).end("{}");
+  }
+
+  async function logIn(subject: string, response: Http2ServerResponse): Promise<void> {
+    const { adminToken } = origin.service;
+    const created = message(await openAdmin(origin.service).call(admin.createSession, { subject }, bearer(adminToken)));
+    const headers = { "content-type": "text/html", "set-cookie": created.setCookies as string[] };
+    response.writeHead(200, headers).end("<!doctype html><title>signed in</title>");
+  }
+
+  async function passOn(request: Http2ServerRequest, response: Http2ServerResponse, path: string): Promise<void> {
+    if (path === "/v1/auth/refresh") origin.refreshes++;
+    if (fault === "held") await new Promise<void>((resolve) => held.add(resolve));
+    if (fault === "cut") return cut(request, response);
+    if (fault === "html") {
+      response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>portal</title>");
+      return;
+    }
+    const upstream = await forward(request, path);
+    if (fault === "lost") {
+      upstream.resume();
+      return cut(request, response);
+    }
+    const { connection: _, "keep-alive": __, "transfer-encoding": ___, ...headers } = upstream.headers;
+    response.writeHead(upstream.statusCode ?? 502, headers);
+    upstream.pipe(response);
+  }
+
+  function forward(request: Http2ServerRequest, path: string): Promise<IncomingMessage> {
+    const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !name.startsWith(":")));
+    const host = request.authority || request.headers.host;
+    const forwarded = { host, "x-forwarded-for": "203.0.113.1", "x-forwarded-proto": "https", connection: "close" };
+    return new Promise((resolve, reject) => {
+      const url = `${origin.service.publicUrl}${path}`;
+      const options = { method: request.method, headers: { ...headers, ...forwarded } };
+      request.pipe(httpRequest(url, options, resolve).on("error", reject));
+    });
+  }
+
+  return origin;
+}
+
+function cut(request: Http2ServerRequest, response: Http2ServerResponse): void {
+  if (request.httpVersionMajor === 2) response.stream.close(2);
+  else request.socket.destroy();
+}

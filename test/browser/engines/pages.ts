@@ -1,0 +1,54 @@
+/** What the scenarios do with pages that hold the kit. */
+import { until } from "../../support/until.ts";
+import type { Engine, Tab } from "./driver.ts";
+import type { Origin } from "./origin.ts";
+
+/** Resolves when `read` fulfils `wanted`; the test's own time limit ends it otherwise. */
+export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> =>
+  until(async () => {
+    const value = await read();
+    if (!wanted(value)) throw new Error("not yet");
+    return value;
+  });
+
+/** Signs in, in a tab of its own. */
+export async function signIn(engine: Engine, origin: Origin, subject = "alice"): Promise<Tab> {
+  return engine.open(`${origin.url}/login?subject=${subject}`);
+}
+
+export const openPages = <T extends Tab>(engine: { open(url: string): Promise<T> }, origin: Origin, count: number) =>
+  Promise.all(Array.from({ length: count }, () => openPage(engine, origin)));
+
+export async function openPage<T extends Tab>(engine: { open(url: string): Promise<T> }, origin: Origin): Promise<T> {
+  const tab = await engine.open(origin.url);
+  await eventually(
+    () => tab.evaluate<boolean>("!!globalThis.ready"),
+    (ready) => ready,
+  );
+  return tab;
+}
+
+/** The token, or the reason why there is none. */
+export const tokenOf = (tab: Tab) =>
+  tab.evaluate<string>("session.accessToken().catch((error) => error.reason ?? String(error))");
+
+export const stateOf = (tab: Tab) => tab.evaluate<string>("session.snapshot.state");
+
+export const becomes = (tab: Tab, state: string) =>
+  eventually(
+    () => stateOf(tab),
+    (now) => now === state,
+  );
+
+/** All states that the tab went through. */
+export const statesOf = (tab: Tab) => tab.evaluate<string[]>("states");
+
+/** A request of the application to its API: the status, or the reason why there is none. */
+export const callApi = (tab: Tab) =>
+  tab.evaluate<number | string>("session.fetch('/api').then((response) => response.status, (error) => error.reason)");
+
+/** Steps the wall clock of the page. */
+export const stepClock = (tab: Tab, ms: number) =>
+  tab.evaluate<number>(`(Date.now = ((now) => () => now() + ${ms})(Date.now))()`);
+
+export const isToken = (text: string) => text.split(".").length === 3;
