@@ -14,7 +14,7 @@ command -v firefox-esr >/dev/null || missing="$missing firefox-esr"
 command -v WebKitWebDriver >/dev/null || missing="$missing webkit2gtk-driver"
 command -v xvfb-run >/dev/null || missing="$missing xvfb xauth"
 command -v certutil >/dev/null || missing="$missing libnss3-tools"
-command -v nginx >/dev/null || missing="$missing nginx-light"
+command -v nginx >/dev/null || missing="$missing nginx"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -1,6 +1,6 @@
 /** Three browser engines behind one interface, each as its own protocol drives it. */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { type CDPSession, chromium } from "playwright-core";
@@ -118,8 +118,6 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-const MINI_BROWSER = "/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser";
-
 /** WebKitGTK, by plain WebDriver (W3C). It has no store of its own for authorities: the certificate is not checked. */
 export async function startWebKit(): Promise<Engine> {
   const port = await freePort();
@@ -140,7 +138,8 @@ export async function startWebKit(): Promise<Engine> {
   };
   await until(() => call("GET", "/status"));
   const newSession = async () => {
-    const browserOptions = { binary: MINI_BROWSER, args: ["--automation"] };
+    const [binary] = globSync("/usr/lib/*/webkit2gtk-4.1/MiniBrowser");
+    const browserOptions = { binary, args: ["--automation"] };
     const alwaysMatch = { acceptInsecureCerts: true, "webkitgtk:browserOptions": browserOptions };
     const { sessionId } = (await call("POST", "/session", { capabilities: { alwaysMatch } })) as { sessionId: string };
     return `/session/${sessionId}`;
