@@ -106,6 +106,13 @@ test("the README's table of documentation names every page, and each once", () =
   expect(named.toSorted()).toEqual([...PAGES.keys()].filter((path) => path.startsWith("docs/")).sort());
 });
 
+test("the README's table of packages is what is published", () => {
+  const named = tableOf(README, "Packages").map(([name]) => unquoted(name));
+  const folders = readdirSync(join(ROOT, "deploy/packages"), { withFileTypes: true }).filter((e) => e.isDirectory());
+  const published = folders.map(({ name }) => JSON.parse(read(`deploy/packages/${name}/package.json`)).name);
+  expect(named.toSorted()).toEqual(published.sort());
+});
+
 /** The anchors of a page, as GitHub makes them from its headings. */
 function anchorsOf(text: string): string[] {
   const headings = [...text.replaceAll(/^```.*?^```/gms, "").matchAll(/^#{1,6} (.+)$/gm)];
