@@ -16,7 +16,7 @@ const WALLS: Record<string, readonly string[]> = {
   observability: ["session"],
   listener: [],
   limits: ["session"],
-  http: ["gen/google"],
+  http: ["gen/google", "gen/grpc"],
   "protoc-gen-http": ["http", "gen/google"],
   "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google", "gen/buf"],
   verifier: ["gen"],
@@ -31,6 +31,9 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   codec: ["routes"],
   call: ["routes", "codec"],
   response: ["routes", "codec", "call"],
+  upstream: ["call"],
+  gateway: ["upstream", "routes", "codec", "call", "response", "node", "handler.ts", "options.ts"],
+  client: ["routes"],
   node: ["codec", "call", "response", "handler.ts", "options.ts"],
   fetch: ["codec", "call", "response", "handler.ts", "options.ts"],
 };
@@ -91,7 +94,7 @@ test("every folder of the HTTP layer is behind its walls", () => {
     expect(allowed, `the folder http/${folder} has no walls: name it here`).toBeDefined();
     for (const specifier of importsOf(file).filter((name) => name.startsWith("."))) {
       const inside = target(file, specifier);
-      if (inside.startsWith("gen/google/")) continue;
+      if (/^gen\/(?:google|grpc)\//.test(inside)) continue;
       const ok = [folder, ...(allowed ?? [])].includes(inside.split("/")[1] ?? "");
       if (!ok || roomOf(inside) !== "http") breaches.push(`${file} → ${inside}`);
     }

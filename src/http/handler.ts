@@ -1,19 +1,22 @@
 import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { Call } from "./call/call.ts";
 import { readTimeout } from "./call/deadline.ts";
 import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
 import { callClientStreaming, callServerStreaming, callStreaming, callUnary } from "./call/invoke.ts";
+import { peerAddress } from "./call/peer-address.ts";
 import { recordRoutes } from "./call/recorder.ts";
 import type { HandlerOptions } from "./options.ts";
 import { openRequestStream, type RequestStream } from "./request-stream.ts";
 import { decompress } from "./response/compression.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { isJson } from "./response/negotiation.ts";
-import { Responses } from "./response/responses.ts";
+import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
 import { type Binding, createMatcher, type Match } from "./routes/matcher.ts";
+import type { RouteTable } from "./routes/model.ts";
+import { forwardTo } from "./upstream/forward.ts";
 
 /** Serves exchanges: decodes the request, calls the implementation, encodes the response. */
 export interface RequestHandler<Source> {
@@ -32,14 +35,20 @@ const NO_BYTES = new Uint8Array();
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = [...options.tables];
   const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
-  const endpoints = createEndpoints(recordRoutes(options.routes, { ...options, readMaxBytes }), {
+  const endpoints = createEndpoints(recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes }), {
     tables,
     refuseUnknownQuery: options.refuseUnknownQuery ?? false,
     inferUpdateMask: options.inferUpdateMask ?? true,
   });
   const served = tables.map((table) => ({ ...table, routes: table.routes.filter((route) => endpoints.has(route)) }));
   const matcher = createMatcher(served, options.multiSegmentDecoding);
-  const responses = new Responses(options);
+  const responses = new Responses(withHeadWait(options));
+
+  function contextValuesOf(exchange: Exchange<Source>): ContextValues | undefined {
+    const values = options.contextValues?.(exchange.source);
+    if (options.transport === undefined) return values;
+    return (values ?? createContextValues()).set(peerAddress, exchange.peerAddress);
+  }
 
   async function serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void> {
     let endpoint: Endpoint | undefined;
@@ -56,7 +65,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
         shutdownSignal: rpc.options.shutdownSignal,
-        contextValues: options.contextValues?.(exchange.source),
+        contextValues: contextValuesOf(exchange),
       });
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
       if (streamsIn(rpc.spec.kind)) {
@@ -108,6 +117,18 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   }
 
   return { match: matcher.match, serve };
+}
+
+function implementationOf<Source>(options: HandlerOptions<Source>, tables: readonly RouteTable[]) {
+  if (options.transport === undefined) return options.routes;
+  return forwardTo(options.transport, new Set(tables.map(({ service }) => service)), options.forward);
+}
+
+/** How long the head of a forwarded stream waits for the upstream's, so that an early failure has its status. */
+const REMOTE_HEAD_WAIT_MS = 500;
+
+function withHeadWait<Source>(options: HandlerOptions<Source>): ResponseOptions<Source> {
+  return options.transport === undefined ? options : { streamHeadWaitMs: REMOTE_HEAD_WAIT_MS, ...options };
 }
 
 function notFound(found: Match): Failure {

@@ -13,6 +13,7 @@
  * events or a JSON array, chosen by Accept, and a failure in it is its last message: `{"error": …}`.
  */
 
+export { peerAddress } from "./call/peer-address.ts";
 export { successStatus } from "./call/success-status.ts";
 export { BadInput, type InputPlace } from "./codec/bad-input.ts";
 export { type RefuseUnknownQuery, SYSTEM_PARAMETERS } from "./codec/query.ts";
@@ -24,7 +25,7 @@ export {
   type NodeRequest,
 } from "./node/node-handler.ts";
 export type { NodeResponse } from "./node/node-response.ts";
-export type { HandlerOptions } from "./options.ts";
+export type { CommonOptions, HandlerOptions, LocalOptions, RemoteOptions } from "./options.ts";
 export type {
   Failure,
   FailureContext,
@@ -33,8 +34,8 @@ export type {
 } from "./response/failure.ts";
 export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";
-export { type Binding, createMatcher, type Match, type Matcher, type MultiSegmentDecoding } from "./routes/matcher.ts";
-export { type Route, type RouteTable, routeName } from "./routes/model.ts";
+export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
+export { type MultiSegmentDecoding, type Route, type RouteTable, routeName } from "./routes/model.ts";
 export {
   createRoutes,
   describeRoutes,
@@ -42,5 +43,14 @@ export {
   type Problem,
   RouteError,
   type RouteOptions,
+  type RuleSources,
 } from "./routes/rules.ts";
+export { parseServiceConfig, type ServiceConfig } from "./routes/service-config.ts";
 export { parseTemplate, type Template, TemplateError, type Variable } from "./routes/template.ts";
+export { type ForwardOptions, forwardTo } from "./upstream/forward.ts";
+export {
+  forwardRequestHeader,
+  forwardResponseHeader,
+  type HeaderMatcher,
+  type MetadataOptions,
+} from "./upstream/metadata.ts";

@@ -1,20 +1,37 @@
-import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
+import type { ConnectRouter, ContextValues, Transport } from "@connectrpc/connect";
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
 import type { RefuseUnknownQuery } from "./codec/query.ts";
 import type { ResponseOptions } from "./response/responses.ts";
-import type { MultiSegmentDecoding } from "./routes/matcher.ts";
-import type { RouteTable } from "./routes/model.ts";
+import type { MultiSegmentDecoding, RouteTable } from "./routes/model.ts";
+import type { ForwardOptions } from "./upstream/forward.ts";
 
 /**
  * Options of the request handlers. Those of connect-es have the same meaning here: interceptors, jsonOptions,
  * readMaxBytes (default here: 4 MiB, also of the decompressed body), writeMaxBytes, compressMinBytes, maxTimeoutMs,
  * shutdownSignal, requestGate.
  */
-export interface HandlerOptions<Source>
-  extends ResponseOptions<Source>,
-    Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
+export type HandlerOptions<Source> = CommonOptions<Source> & (LocalOptions | RemoteOptions);
+
+/** The services are implemented here. */
+export interface LocalOptions {
   /** The function that registers the services, the same as for a Connect adapter. */
   readonly routes: (router: ConnectRouter) => void;
+  readonly transport?: undefined;
+  readonly forward?: undefined;
+}
+
+/** The services are implemented by a remote server. */
+export interface RemoteOptions {
+  readonly routes?: undefined;
+  /** Calls the remote server: `createGrpcTransport`, `createGrpcWebTransport` or `createConnectTransport` of connect-node. */
+  readonly transport: Transport;
+  readonly forward?: ForwardOptions;
+}
+
+/** The options that do not depend on where the services are implemented. */
+export interface CommonOptions<Source>
+  extends ResponseOptions<Source>,
+    Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
   /** The route tables of those services, generated (`*_http.ts`) or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
   readonly contextValues?: (request: Source) => ContextValues;

@@ -2,7 +2,7 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { BadInput, createHttpHandler, type HttpHandlerOptions } from "../../src/http/index.ts";
+import { BadInput, type CommonOptions, createHttpHandler, type NodeRequest } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { EverythingSchema, NestedSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
 import { openHttp1 } from "./support/servers.ts";
@@ -11,7 +11,7 @@ const registry = createRegistry(NestedSchema, EverythingSchema);
 /** `{name: "why"}` as a rich.v1.Nested. */
 const WIRE = new Uint8Array([10, 3, 119, 104, 121]);
 
-async function failingWith(error: () => unknown, options: Partial<HttpHandlerOptions> = {}) {
+async function failingWith(error: () => unknown, options: Partial<CommonOptions<NodeRequest>> = {}) {
   const routes = (router: ConnectRouter) =>
     void router.rpc(RichService.method.misbehave, () => {
       throw error();

@@ -14,7 +14,10 @@ import { RichService } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
 import { openHttp1, openHttp2, type TestRequest, type TestResponse } from "./support/servers.ts";
 
-async function fetchRaw(options: Partial<HttpHandlerOptions>, ...questions: TestRequest[]): Promise<TestResponse[]> {
+async function fetchRaw(
+  options: Partial<Omit<HttpHandlerOptions, "routes" | "transport" | "forward">>,
+  ...questions: TestRequest[]
+): Promise<TestResponse[]> {
   await using listener = await openHttp1(
     createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], ...options }),
   );

@@ -2,7 +2,7 @@
 import { constants, createGunzip } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { createFetchHandler, createHttpHandler, type HandlerOptions, statusEncoder } from "../../src/http/index.ts";
+import { type CommonOptions, createFetchHandler, createHttpHandler, statusEncoder } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
 import { openHttp1 } from "./support/servers.ts";
@@ -40,7 +40,7 @@ function controlledStream() {
   };
 }
 
-type Options = Partial<HandlerOptions<unknown>>;
+type Options = Partial<CommonOptions<unknown>>;
 
 /** Over a real socket (node's fetch as the client), and over fetch's types alone. */
 const ways = [

@@ -13,6 +13,8 @@ export interface Exchange<Source> {
   /** The absolute URL for handlers and interceptors. */
   readonly url: string;
   readonly headers: HeaderMap;
+  /** The network address of the client, if it is known. */
+  readonly peerAddress: string | undefined;
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
   /**

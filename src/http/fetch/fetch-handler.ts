@@ -10,10 +10,10 @@ import { FailureError, failures } from "../response/failure.ts";
 /** A handler for frameworks that use the types of fetch. */
 export type FetchHandler = (request: Request) => Promise<Response>;
 
-export interface FetchHandlerOptions extends HandlerOptions<Request> {
+export type FetchHandlerOptions = HandlerOptions<Request> & {
   /** Handles requests that match no route. Default: a 404 from the failure encoder. */
   readonly fallback?: (request: Request) => Response | Promise<Response>;
-}
+};
 
 /**
  * Serves route tables with the types of fetch. A `Request` has already normalised its URL (dot segments, backslashes).
@@ -54,6 +54,10 @@ class FetchExchange implements Exchange<Request> {
 
   get url(): string {
     return this.source.url;
+  }
+
+  get peerAddress(): undefined {
+    return undefined;
   }
 
   get hasBody(): boolean {

@@ -21,10 +21,10 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** A request listener for `http.createServer` and `http2.createServer`. */
 export type NodeHandler = (request: NodeRequest, response: NodeResponse) => void;
 
-export interface HttpHandlerOptions extends HandlerOptions<NodeRequest> {
+export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {
   /** Handles requests that match no route. Default: a 404 from the failure encoder. */
   readonly fallback?: NodeHandler;
-}
+};
 
 /** Serves route tables on node:http, node:https and node:http2 (compatibility API). */
 export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
@@ -76,6 +76,10 @@ class NodeExchange implements Exchange<NodeRequest> {
     const secure = "encrypted" in source.socket && source.socket.encrypted === true;
     const authority = (source instanceof Http2ServerRequest ? source.authority : source.headers.host) || "localhost";
     return `${secure ? "https" : "http"}://${authority}${this.target}`;
+  }
+
+  get peerAddress(): string | undefined {
+    return this.source.socket.remoteAddress;
   }
 
   get hasBody(): boolean {

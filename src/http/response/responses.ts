@@ -35,6 +35,11 @@ export interface ResponseOptions<Source> {
   readonly compressStreams?: boolean;
   /** How often a comment is written to an idle stream of server-sent events, in milliseconds. Default: never. */
   readonly heartbeatIntervalMs?: number;
+  /**
+   * How long the head of a streamed response waits for the first message, in milliseconds: a failure within that time is an
+   * ordinary response. Default: one turn of the event loop; 500 with a transport.
+   */
+  readonly streamHeadWaitMs?: number;
   /** Whether response trailers are sent as headers with the prefix `trailer-`. Default: false. */
   readonly trailersAsHeaders?: boolean;
 }
@@ -81,6 +86,10 @@ export class Responses<Source> {
   /** The JSON of a failure that occurs after the response has started. */
   failureInBand(endpoint: Endpoint, reason: unknown): string {
     return jsonOf(this.#encode(failureFrom(reason), endpoint, true));
+  }
+
+  get streamHeadWaitMs(): number {
+    return this.#options.streamHeadWaitMs ?? 0;
   }
 
   get heartbeatIntervalMs(): number | undefined {

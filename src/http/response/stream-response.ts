@@ -9,7 +9,7 @@ import { withGzip, withHeartbeat } from "./stream-layers.ts";
 type Result = IteratorResult<Message>;
 
 /**
- * Sends a stream of messages. If the call fails within one turn of the event loop, the failure is an ordinary response.
+ * Sends a stream of messages. If the call fails within `streamHeadWaitMs`, the failure is an ordinary response.
  * After that the headers are sent, whether or not there is a first message, and a failure is the last message. A stream of
  * google.api.HttpBody waits for its first message, which has the content type.
  */
@@ -23,7 +23,7 @@ export async function sendStream<Source>(
   const iterator = messages[Symbol.asyncIterator]();
   const format = endpoint.raw ? RAW_BYTES : streamFormatFor(exchange.headers.get("accept"));
   const next = iterator.next();
-  const first = endpoint.raw ? await next : await withinOneTurn(next);
+  const first = endpoint.raw ? await next : await settled(next, responses.streamHeadWaitMs);
   const compress = responses.compressesStream(exchange, call.responseHeader);
   const head = () => {
     setStreamHeaders(call, format, first, endpoint, compress);
@@ -79,11 +79,15 @@ function setStreamHeaders(
   if (compress) header.set("content-encoding", "gzip");
 }
 
-/** The result of a promise if it settles within one turn of the event loop, else undefined. */
-function withinOneTurn<T>(promise: Promise<T>): Promise<T | undefined> {
+/** The result of a promise if it settles within some time, at least one turn of the event loop; else undefined. */
+function settled<T>(promise: Promise<T>, waitMs: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    const turn = setImmediate(resolve, undefined);
-    promise.then(resolve, reject).finally(() => clearImmediate(turn));
+    const turn = waitMs === 0 ? setImmediate(resolve, undefined) : undefined;
+    const timer = waitMs === 0 ? undefined : setTimeout(resolve, waitMs, undefined);
+    promise.then(resolve, reject).finally(() => {
+      clearImmediate(turn);
+      clearTimeout(timer);
+    });
   });
 }
 

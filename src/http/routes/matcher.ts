@@ -1,4 +1,4 @@
-import { type Route, type RouteTable, routeName } from "./model.ts";
+import { type MultiSegmentDecoding, type Route, type RouteTable, routeName } from "./model.ts";
 import { type Found, type Path, PathTree, parsePath } from "./path-tree.ts";
 import { decodeAll, decodeExceptReserved, decodeExceptSlash, MalformedEscape } from "./percent.ts";
 import { shapeOf } from "./rules.ts";
@@ -19,9 +19,6 @@ export interface Binding {
   readonly value: string;
 }
 
-/** Which escapes stay undecoded in multi-segment variables. */
-export type MultiSegmentDecoding = "except-slash" | "except-reserved";
-
 export interface Matcher {
   /**
    * Finds the route of a request.
@@ -30,6 +27,12 @@ export interface Matcher {
    */
   match(method: string, rawPath: string): Match;
 }
+
+const DECODERS: Readonly<Record<MultiSegmentDecoding, (raw: string) => string>> = {
+  "except-slash": decodeExceptSlash,
+  "except-reserved": decodeExceptReserved,
+  all: decodeAll,
+};
 
 const NO_ROUTE: Match = { kind: "no_route" };
 /** The methods listed in `Allow` for a route of every method. */
@@ -45,8 +48,10 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   const exact = new Map<string, { method: string; match: Match }[]>();
   const trees = new Map<string, PathTree>();
   const owners = new Map<string, string>();
-  for (const { service, routes } of tables) {
+  const decoders = new Map<Route, (raw: string) => string>();
+  for (const { service, routes, multiSegmentDecoding } of tables) {
     for (const route of routes) {
+      if (multiSegmentDecoding !== undefined) decoders.set(route, DECODERS[multiSegmentDecoding]);
       const owner = `${routeName(route)} of ${service.typeName}.${service.method[route.rpc]?.name ?? route.rpc}`;
       const other = owners.get(shapeOf(route));
       if (other !== undefined) throw new Error(`${owner} is the same route as ${other}`);
@@ -61,7 +66,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
       here.push({ method: route.method, match: { kind: "route", route, bindings: literalBindings(route) } });
     }
   }
-  const decodeMulti = decoding === "except-slash" ? decodeExceptSlash : decodeExceptReserved;
+  const decodeMulti = (raw: string, route: Route) => (decoders.get(route) ?? DECODERS[decoding])(raw);
 
   function search(method: string, path: Path): Match | undefined {
     const found = trees.get(method)?.find(path);
@@ -105,7 +110,7 @@ function literalBindings({ segments, variables }: Route): readonly Binding[] {
 function bind(
   { route, verbLength }: Found,
   { raw: segments, escaped }: Path,
-  decodeMulti: (raw: string) => string,
+  decodeMulti: (raw: string, route: Route) => string,
 ): Match {
   if (!escaped && route.variables.length === 0) return { kind: "route", route, bindings: NO_BINDINGS };
   try {
@@ -118,7 +123,7 @@ function bind(
       const end = variable.end > doubleStar ? variable.end + stretch : variable.end;
       let raw = end - start === 1 ? (segments[start] ?? "") : segments.slice(start, end).join("/");
       if (verbLength > 0 && end === segments.length) raw = raw.slice(0, -verbLength);
-      const value = !escaped ? raw : variable.multi ? decodeMulti(raw) : decodeAll(raw);
+      const value = !escaped ? raw : variable.multi ? decodeMulti(raw, route) : decodeAll(raw);
       bindings.push({ field: variable.field, value });
     }
     // Wildcards outside variables must be well-formed too.

@@ -18,10 +18,15 @@ export interface Route<Rpc extends string = string> extends Template {
   readonly responseBody: string;
 }
 
+/** Which escapes stay undecoded in multi-segment variables: `%2F`, those of reserved characters, or none. */
+export type MultiSegmentDecoding = "except-slash" | "except-reserved" | "all";
+
 /** The routes of one service. */
 export interface RouteTable<Service extends DescService = DescService> {
   readonly service: Service;
   readonly routes: readonly Route<keyof Service["method"] & string>[];
+  /** Default: that of the handler. */
+  readonly multiSegmentDecoding?: MultiSegmentDecoding;
 }
 
 /** `GET /v1/{name}`: the name of a route in error messages. */

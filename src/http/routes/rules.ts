@@ -1,8 +1,9 @@
-import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { create, type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
 import { http } from "../../../gen/google/api/annotations_pb.ts";
-import type { HttpRule } from "../../../gen/google/api/http_pb.ts";
+import { type HttpRule, HttpRuleSchema } from "../../../gen/google/api/http_pb.ts";
 import { fieldByName, pathFieldProblem, resolveFieldPath } from "./field-path.ts";
 import { type Route, type RouteTable, routeName } from "./model.ts";
+import type { ServiceConfig } from "./service-config.ts";
 import { parseTemplate, type Template, TemplateError } from "./template.ts";
 
 /** An annotation that cannot be served. Its route is skipped. */
@@ -37,8 +38,16 @@ function describeProblem({ method, reason }: Problem): string {
   return `${method.parent.typeName}.${method.name}: ${reason}`;
 }
 
+/** Where rules come from, beside the annotations. */
+export interface RuleSources {
+  /** Rules that replace annotations: `parseServiceConfig`. */
+  readonly serviceConfig?: ServiceConfig | undefined;
+  /** Whether an RPC without a rule gets the route `POST /package.Service/Method` with body `*`. Default: false. */
+  readonly autoRoutes?: boolean | undefined;
+}
+
 /** How annotations that cannot be served are treated. */
-export interface RouteOptions {
+export interface RouteOptions extends RuleSources {
   /** Whether an annotation that cannot be mapped is an error. Default: false, its route is skipped with a warning. */
   readonly strict?: boolean;
   /** Receives a warning for each skipped route. Default: `process.emitWarning`. */
@@ -50,7 +59,7 @@ export interface RouteOptions {
  * @throws RouteError if two bindings have the same route, or, if strict, for any annotation that cannot be mapped
  */
 export function createRoutes(service: DescService, options: RouteOptions = {}): RouteTable {
-  const { tables, problems } = describeRoutes([service]);
+  const { tables, problems } = describeRoutes([service], options);
   const errors = errorsAmong(problems, options.strict ?? false);
   if (errors.length > 0) throw new RouteError(errors);
   const warn = options.onWarning ?? ((warning) => process.emitWarning(warning, "RouteWarning"));
@@ -64,15 +73,19 @@ export function errorsAmong(problems: readonly Problem[], strict: boolean): read
 }
 
 /** The tables of services that are served together, without routes that have problems, and all these problems. */
-export function describeRoutes(services: Iterable<DescService>): { tables: RouteTable[]; problems: Problem[] } {
+export function describeRoutes(
+  services: Iterable<DescService>,
+  sources: RuleSources = {},
+): { tables: RouteTable[]; problems: Problem[] } {
   const tables: RouteTable[] = [];
   const problems: Problem[] = [];
   const seen = new Map<string, string>();
   for (const service of services) {
     const routes: Route[] = [];
     for (const method of service.methods) {
-      if (!hasOption(method, http)) continue;
-      flatten(getOption(method, http)).forEach((rule, binding) => {
+      const ruleOfMethod = ruleOf(method, sources);
+      if (ruleOfMethod === undefined) continue;
+      flatten(ruleOfMethod).forEach((rule, binding) => {
         const report = (kind: Problem["kind"]) => (part: Problem["part"], reason: string) =>
           void problems.push({ kind, method, binding, part, reason });
         const route = describeRoute(method, rule, binding > 0, report("unmappable"));
@@ -84,9 +97,20 @@ export function describeRoutes(services: Iterable<DescService>): { tables: Route
         routes.push(route);
       });
     }
-    tables.push({ service, routes });
+    tables.push(
+      sources.serviceConfig?.decodeAll ? { service, routes, multiSegmentDecoding: "all" } : { service, routes },
+    );
   }
   return { tables, problems };
+}
+
+function ruleOf(method: DescMethod, { serviceConfig, autoRoutes }: RuleSources): HttpRule | undefined {
+  const configured = serviceConfig?.rules.get(`${method.parent.typeName}.${method.name}`);
+  if (configured !== undefined) return configured;
+  if (hasOption(method, http)) return getOption(method, http);
+  if (!autoRoutes) return undefined;
+  const value = `/${method.parent.typeName}/${method.name}`;
+  return create(HttpRuleSchema, { pattern: { case: "post", value }, body: "*" });
 }
 
 /** Two routes with the same shape match exactly the same requests. */

@@ -1,0 +1,135 @@
+import { parseArgs } from "node:util";
+
+export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
+
+  --upstream URL              the server, such as http://127.0.0.1:50051 (required)
+  --descriptors FILE          a FileDescriptorSet (buf build -o set.binpb), binary
+  --reflection                read the descriptors by gRPC server reflection instead
+  --service-config FILE       rules outside the .proto files: a google.api.Service as YAML or JSON
+  --auto-routes               also serve POST /package.Service/Method for RPCs without rules
+  --protocol NAME             grpc (default), grpc-web or connect
+  --listen HOST:PORT          default 127.0.0.1:8080; HTTP/1.1 and HTTP/2 on one port
+  --tls-cert FILE --tls-key FILE   serve TLS
+  --upstream-ca FILE          trust these authorities (PEM) for an https upstream
+  --timeout-ms N              of unary calls without a deadline of their own; default 30000
+  --max-timeout-ms N          the longest deadline that a client may ask for; default none
+  --max-body-bytes N          of a request, or of one message of a stream; default 4194304
+  --ping-interval-ms N        HTTP/2 pings to the upstream while calls are open; default 310000, 0: none
+  --retries N                 repeat unary calls that found the upstream unavailable; default 0
+  --trust-forwarded           trust X-Forwarded-* of the request: behind a proxy that sets them
+  --live-path PATH            default /healthz: 200 while the gateway runs
+  --ready-path PATH           default /readyz: 200 if the upstream is healthy, else 503
+  --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none
+  --drain-ms N                how long open requests may take after SIGTERM; default 10000
+  --log WHAT                  all (default), errors or none; one JSON object per request on stdout
+
+SIGHUP reads descriptors, service config and certificates again. SIGTERM and SIGINT end the gateway.
+`;
+
+export interface GatewayArguments {
+  readonly upstream: string;
+  readonly descriptors: string | undefined;
+  readonly serviceConfig: string | undefined;
+  readonly autoRoutes: boolean;
+  readonly protocol: "grpc" | "grpc-web" | "connect";
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly upstreamCa: string | undefined;
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number | undefined;
+  readonly maxBodyBytes: number;
+  readonly pingIntervalMs: number;
+  readonly retries: number;
+  readonly trustForwarded: boolean;
+  readonly livePath: string;
+  readonly readyPath: string;
+  readonly heartbeatMs: number;
+  readonly drainMs: number;
+  readonly log: "all" | "errors" | "none";
+}
+
+const TEXT = { type: "string" } as const;
+const FLAG = { type: "boolean", default: false } as const;
+
+/** @throws Error with a text for the user */
+export function parseArguments(args: readonly string[]): GatewayArguments {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      upstream: TEXT,
+      descriptors: TEXT,
+      reflection: FLAG,
+      "service-config": TEXT,
+      "auto-routes": FLAG,
+      protocol: { ...TEXT, default: "grpc" },
+      listen: { ...TEXT, default: "127.0.0.1:8080" },
+      "tls-cert": TEXT,
+      "tls-key": TEXT,
+      "upstream-ca": TEXT,
+      "timeout-ms": { ...TEXT, default: "30000" },
+      "max-timeout-ms": TEXT,
+      "max-body-bytes": { ...TEXT, default: "4194304" },
+      "ping-interval-ms": { ...TEXT, default: "310000" },
+      retries: { ...TEXT, default: "0" },
+      "trust-forwarded": FLAG,
+      "live-path": { ...TEXT, default: "/healthz" },
+      "ready-path": { ...TEXT, default: "/readyz" },
+      "heartbeat-ms": { ...TEXT, default: "15000" },
+      "drain-ms": { ...TEXT, default: "10000" },
+      log: { ...TEXT, default: "all" },
+    },
+  });
+  if ((values.descriptors === undefined) !== values.reflection) {
+    throw new Error("give either --descriptors or --reflection");
+  }
+  const { "tls-cert": cert, "tls-key": key } = values;
+  if ((cert === undefined) !== (key === undefined)) throw new Error("--tls-cert and --tls-key belong together");
+  return {
+    upstream: urlOf(values.upstream),
+    descriptors: values.descriptors,
+    serviceConfig: values["service-config"],
+    autoRoutes: values["auto-routes"],
+    protocol: oneOf("protocol", values.protocol, ["grpc", "grpc-web", "connect"]),
+    ...addressOf(values.listen),
+    tls: cert === undefined || key === undefined ? undefined : { cert, key },
+    upstreamCa: values["upstream-ca"],
+    timeoutMs: integer("timeout-ms", values["timeout-ms"], 1),
+    maxTimeoutMs:
+      values["max-timeout-ms"] === undefined ? undefined : integer("max-timeout-ms", values["max-timeout-ms"], 1),
+    maxBodyBytes: integer("max-body-bytes", values["max-body-bytes"], 1),
+    pingIntervalMs: integer("ping-interval-ms", values["ping-interval-ms"], 0),
+    retries: integer("retries", values.retries, 0),
+    trustForwarded: values["trust-forwarded"],
+    livePath: values["live-path"],
+    readyPath: values["ready-path"],
+    heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
+    drainMs: integer("drain-ms", values["drain-ms"], 0),
+    log: oneOf("log", values.log, ["all", "errors", "none"]),
+  };
+}
+
+function urlOf(text: string | undefined): string {
+  if (text === undefined) throw new Error("--upstream is required");
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`--upstream: "${text}" is not an http(s) URL`);
+  return text.replace(/\/+$/, "");
+}
+
+function addressOf(text: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (digits === undefined || port > 65_535) throw new Error(`--listen: "${text}" is not HOST:PORT`);
+  return { host: bracketed ?? (plain || "0.0.0.0"), port };
+}
+
+function integer(name: string, text: string, min: number): number {
+  const value = Number(text);
+  if (!/^\d{1,10}$/.test(text) || value < min) throw new Error(`--${name}: "${text}" is not an integer from ${min}`);
+  return value;
+}
+
+function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
+  const name = names.find((other) => other === text);
+  if (name === undefined) throw new Error(`--${option}: "${text}" is none of ${names.join(", ")}`);
+  return name;
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+import { parseArguments, USAGE } from "./arguments.ts";
+import { startGateway } from "./gateway.ts";
+import type { WriteLog } from "./request-log.ts";
+
+const write: WriteLog = (line) => {
+  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);
+};
+
+async function run(args: readonly string[]): Promise<void> {
+  if (args.length === 0 || args.includes("--help")) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const gateway = await startGateway(parseArguments(args), write);
+  process.on("SIGHUP", () => void gateway.reload());
+  const end = () => {
+    write({ event: "draining" });
+    void gateway.close().then(() => process.exit(0));
+  };
+  process.once("SIGTERM", end);
+  process.once("SIGINT", end);
+}
+
+run(process.argv.slice(2)).catch((error: unknown) => {
+  process.stderr.write(`connect-http-gateway: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

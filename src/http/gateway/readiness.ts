@@ -1,0 +1,27 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import {
+  Health,
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "../../../gen/grpc/health/v1/health_pb.ts";
+
+/** How long the upstream may take to respond to a probe. */
+const TIMEOUT_MS = 2_000;
+
+/** Whether the upstream can serve requests, or why not. */
+export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
+
+/** Asks the upstream's health service; a server that has none is ready if it responds at all. */
+export async function checkReadiness(transport: Transport): Promise<Readiness> {
+  try {
+    const request = create(HealthCheckRequestSchema);
+    const { message } = await transport.unary(Health.method.check, undefined, TIMEOUT_MS, undefined, request);
+    if (message.status === ServingStatus.SERVING) return { ready: true };
+    return { ready: false, reason: `the upstream reports the status ${message.status}` };
+  } catch (reason) {
+    const error = ConnectError.from(reason, Code.Internal);
+    if (error.code === Code.Unimplemented) return { ready: true };
+    return { ready: false, reason: error.message };
+  }
+}

@@ -1,0 +1,145 @@
+import type { DescMethodStreaming, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type HandlerContext,
+  type ServiceImpl,
+  type Transport,
+} from "@connectrpc/connect";
+import { copyResponseMetadata, createMetadataReader, type MetadataOptions } from "./metadata.ts";
+import { fromUpstream, isUnavailable } from "./upstream-error.ts";
+
+/** How calls are forwarded to a remote server. */
+export interface ForwardOptions extends MetadataOptions {
+  /**
+   * Timeout of unary calls whose client sets none, in milliseconds. Default: 30,000. Streams have none by default: configure
+   * the pings of the transport, so that a dead connection is noticed.
+   */
+  readonly defaultTimeoutMs?: number;
+  /**
+   * How many times a unary call is repeated if the upstream was unavailable. Default: 0. Only for upstreams whose RPCs are
+   * idempotent: a call may have been executed before the connection was lost.
+   */
+  readonly retries?: number;
+  /** Receives errors of the connection to the upstream; clients learn only that it is unavailable. */
+  readonly onUpstreamError?: (error: unknown) => void;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** The pause before the first retry; it doubles with each. */
+const RETRY_PAUSE_MS = 50;
+
+/** Implements services by forwarding every call to a transport: that of a gRPC, gRPC-Web or Connect server. */
+export function forwardTo(
+  transport: Transport,
+  services: Iterable<DescService>,
+  options: ForwardOptions = {},
+): (router: ConnectRouter) => void {
+  const implementations = [...services].map(
+    (service) => [service, implementService(transport, service, options)] as const,
+  );
+  return (router) => {
+    for (const [service, implementation] of implementations) router.service(service, implementation);
+  };
+}
+
+function implementService(
+  transport: Transport,
+  service: DescService,
+  options: ForwardOptions,
+): Partial<ServiceImpl<DescService>> {
+  const upstream: Upstream = { transport, options, metadataOf: createMetadataReader(options) };
+  const implementation: Record<string, unknown> = {};
+  for (const method of service.methods) {
+    implementation[method.localName] =
+      method.methodKind === "unary"
+        ? forwardUnary(upstream, method as DescMethodUnary)
+        : forwardStreaming(upstream, method as DescMethodStreaming);
+  }
+  return implementation as Partial<ServiceImpl<DescService>>;
+}
+
+interface Upstream {
+  readonly transport: Transport;
+  readonly options: ForwardOptions;
+  readonly metadataOf: (context: HandlerContext) => [string, string][];
+}
+
+/** The implementation of a streaming RPC. */
+function forwardStreaming({ transport, options, metadataOf }: Upstream, method: DescMethodStreaming) {
+  const { responseHeaders } = options;
+  async function* stream(inputs: AsyncIterable<Message>, context: HandlerContext): AsyncGenerator<Message> {
+    const { signal } = context;
+    try {
+      const timeoutMs = timeoutOf(context);
+      const response = await transport.stream(method, signal, timeoutMs, metadataOf(context), inputs, context.values);
+      copyResponseMetadata(response.header, context.responseHeader, responseHeaders);
+      for await (const message of response.message) yield message;
+      copyResponseMetadata(response.trailer, context.responseTrailer, responseHeaders);
+    } catch (error) {
+      throw fromUpstream(error, signal, options.onUpstreamError);
+    }
+  }
+  async function last(inputs: AsyncIterable<Message>, context: HandlerContext): Promise<Message> {
+    let output: Message | undefined;
+    for await (const message of stream(inputs, context)) output = message;
+    if (output !== undefined) return output;
+    throw new ConnectError("the upstream sent no response message", Code.Unimplemented);
+  }
+  switch (method.methodKind) {
+    case "bidi_streaming":
+      return stream;
+    case "client_streaming":
+      return last;
+    case "server_streaming":
+      return (input: Message, context: HandlerContext) => stream(once(input), context);
+  }
+}
+
+/** The implementation of a unary RPC. */
+function forwardUnary({ transport, options, metadataOf }: Upstream, method: DescMethodUnary) {
+  const { defaultTimeoutMs = DEFAULT_TIMEOUT_MS, retries = 0 } = options;
+  return async (input: Message, context: HandlerContext): Promise<Message> => {
+    const { signal } = context;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const timeoutMs = timeoutOf(context) ?? defaultTimeoutMs;
+        const metadata = metadataOf(context);
+        const response = await transport.unary(method, signal, timeoutMs, metadata, input, context.values);
+        copyResponseMetadata(response.header, context.responseHeader, options.responseHeaders);
+        copyResponseMetadata(response.trailer, context.responseTrailer, options.responseHeaders);
+        return response.message;
+      } catch (reason) {
+        const error = fromUpstream(reason, signal, options.onUpstreamError);
+        if (attempt >= retries || !isUnavailable(error) || signal.aborted) throw error;
+        await pause(RETRY_PAUSE_MS * 2 ** attempt, signal);
+      }
+    }
+  };
+}
+
+/** What is left of the client's deadline. Transports take 0 and less for "no timeout". */
+function timeoutOf(context: HandlerContext): number | undefined {
+  const timeoutMs = context.timeoutMs();
+  if (timeoutMs === undefined) return undefined;
+  if (timeoutMs <= 0) throw new ConnectError("the operation timed out", Code.DeadlineExceeded);
+  return Math.ceil(timeoutMs);
+}
+
+async function* once(message: Message): AsyncGenerator<Message> {
+  yield message;
+}
+
+/** Resolves after some time, or as soon as the call is aborted. */
+function pause(durationMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, durationMs);
+    signal.addEventListener("abort", end);
+  });
+}

@@ -1,0 +1,107 @@
+/** Maps HTTP headers to the metadata of an upstream and back. */
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { HeaderMap } from "../call/header-map.ts";
+import { peerAddress } from "../call/peer-address.ts";
+
+/** Decides about a header by its lower-case name: dropped (false), kept (true), or kept under another name. */
+export type HeaderMatcher = (name: string) => boolean | string;
+
+export interface MetadataOptions {
+  /** Which request headers become metadata. Default: `forwardRequestHeader`. */
+  readonly requestHeaders?: HeaderMatcher;
+  /** Which response headers and trailers become response headers. Default: `forwardResponseHeader`. */
+  readonly responseHeaders?: HeaderMatcher;
+  /**
+   * Whether `X-Forwarded-*` and `Forwarded` of the request are trusted and extended: only behind a proxy that sets them.
+   * Default: false, those of the request are replaced.
+   */
+  readonly trustForwarded?: boolean;
+}
+
+/** Connection headers (RFC 9110 section 7.6.1), and those of HTTP, gRPC and Connect that belong to one hop. */
+const OF_ONE_HOP =
+  /^(?::.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings|host|expect|content-.*|accept|accept-encoding|date|server|grpc-.*|connect-.*|x-server-timeout|x-http-method-override)$/;
+/** Written anew for the upstream. */
+const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto|port|prefix))$/;
+
+/**
+ * The default for request headers: all end-to-end headers (cookies, authorization, tracing, …), but none that describe the
+ * connection, the body or a protocol of its own.
+ */
+export const forwardRequestHeader: HeaderMatcher = (name) => !OF_ONE_HOP.test(name);
+
+/** The default for response headers and trailers. */
+export const forwardResponseHeader: HeaderMatcher = (name) => isForwardedToClients(name);
+
+export function isForwardedToClients(name: string): boolean {
+  return !OF_ONE_HOP.test(name) && !/^(?:access-control-.*|alt-svc|strict-transport-security)$/.test(name);
+}
+
+/** Keeps the decisions of a matcher for the names that clients use; bounded because clients choose them. */
+function remembered(matcher: HeaderMatcher): HeaderMatcher {
+  const known = new Map<string, boolean | string>();
+  return (name) => {
+    let decision = known.get(name);
+    if (decision === undefined) {
+      decision = matcher(name);
+      if (known.size < 500) known.set(name, decision);
+    }
+    return decision;
+  };
+}
+
+/** ASCII-Value of gRPC (PROTOCOL-HTTP2.md): other values cannot be metadata. */
+const ASCII_VALUE = /^[\x20-\x7e]*$/;
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}(?:,\s*[A-Za-z0-9+/]*={0,2})*$/;
+
+/** Returns a function that makes the metadata of a call from the headers of its request. */
+export function createMetadataReader(options: MetadataOptions): (context: HandlerContext) => [string, string][] {
+  const decide = remembered(options.requestHeaders ?? forwardRequestHeader);
+  const trust = options.trustForwarded ?? false;
+  return (context) => {
+    const { requestHeader } = context;
+    const metadata: [string, string][] = [];
+    const ofConnection = tokens(requestHeader.get("connection"));
+    const add = (name: string, value: string) => {
+      const decision = !FORWARDED.test(name) && !ofConnection.includes(name) && decide(name);
+      if (decision === false || !ASCII_VALUE.test(value)) return;
+      const key = decision === true ? name : decision;
+      if (key.endsWith("-bin") && !BASE64.test(value)) {
+        throw new ConnectError(`header: ${name}: expected base64`, Code.InvalidArgument);
+      }
+      metadata.push([key, value]);
+    };
+    if (requestHeader instanceof HeaderMap) {
+      const lines = requestHeader.lines();
+      for (let i = 0; i < lines.length; i += 2) add(lines[i] ?? "", lines[i + 1] ?? "");
+    } else for (const [name, value] of requestHeader) add(name, value);
+    addForwarded(metadata, context, trust);
+    return metadata;
+  };
+}
+
+function addForwarded(metadata: [string, string][], context: HandlerContext, trust: boolean): void {
+  const { requestHeader, url } = context;
+  const given = (name: string) => (trust ? requestHeader.get(name) : null);
+  const address = context.values.get(peerAddress);
+  const addresses = [given("x-forwarded-for"), address].filter((part) => part);
+  if (addresses.length > 0) metadata.push(["x-forwarded-for", addresses.join(", ")]);
+  const end = url.indexOf("://");
+  const authority = url.slice(end + 3, url.indexOf("/", end + 3));
+  metadata.push(["x-forwarded-host", given("x-forwarded-host") ?? authority]);
+  metadata.push(["x-forwarded-proto", given("x-forwarded-proto") ?? url.slice(0, end)]);
+  const forwarded = given("forwarded");
+  if (forwarded !== null) metadata.push(["forwarded", forwarded]);
+}
+
+function tokens(connection: string | null): readonly string[] {
+  return connection === null ? [] : connection.split(",").map((token) => token.trim().toLowerCase());
+}
+
+/** Adds the headers or trailers of an upstream's response to those of the response. */
+export function copyResponseMetadata(from: Headers, to: Headers, matcher = forwardResponseHeader): void {
+  for (const [name, value] of from) {
+    const decision = matcher(name);
+    if (decision !== false) to.append(decision === true ? name : decision, value);
+  }
+}

@@ -1,0 +1,168 @@
+/** The command connect-http-gateway as a process. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type GrpcServer, startGrpcServer } from "../support/grpc-server.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** A running gateway: its log, and requests to it. */
+interface Running {
+  readonly process: ChildProcess;
+  readonly origin: string;
+  readonly log: readonly Line[];
+  /** The first line, also of those to come, that matches. */
+  line(matches: (line: Line) => boolean): Promise<Line>;
+}
+
+const MAIN = "src/http/gateway/main.ts";
+const directory = mkdtempSync(join(tmpdir(), "gateway-"));
+const set = join(directory, "set.binpb");
+let server: GrpcServer;
+beforeAll(async () => {
+  execFileSync("node_modules/.bin/buf", ["build", "test/http/proto", "--path", "test/http/proto/relay", "-o", set]);
+  server = await startGrpcServer(0, readFileSync(set));
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true });
+});
+
+async function startGateway(...args: string[]): Promise<Running> {
+  const child = spawn(process.execPath, [MAIN, "--listen", "127.0.0.1:0", ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exited = once(child, "exit");
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  const log: Line[] = [];
+  let wake = () => {};
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (text) => {
+    log.push(JSON.parse(text) as Line);
+    wake();
+  });
+  const line = async (matches: (line: Line) => boolean): Promise<Line> => {
+    for (;;) {
+      const found = log.find(matches);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve, reject) => {
+        wake = resolve;
+        void exited.then(() => reject(new Error("the gateway has ended")));
+      });
+    }
+  };
+  const { port } = await line(({ event }) => event === "listening");
+  return { process: child, origin: `http://127.0.0.1:${port}`, log, line };
+}
+
+const upstream = () => ["--upstream", `http://127.0.0.1:${server.port}`];
+
+describe("connect-http-gateway", () => {
+  it("serves what the server's reflection describes, with probes, over HTTP/1.1 and HTTP/2", async () => {
+    const gateway = await startGateway(...upstream(), "--reflection");
+    const response = await fetch(`${gateway.origin}/v1/items/a?number=7&secret=s`);
+    expect([response.status, await response.json()]).toEqual([200, { name: "a", number: "7" }]);
+    const request = await gateway.line(({ event }) => event === "request");
+    expect(request).toMatchObject({
+      method: "GET",
+      path: "/v1/items/a",
+      status: 200,
+      peer: "127.0.0.1",
+      rpc: "relay.v1.RelayService/Get",
+    });
+    const detail = await (await fetch(`${gateway.origin}/v1/items/a?how=detail`)).json();
+    expect(detail).toMatchObject({ details: [{ "@type": "type.googleapis.com/relay.v1.Item", name: "detail" }] });
+    const session = connectHttp2(gateway.origin);
+    const stream = session.request({ ":path": "/v1/items/h2" });
+    const [head] = (await once(stream, "response")) as [Record<string, unknown>];
+    session.destroy();
+    expect(head[":status"]).toBe(200);
+    expect((await fetch(`${gateway.origin}/healthz`)).status).toBe(200);
+    expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(200);
+    server.setHealth(false);
+    expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(503);
+    server.setHealth(true);
+  });
+
+  it("reports that the reflection of the server is incomplete, as that of @grpc/reflection", async () => {
+    await using stock = await startGrpcServer();
+    const args = ["--upstream", `http://127.0.0.1:${stock.port}`, "--reflection", "--auto-routes"];
+    const child = spawn(process.execPath, [MAIN, ...args]);
+    const [text] = (await once(child.stderr, "data")) as [Buffer];
+    expect(text.toString()).toContain("incomplete: use --descriptors");
+    expect(await once(child, "close")).toEqual([1, null]);
+  });
+
+  it("reads rules from a service config, and again on SIGHUP; a broken one changes nothing", async () => {
+    const config = join(directory, "service.yaml");
+    const ruleFor = (path: string) =>
+      `type: google.api.Service\nhttp:\n  rules:\n  - selector: relay.v1.RelayService.Get\n    get: ${path}\n`;
+    writeFileSync(config, ruleFor('"/v2/{name}"'));
+    const descriptors = join(directory, "copy.binpb");
+    copyFileSync(set, descriptors);
+    const gateway = await startGateway(...upstream(), "--descriptors", descriptors, "--service-config", config);
+    const status = async (path: string) => (await fetch(gateway.origin + path)).status;
+    expect([await status("/v2/a"), await status("/v1/items/a")]).toEqual([200, 404]);
+    writeFileSync(config, ruleFor('"/v3/{name}"'));
+    gateway.process.kill("SIGHUP");
+    await gateway.line(({ event }) => event === "reloaded");
+    expect([await status("/v3/a"), await status("/v2/a")]).toEqual([200, 404]);
+    writeFileSync(descriptors, "not descriptors");
+    gateway.process.kill("SIGHUP");
+    const failed = await gateway.line(({ event }) => event === "reload failed");
+    expect(failed.reason).toContain("not a complete FileDescriptorSet");
+    expect(await status("/v3/a")).toBe(200);
+  });
+
+  it("is alive but not ready while the server is away, and serves it when it is there", async () => {
+    const own = await startGrpcServer();
+    own.die();
+    const gateway = await startGateway("--upstream", `http://127.0.0.1:${own.port}`, "--descriptors", set);
+    expect((await fetch(`${gateway.origin}/healthz`)).status).toBe(200);
+    expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(503);
+    expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(503);
+    await gateway.line(({ event }) => event === "upstream error");
+    await using _back = await startGrpcServer(own.port);
+    await expect.poll(async () => (await fetch(`${gateway.origin}/readyz`)).status, { timeout: 30_000 }).toBe(200);
+    expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(200);
+  });
+
+  it("finishes open requests on SIGTERM, and ends", async () => {
+    const gateway = await startGateway(...upstream(), "--descriptors", set, "--auto-routes");
+    const ofStream = await fetch(`${gateway.origin}/v1/counts/a?number=1&how=hang`, {
+      headers: { "x-server-timeout": "1" },
+    });
+    gateway.process.kill("SIGTERM");
+    const [code] = (await once(gateway.process, "exit")) as [number];
+    expect(code).toBe(0);
+    expect(await ofStream.text()).toContain('"code":4');
+  });
+
+  it.each([
+    [[], 0, ""],
+    [["--upstream", "x"], 1, "give either --descriptors or --reflection"],
+    [["--upstream", "x", "--reflection"], 1, '"x" is not an http(s) URL'],
+    [["--upstream", "http://127.0.0.1:1", "--descriptors", "/nowhere"], 1, "no such file"],
+    [["--upstream", "http://127.0.0.1:1", "--reflection"], 1, "unavailable"],
+    [["--upstream", "http://x", "--descriptors", set, "--timeout-ms", "soon"], 1, "not an integer"],
+    [["--upstream", "http://x", "--descriptors", set, "--protocol", "soap"], 1, "none of grpc"],
+    [["--upstream", "http://x", "--descriptors", set, "--tls-key", "x"], 1, "belong together"],
+    [["--unknown"], 1, "--unknown"],
+  ])("reports wrong arguments: %j", async (args, code, text) => {
+    const child = spawn(process.execPath, [MAIN, ...args]);
+    let stderr = "";
+    child.stderr.on("data", (piece: Buffer) => {
+      stderr += piece.toString();
+    });
+    const [exit] = (await once(child, "close")) as [number];
+    expect(exit).toBe(code);
+    expect(stderr).toContain(text);
+  });
+});
