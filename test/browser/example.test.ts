@@ -1,0 +1,148 @@
+/** `examples/web` as a visitor meets it: run by its one command, used in a browser. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { scratch } from "../support/service.ts";
+import { freePort } from "./engines/driver.ts";
+
+/** `SCREENSHOTS=<directory>` keeps them. */
+const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
+
+let child: ChildProcess;
+let exited: Promise<unknown>;
+let browser: Browser;
+let url: string;
+let context: BrowserContext;
+let page: Page;
+let problems: string[];
+
+beforeAll(async () => {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  const port = await freePort();
+  child = spawn(process.execPath, ["examples/web/start.ts"], {
+    env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(scratch(), "data") },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  exited = new Promise((resolve) => child.once("exit", resolve));
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+  const [line] = await Promise.race([
+    new Promise<string[]>((resolve) => lines.once("line", (text) => resolve([text]))),
+    exited.then(() => ["ended"]),
+  ]);
+  url = `http://localhost:${port}`;
+  expect(line).toContain(url);
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+});
+afterAll(async () => {
+  await browser?.close();
+  child?.kill("SIGINT");
+  await exited;
+});
+
+beforeEach(async () => {
+  await context?.close();
+  problems = [];
+  context = await browser.newContext({ viewport: { width: 1100, height: 760 } });
+  page = await context.newPage();
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (entry) => entry.type() === "error" && problems.push(entry.text()));
+  await page.goto(url);
+});
+
+const screenshot = (name: string, of = page) => of.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+
+async function signIn(of: Page): Promise<void> {
+  await of.getByLabel("Email").fill("alice@example.com");
+  await of.getByLabel("Password").fill("correct horse");
+  await of.getByRole("button", { name: "Sign in" }).click();
+  await of.getByText("Book the train to Vienna").waitFor();
+}
+
+test("a visitor signs in, sees notes and devices, and signs out in every tab", async () => {
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await screenshot("login");
+  await signIn(page);
+  await page.getByText("Alice Liddell").waitFor();
+  await page.getByText("This device").waitFor();
+  await screenshot("signed-in");
+  const second = await context.newPage();
+  await second.goto(url);
+  await second.getByText("Book the train to Vienna").waitFor();
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+  for (const tab of [page, second]) await tab.getByRole("heading", { name: "Sign in" }).waitFor();
+  expect(await second.getByText("Book the train to Vienna").count()).toBe(0);
+  expect(await context.cookies()).toEqual([]);
+  expect(problems).toEqual([]);
+});
+
+test("an anonymous visitor causes no request to the service", async () => {
+  const requests: string[] = [];
+  page.on("request", (request) => requests.push(new URL(request.url()).pathname));
+  await page.reload();
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  expect(requests.filter((path) => path.startsWith("/v1/auth"))).toEqual([]);
+});
+
+test("a wrong password is refused, and the form says so", async () => {
+  await page.getByLabel("Email").fill("alice@example.com");
+  await page.getByLabel("Password").fill("wrong");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").filter({ hasText: "Wrong email or password." }).waitFor();
+  await screenshot("wrong-password");
+  expect(await context.cookies()).toEqual([]);
+});
+
+test("a device signs the others out", async () => {
+  const other = await browser.newContext();
+  const elsewhere = await other.newPage();
+  await elsewhere.goto(url);
+  await signIn(elsewhere);
+  await signIn(page);
+  await page.getByRole("button", { name: "Sign out the others" }).click();
+  await expect.poll(() => page.locator("#devices li").count()).toBe(1);
+  await elsewhere.reload();
+  await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
+  await other.close();
+});
+
+test("a page that is offline keeps what it shows and says so", async () => {
+  await signIn(page);
+  await page.route("**/v1/auth/refresh", (route) => route.abort());
+  // The token's life passes: the wall clock is what counts sleep.
+  await page.evaluate("Date.now = ((now) => () => now() + 3_600_000)(Date.now); dispatchEvent(new Event('online'))");
+  await page.getByText("You are offline.").waitFor();
+  await page.getByText("Book the train to Vienna").waitFor();
+  await screenshot("offline");
+  await page.unroute("**/v1/auth/refresh");
+  await page.evaluate("dispatchEvent(new Event('online'))");
+  await page.getByText("You are offline.").waitFor({ state: "hidden" });
+});
+
+test("it works on a phone and by keyboard alone", async () => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  const isFocused = (selector: string) => page.evaluate(`document.activeElement?.matches(${JSON.stringify(selector)})`);
+  await expect.poll(() => isFocused("#email")).toBe(true);
+  await screenshot("phone-login");
+  await page.keyboard.type("alice@example.com");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("correct horse");
+  await page.keyboard.press("Enter");
+  await page.getByText("Book the train to Vienna").waitFor();
+  await page.getByText("This device").waitFor();
+  await screenshot("phone-signed-in");
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  while (!(await isFocused("#sign-out"))) await page.keyboard.press("Tab");
+  await screenshot("phone-focus");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+});
+
+test("dark mode is legible", async () => {
+  await page.emulateMedia({ colorScheme: "dark" });
+  await signIn(page);
+  await screenshot("dark");
+  expect(await page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe("rgb(17, 21, 31)");
+});
