@@ -7,12 +7,15 @@ export function configWarnings(env: Environment, config: Config): string[] {
   return [...misspeltVariables(env), ...uselessOrigins(config)];
 }
 
+/** Variables of other programs that look like one of ours: those of OpenSSL. */
+const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
+
 /** Variables that nobody reads and that look like one that is not set. */
 function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
-    const meant = known.has(name) || !env[name] ? undefined : mostLike(name, unset);
+    const meant = known.has(name) || FOREIGN.has(name) || !env[name] ? undefined : mostLike(name, unset);
     return meant === undefined ? [] : [`${name} is not a variable of this service: is ${meant} meant?`];
   });
 }
