@@ -8,8 +8,8 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 /** Ends one session; how many lived: 0 or 1. */
 export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
   const outcome = await deps.store.end(sid, "revoked_by_admin");
-  // Marked only: whether there ever was such a session, nobody knows.
-  if (outcome !== "ended") return 0;
+  // Without a live session nobody knows whether there ever was one.
+  if (!outcome.ok || !outcome.wasLive) return 0;
   deps.audit({ event: "session_ended", sid, reason: "revoked_by_admin" }, requester);
   return 1;
 }
@@ -22,7 +22,7 @@ export async function revokeSubject(
   requester: Requester,
 ): Promise<number> {
   const outcome = await deps.store.endAll(subject, "revoked_subject", except === undefined ? {} : { except });
-  if (outcome === "actor_ended") throw new Error("no actor was named");
+  if (!outcome.ok) throw new Error("no actor was named");
   for (const sid of outcome.ended)
     deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" }, requester);
   return outcome.ended.length;
@@ -47,7 +47,7 @@ export async function elevate(
   requester: Requester,
 ): Promise<ElevateOutcome> {
   const result = await deps.store.elevate(sid, authentication);
-  if (result.outcome === "elevated") {
+  if (result.ok) {
     const { methods, contextClass } = authentication;
     deps.audit({ event: "session_elevated", sid, subject: result.session.subject, methods, contextClass }, requester);
   }

@@ -17,6 +17,7 @@ type Deps = {
 };
 
 export type Created = {
+  readonly ok: true;
   readonly session: Session;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
@@ -39,7 +40,7 @@ export async function create(
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {
     deps.audit({ event: "rate_limited", limit: "create", subject: wanted.subject }, requester);
-    return { limited: "create", retryAfterMs };
+    return { ok: false, reason: "rate_limited", limit: "create", retryAfterMs };
   }
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
@@ -58,6 +59,7 @@ export async function create(
     deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
   const now = session.createdAt;
   return {
+    ok: true,
     session,
     accessToken: deps.accessTokens.issue(session, now),
     refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),

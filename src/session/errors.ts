@@ -76,11 +76,16 @@ export type RefusalReason =
   | "reuse"
   | "unknown_session";
 
-/** A credential that is proven bad: an expected outcome, so a value. */
-export type Refused = { readonly refused: RefusalReason; readonly sid?: SessionId | undefined };
+/** A credential that is proven bad. */
+export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
 
 /** What is limited by rate. */
 export type RateLimitName = "refresh" | "failures" | "create";
 
-/** Too often, for the time being: an expected outcome, so a value. */
-export type Limited = { readonly limited: RateLimitName; readonly retryAfterMs: number };
+/** Over a rate limit, until `retryAfterMs` have passed. */
+export type Limited = {
+  readonly ok: false;
+  readonly reason: "rate_limited";
+  readonly limit: RateLimitName;
+  readonly retryAfterMs: number;
+};

@@ -25,12 +25,12 @@ const INACTIVE: Introspection = { active: false };
  * a refresh token that would end its session as reused is inactive, and its session lives on.
  */
 export async function introspect(deps: Deps, text: string): Promise<Introspection> {
-  const refreshToken = deps.refreshTokens.parse(text);
-  if (typeof refreshToken === "object") {
-    const found = await deps.store.find(refreshToken.sid);
-    if (found.status !== "live") return INACTIVE;
+  const parsed = deps.refreshTokens.parse(text);
+  if (parsed.ok) {
+    const found = await deps.store.find(parsed.token.sid);
+    if (!found.ok) return INACTIVE;
     const { session, rotation, now } = found;
-    if (decide(rotation, refreshToken, "", now, deps.reuseInterval).outcome === "reuse") return INACTIVE;
+    if (decide(rotation, parsed.token, "", now, deps.reuseInterval).outcome === "reuse") return INACTIVE;
     return {
       active: true,
       tokenType: "refresh_token",
@@ -41,13 +41,13 @@ export async function introspect(deps: Deps, text: string): Promise<Introspectio
         client_id: session.clientId,
         sid: session.sid,
         ...(session.authentication && authenticationClaims(session.authentication)),
-        iat: Math.floor(refreshToken.issuedAt / 1000),
+        iat: Math.floor(parsed.token.issuedAt / 1000),
         exp: Math.floor(session.idleExpiresAt / 1000),
       },
     };
   }
-  const claims = deps.accessTokens.verify(text);
-  if (typeof claims === "string") return INACTIVE;
-  const found = await deps.store.find(claims.sid);
-  return found.status === "live" ? { active: true, tokenType: "access_token", claims: claims.all } : INACTIVE;
+  const verified = deps.accessTokens.verify(text);
+  if (!verified.ok) return INACTIVE;
+  const { sid, all } = verified.claims;
+  return (await deps.store.find(sid)).ok ? { active: true, tokenType: "access_token", claims: all } : INACTIVE;
 }

@@ -14,21 +14,31 @@ type Credentials = {
   readonly audiences: ReadonlySet<string>;
 };
 
+type Authenticated = { readonly ok: true; readonly claims: AccessClaims };
+
+type Done = { readonly ok: true };
+const DONE: Done = { ok: true };
+
+/** The session to end does not exist, or belongs to another subject. */
+type NotFound = { readonly ok: false; readonly reason: "not_found" };
+const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
+
 /** Verifies a bearer access token. Whether its session is live is for the store to say, in the step that acts on it. */
 export function authenticate(
   { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
   bearer: string | undefined,
-): AccessClaims | Refused {
-  if (bearer === undefined) return { refused: "absent" };
-  const claims = accessTokens.verify(bearer);
-  return typeof claims === "string" ? { refused: claims } : forUs(claims, audiences);
+): Authenticated | Refused {
+  if (bearer === undefined) return { ok: false, reason: "absent" };
+  const verified = accessTokens.verify(bearer);
+  return verified.ok ? requireAudience(verified, audiences) : verified;
 }
 
-function forUs(claims: AccessClaims, audiences: ReadonlySet<string>): AccessClaims | Refused {
-  return claims.aud.some((each) => audiences.has(each)) ? claims : { refused: "wrong_audience", sid: claims.sid };
+function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<string>): Authenticated | Refused {
+  const { aud, sid } = authenticated.claims;
+  return aud.some((each) => audiences.has(each)) ? authenticated : { ok: false, reason: "wrong_audience", sid };
 }
 
-const ended = (caller: AccessClaims): Refused => ({ refused: "revoked", sid: caller.sid });
+const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
 /**
  * Ends the session of a bearer access token. A session that the store has lost is marked all the same: its access tokens
@@ -42,17 +52,16 @@ export async function logout(
   bearer: string | undefined,
   cookie: PresentedCookie,
   requester: Requester,
-): Promise<Refused | undefined> {
-  const caller = authenticate(deps, bearer);
-  if ("refused" in caller) {
-    return caller.refused === "expired" && bearer !== undefined
-      ? logoutExpired(deps, bearer, cookie, requester)
-      : caller;
+): Promise<Done | Refused> {
+  const authenticated = authenticate(deps, bearer);
+  if (!authenticated.ok) {
+    const isExpired = authenticated.reason === "expired" && bearer !== undefined;
+    return isExpired ? logoutExpired(deps, bearer, cookie, requester) : authenticated;
   }
-  const outcome = await deps.store.end(caller.sid, "logout");
-  if (outcome === "already") return ended(caller);
+  const caller = authenticated.claims;
+  if (!(await deps.store.end(caller.sid, "logout")).ok) return revoked(caller);
   deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" }, requester);
-  return undefined;
+  return DONE;
 }
 
 async function logoutExpired(
@@ -60,17 +69,18 @@ async function logoutExpired(
   bearer: string,
   cookie: PresentedCookie,
   requester: Requester,
-): Promise<Refused | undefined> {
-  const claims = deps.accessTokens.verifyExpired(bearer);
-  if (typeof claims === "string") return { refused: claims };
-  const caller = forUs(claims, deps.audiences);
-  if ("refused" in caller) return caller;
-  const token = authenticateCookie(deps.refreshTokens, cookie);
-  if ("refused" in token || token.sid !== caller.sid) return { refused: "expired", sid: caller.sid };
+): Promise<Done | Refused> {
+  const verified = deps.accessTokens.verifyExpired(bearer);
+  if (!verified.ok) return verified;
+  const authenticated = requireAudience(verified, deps.audiences);
+  if (!authenticated.ok) return authenticated;
+  const caller = authenticated.claims;
+  const byCookie = authenticateCookie(deps.refreshTokens, cookie);
+  if (!byCookie.ok || byCookie.token.sid !== caller.sid) return { ok: false, reason: "expired", sid: caller.sid };
   const outcome = await deps.store.end(caller.sid, "logout");
-  if (outcome !== "ended") return ended(caller);
+  if (!outcome.ok || !outcome.wasLive) return revoked(caller);
   deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" }, requester);
-  return undefined;
+  return DONE;
 }
 
 /**
@@ -81,12 +91,13 @@ export async function logoutByCookie(
   deps: Deps<"end"> & Pick<Credentials, "refreshTokens">,
   cookie: PresentedCookie,
   requester: Requester,
-): Promise<Refused | undefined> {
-  const token = authenticateCookie(deps.refreshTokens, cookie);
-  if ("refused" in token) return token;
-  const outcome = await deps.store.end(token.sid, "logout");
-  if (outcome === "ended") deps.audit({ event: "session_ended", sid: token.sid, reason: "logout" }, requester);
-  return undefined;
+): Promise<Done | Refused> {
+  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  if (!authenticated.ok) return authenticated;
+  const { sid } = authenticated.token;
+  const outcome = await deps.store.end(sid, "logout");
+  if (outcome.ok && outcome.wasLive) deps.audit({ event: "session_ended", sid, reason: "logout" }, requester);
+  return DONE;
 }
 
 export async function listOwn(
@@ -94,10 +105,9 @@ export async function listOwn(
   caller: AccessClaims,
   limit: number,
   from: string | undefined,
-): Promise<SessionPage | Refused> {
-  const own = await deps.store.find(caller.sid);
-  if (own.status !== "live") return ended(caller);
-  return deps.store.list(caller.sub, limit, from);
+): Promise<{ readonly ok: true; readonly page: SessionPage } | Refused> {
+  if (!(await deps.store.find(caller.sid)).ok) return revoked(caller);
+  return { ok: true, page: await deps.store.list(caller.sub, limit, from) };
 }
 
 /** @param target undefined for a text that can be no session's id: no answer may tell it from an unknown one */
@@ -106,14 +116,12 @@ export async function revokeOwn(
   caller: AccessClaims,
   target: SessionId | undefined,
   requester: Requester,
-): Promise<"ended" | "not_found" | Refused> {
-  if (target === undefined) return (await deps.store.find(caller.sid)).status === "live" ? "not_found" : ended(caller);
+): Promise<Done | NotFound | Refused> {
+  if (target === undefined) return (await deps.store.find(caller.sid)).ok ? NOT_FOUND : revoked(caller);
   const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner");
-  if (outcome === "actor_ended") return ended(caller);
-  if (outcome === "ended") {
-    deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" }, requester);
-  }
-  return outcome;
+  if (!outcome.ok) return outcome.reason === "not_found" ? NOT_FOUND : revoked(caller);
+  deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" }, requester);
+  return DONE;
 }
 
 /** Ends every session of the caller but the one that asks. */
@@ -121,11 +129,11 @@ export async function revokeOthers(
   deps: Deps<"endAll">,
   caller: AccessClaims,
   requester: Requester,
-): Promise<{ readonly count: number } | Refused> {
+): Promise<{ readonly ok: true; readonly count: number } | Refused> {
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", { except: caller.sid, actor: caller.sid });
-  if (outcome === "actor_ended") return ended(caller);
+  if (!outcome.ok) return revoked(caller);
   for (const sid of outcome.ended) {
     deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "revoked_others" }, requester);
   }
-  return { count: outcome.ended.length };
+  return { ok: true, count: outcome.ended.length };
 }

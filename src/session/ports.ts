@@ -29,36 +29,45 @@ export type CreateOutcome = {
   readonly replaced: boolean;
 };
 
+/** `outdated`: the session has a later authentication already. */
 export type ElevateOutcome =
-  | { readonly outcome: "elevated"; readonly session: Session }
-  /** The session knows of a later authentication. */
-  | { readonly outcome: "outdated" }
-  | { readonly outcome: "revoked" | "unknown" };
+  | { readonly ok: true; readonly session: Session }
+  | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
 
 export type RotateOutcome =
   | {
+      readonly ok: true;
       readonly outcome: "repeat" | "rotate" | "heal" | "recover";
       readonly session: Session;
       /** The current child: what the client is to present next. */
       readonly child: PresentedToken;
       readonly now: number;
     }
-  /** The token was used before: the session has been ended by the same step. */
-  | { readonly outcome: "reuse"; readonly subject: string }
-  /** The session has been ended and its marker is still there. */
-  | { readonly outcome: "revoked" }
-  /** The session was there, past a lifetime. */
-  | { readonly outcome: "idle" | "expired" }
-  /** No session of that id, and no marker. */
-  | { readonly outcome: "unknown" };
+  /** The token was used before: the same step has ended the session. */
+  | { readonly ok: false; readonly reason: "reuse"; readonly subject: string }
+  /**
+   * - `revoked`: the session has been ended and its marker is still there.
+   * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
+   * - `unknown`: there is no session of that id, and no marker.
+   */
+  | { readonly ok: false; readonly reason: "revoked" | "idle" | "expired" | "unknown" };
 
 /**
- * - `ended`: a live session ended now.
- * - `marked`: there was no session, but access tokens of it may live (the store lost its last writes);
- *   the marker and the log entry are written all the same.
- * - `already`: the marker was there.
+ * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its
+ * last writes): the marker and the log entry are written nevertheless. `already_ended`: the marker was there.
  */
-export type EndOutcome = "ended" | "marked" | "already";
+export type EndOutcome =
+  | { readonly ok: true; readonly wasLive: boolean }
+  | { readonly ok: false; readonly reason: "already_ended" };
+
+/** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session that asks is not live. */
+export type EndOwnedOutcome =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
+
+export type EndAllOutcome =
+  | { readonly ok: true; readonly ended: readonly SessionId[] }
+  | { readonly ok: false; readonly reason: "actor_ended" };
 
 export type SessionPage = {
   readonly sessions: readonly Session[];
@@ -67,8 +76,8 @@ export type SessionPage = {
 };
 
 export type Found =
-  | { readonly status: "live"; readonly session: Session; readonly rotation: RotationState; readonly now: number }
-  | { readonly status: "revoked" | "unknown" };
+  | { readonly ok: true; readonly session: Session; readonly rotation: RotationState; readonly now: number }
+  | { readonly ok: false; readonly reason: "revoked" | "unknown" };
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
@@ -104,7 +113,7 @@ export interface SessionStore {
   end(sid: SessionId, reason: EndReason): Promise<EndOutcome>;
 
   /** Ends `target` for the live session `actor` of the same subject. */
-  endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<"ended" | "not_found" | "actor_ended">;
+  endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<EndOwnedOutcome>;
 
   /**
    * Ends what `subject` has at this moment but `except`; a login after it lives. With `actor`, only
@@ -114,7 +123,7 @@ export interface SessionStore {
     subject: string,
     reason: EndReason,
     options?: { readonly except?: SessionId; readonly actor?: SessionId },
-  ): Promise<{ readonly ended: readonly SessionId[] } | "actor_ended">;
+  ): Promise<EndAllOutcome>;
 
   /**
    * Ends every session that was created before `createdBefore`, or all that there are now; one that is created after this
@@ -157,14 +166,15 @@ export class InvalidCursor extends Error {
 /** A parsed refresh token, its MAC verified. */
 export type RefreshToken = PresentedToken & { readonly sid: SessionId };
 
-/** Why a text is no refresh token of ours. */
-export type RefreshTokenFault = "malformed" | "unknown_key" | "forged";
+export type RefreshTokenResult =
+  | { readonly ok: true; readonly token: RefreshToken }
+  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
 export interface RefreshTokens {
   /** The canonical text of a token, under the current MAC key. */
   mint(token: RefreshToken): string;
   /** Parses and verifies. No I/O: a forged token dies here. */
-  parse(text: string): RefreshToken | RefreshTokenFault;
+  parse(text: string): RefreshTokenResult;
 }
 
 export type AccessToken = { readonly token: string; readonly expiresAt: number };
@@ -181,16 +191,20 @@ export type AccessClaims = {
   readonly all: Readonly<Record<string, unknown>>;
 };
 
-/** Why a text is no access token of ours. */
-export type AccessTokenFault = "malformed" | "unknown_key" | "forged" | "wrong_issuer" | "expired";
+/** A token whose signature, type and issuer are right. */
+export type AuthenticAccessToken =
+  | { readonly ok: true; readonly claims: AccessClaims }
+  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "wrong_issuer" };
+
+export type AccessTokenResult = AuthenticAccessToken | { readonly ok: false; readonly reason: "expired" };
 
 export interface AccessTokens {
   /** Signs an access token of the session. It never outlives the session's expiries. */
   issue(session: Session, now: number): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
-  verify(text: string): AccessClaims | AccessTokenFault;
-  /** As `verify`, but for the expiry. */
-  verifyExpired(text: string): AccessClaims | Exclude<AccessTokenFault, "expired">;
+  verify(text: string): AccessTokenResult;
+  /** As `verify`, without the expiry. */
+  verifyExpired(text: string): AuthenticAccessToken;
 }
 
 /** How often something may be done, by key. Never rejects, and trouble of its own refuses nothing. */

@@ -1,12 +1,12 @@
 import type { Audit, Requester } from "./audit.ts";
 import type { Limited, Refused } from "./errors.ts";
-import type { SessionId } from "./model.ts";
 import type {
   AccessToken,
   AccessTokens,
   Random,
   RateLimit,
   RefreshToken,
+  RefreshTokenResult,
   RefreshTokens,
   RotateOutcome,
   SessionStore,
@@ -23,6 +23,7 @@ type Deps = {
 };
 
 export type Refreshed = {
+  readonly ok: true;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
   /** Seconds until the refresh token is of no more use. */
@@ -39,11 +40,10 @@ export type PresentedCookie = string | undefined | typeof AMBIGUOUS;
 export function authenticateCookie(
   tokens: Pick<RefreshTokens, "parse">,
   cookie: PresentedCookie,
-): RefreshToken | Refused {
-  if (cookie === undefined || cookie === "") return { refused: "absent" };
-  if (cookie === AMBIGUOUS) return { refused: "ambiguous" };
-  const token = tokens.parse(cookie);
-  return typeof token === "string" ? { refused: token } : token;
+): RefreshTokenResult | Refused {
+  if (cookie === undefined || cookie === "") return { ok: false, reason: "absent" };
+  if (cookie === AMBIGUOUS) return { ok: false, reason: "ambiguous" };
+  return tokens.parse(cookie);
 }
 
 /**
@@ -58,45 +58,34 @@ export async function refresh(
   cookie: PresentedCookie,
   requester: Requester,
 ): Promise<Refreshed | Refused | Limited> {
-  const refuse = (reason: Refused["refused"], sid: SessionId): Refused => ({ refused: reason, sid });
-  const token = authenticateCookie(deps.refreshTokens, cookie);
-  if ("refused" in token) return token;
+  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  if (!authenticated.ok) return authenticated;
+  const { token } = authenticated;
 
   // After the MAC: nobody but its client uses up a session's limit. Before the store: nothing is rotated over the limit.
   const taken = deps.refreshLimit.take(token.sid);
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {
     deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
-    return { limited: "refresh", retryAfterMs };
+    return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
   }
   const rotated = await rotate(deps, token);
-  switch (rotated.outcome) {
-    case "reuse":
-      deps.audit({ event: "authn_token_reuse", sid: token.sid, subject: rotated.subject }, requester);
-      deps.audit({ event: "session_ended", sid: token.sid, subject: rotated.subject, reason: "reuse" }, requester);
-      return refuse("reuse", token.sid);
-    case "revoked":
-    case "idle":
-    case "expired":
-      return refuse(rotated.outcome, token.sid);
-    case "unknown":
-      return refuse("unknown_session", token.sid);
-    case "repeat":
-    case "rotate":
-    case "heal":
-    case "recover": {
-      const { session, child, now } = rotated;
-      deps.audit(
-        { event: "session_renewed", sid: session.sid, subject: session.subject, outcome: rotated.outcome },
-        requester,
-      );
-      return {
-        accessToken: deps.accessTokens.issue(session, now),
-        refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),
-        secondsLeft: secondsLeft(session.idleExpiresAt, now),
-      };
+  if (!rotated.ok) {
+    if (rotated.reason === "reuse") {
+      const { subject } = rotated;
+      deps.audit({ event: "authn_token_reuse", sid: token.sid, subject }, requester);
+      deps.audit({ event: "session_ended", sid: token.sid, subject, reason: "reuse" }, requester);
     }
+    return { ok: false, reason: rotated.reason === "unknown" ? "unknown_session" : rotated.reason, sid: token.sid };
   }
+  const { outcome, session, child, now } = rotated;
+  deps.audit({ event: "session_renewed", sid: session.sid, subject: session.subject, outcome }, requester);
+  return {
+    ok: true,
+    accessToken: deps.accessTokens.issue(session, now),
+    refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),
+    secondsLeft: secondsLeft(session.idleExpiresAt, now),
+  };
 }
 
 /** A store that cannot answer uses up nobody's limit: many tabs that try again in an outage would be held back after it. */

@@ -5,7 +5,7 @@ import {
   type Session,
   type SessionId,
 } from "../session/model.ts";
-import type { AccessClaims, AccessToken, AccessTokenFault, AccessTokens } from "../session/ports.ts";
+import type { AccessToken, AccessTokenResult, AccessTokens, AuthenticAccessToken } from "../session/ports.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 
@@ -37,8 +37,11 @@ const JITTER = 0.2;
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
 const MAX_LENGTH = 16_384;
 
-/** What is wrong with a token at any time. */
-type UnagingFault = Exclude<AccessTokenFault, "expired">;
+const MALFORMED = { ok: false, reason: "malformed" } as const;
+const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
+const FORGED = { ok: false, reason: "forged" } as const;
+const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
+const EXPIRED = { ok: false, reason: "expired" } as const;
 
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
@@ -46,18 +49,18 @@ const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: AccessTokenOptions): AccessTokens {
   const iss = JSON.stringify(issuer);
 
-  /** All but the expiry. */
-  function authentic(text: string): AccessClaims | UnagingFault {
-    if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return "malformed";
+  /** Verifies all but the expiry. */
+  function verifyExpired(text: string): AuthenticAccessToken {
+    if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
     const dot = text.indexOf(".");
     const end = text.lastIndexOf(".");
     const signature = text.slice(end + 1);
-    if (!SIGNATURE.test(signature)) return "malformed";
+    if (!SIGNATURE.test(signature)) return MALFORMED;
     // The header is not interpreted: it must be, byte for byte, the one that our key signs under.
     const header = text.slice(0, dot);
     const check = keys.current.checks.get(header);
-    if (check === undefined) return strangerHeader(header);
-    if (!check(text.slice(0, end), signature)) return "forged";
+    if (check === undefined) return rejectHeader(header);
+    if (!check(text.slice(0, end), signature)) return FORGED;
     return readClaims(text.slice(dot + 1, end), issuer);
   }
 
@@ -79,13 +82,14 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
       return { token: `${input}.${signing.sign(input)}`, expiresAt: exp * 1000 };
     },
 
-    verify(text: string): AccessClaims | AccessTokenFault {
-      const claims = authentic(text);
-      if (typeof claims === "string") return claims;
-      return clock(claims.sid) >= claims.exp * 1000 ? "expired" : claims; // RFC 7519 §4.1.4: on or after
+    verify(text: string): AccessTokenResult {
+      const verified = verifyExpired(text);
+      if (!verified.ok) return verified;
+      const { sid, exp } = verified.claims;
+      return clock(sid) >= exp * 1000 ? EXPIRED : verified; // RFC 7519 §4.1.4: on or after
     },
 
-    verifyExpired: authentic,
+    verifyExpired,
   };
 }
 
@@ -100,16 +104,16 @@ function furtherClaims({ claims, authentication }: Session): string {
   return members === "" ? "" : `,${members}`;
 }
 
-/** Tells a token of a key that we do not (or no longer) have from what is no access token at all. For the log only. */
-function strangerHeader(segment: string): UnagingFault {
+/** Distinguishes a token under a key that is not (or no longer) in the ring from other text. For the log only. */
+function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
   const header = parseObject(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";
-  return ours && Object.keys(header).length === 3 ? "unknown_key" : "malformed";
+  return ours && Object.keys(header).length === 3 ? UNKNOWN_KEY : MALFORMED;
 }
 
-function readClaims(segment: string, issuer: string): AccessClaims | UnagingFault {
+function readClaims(segment: string, issuer: string): AuthenticAccessToken {
   const all = parseObject(segment);
-  if (all === undefined) return "malformed";
+  if (all === undefined) return MALFORMED;
   const { iss, sub, aud, exp, iat, jti } = all;
   const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
@@ -122,9 +126,9 @@ function readClaims(segment: string, issuer: string): AccessClaims | UnagingFaul
     typeof exp === "number" &&
     typeof jti === "string" &&
     typeof all.client_id === "string";
-  if (!complete || sid === undefined) return "malformed";
-  if (iss !== issuer) return "wrong_issuer";
-  return { sid, sub, aud: audiences as readonly string[], exp, jti, all };
+  if (!complete || sid === undefined) return MALFORMED;
+  if (iss !== issuer) return WRONG_ISSUER;
+  return { ok: true, claims: { sid, sub, aud: audiences as readonly string[], exp, jti, all } };
 }
 
 function parseObject(segment: string): Record<string, unknown> | undefined {

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { SessionId } from "../session/model.ts";
-import type { RefreshToken, RefreshTokenFault, RefreshTokens } from "../session/ports.ts";
+import type { RefreshToken, RefreshTokenResult, RefreshTokens } from "../session/ports.ts";
 import type { Mac } from "./hmac.ts";
 
 /** A key that authenticates refresh tokens: `id` is its kid as the token carries it (u32). */
@@ -25,6 +25,10 @@ const LENGTH = 72;
 // 72 bytes are 96 characters without spare bits: alphabet and length make the encoding canonical (RFC 4648 §3.5).
 const SHAPE = /^[A-Za-z0-9_-]{96}$/;
 
+const MALFORMED = { ok: false, reason: "malformed" } as const;
+const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
+const FORGED = { ok: false, reason: "forged" } as const;
+
 /**
  * The wire form of refresh tokens. No I/O, and nothing but `mint` on impossible input throws.
  * All work happens in one scratch buffer, which is sound since both functions are synchronous.
@@ -48,19 +52,22 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
       return token.toString("base64url", 0, LENGTH);
     },
 
-    parse(text: string): RefreshToken | RefreshTokenFault {
-      if (!SHAPE.test(text)) return "malformed";
+    parse(text: string): RefreshTokenResult {
+      if (!SHAPE.test(text)) return MALFORMED;
       token.write(text, "base64url");
-      if (token[0] !== VERSION) return "malformed";
+      if (token[0] !== VERSION) return MALFORMED;
       const key = keys.current.macs.get(token.readUInt32BE(KEY_ID));
-      if (key === undefined) return "unknown_key";
+      if (key === undefined) return UNKNOWN_KEY;
       expected.write(key.mac(body), 0, "latin1");
-      if (!timingSafeEqual(expected, presented)) return "forged";
+      if (!timingSafeEqual(expected, presented)) return FORGED;
       return {
-        sid: token.toString("base64url", SID, GENERATION) as SessionId, // 17 bytes that we encode are canonical
-        generation: token.readUInt32BE(GENERATION),
-        nonce: token.toString("base64url", NONCE, ISSUED_AT),
-        issuedAt: token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT),
+        ok: true,
+        token: {
+          sid: token.toString("base64url", SID, GENERATION) as SessionId, // 17 bytes that we encode are canonical
+          generation: token.readUInt32BE(GENERATION),
+          nonce: token.toString("base64url", NONCE, ISSUED_AT),
+          issuedAt: token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT),
+        },
       };
     },
   };

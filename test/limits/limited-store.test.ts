@@ -50,7 +50,7 @@ test("a command counts until it has ended, however it ends", async () => {
   const { limited, admission, pending } = aStore(100);
   const outcomes = [limited.find(sid), limited.find(sid), limited.end(sid, "logout")].map((one) => one.catch(() => {}));
   expect(admission.waiting).toBe(3);
-  pending[0]?.resolve({ status: "unknown" });
+  pending[0]?.resolve({ ok: false, reason: "unknown" });
   pending[1]?.reject(new StoreUnavailable("no answer"));
   pending[2]?.reject(new Error("a bug"));
   await Promise.all(outcomes);

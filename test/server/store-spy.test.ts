@@ -86,7 +86,7 @@ beforeAll(async () => {
     { ...wanted, ...lifetimes },
     UNKNOWN_REQUESTER,
   );
-  if ("limited" in created) throw new Error("limited");
+  if (!created.ok) throw new Error("limited");
   user = { refreshToken: created.refreshToken, accessToken: created.accessToken.token };
 });
 afterAll(async () => {

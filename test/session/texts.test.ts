@@ -39,7 +39,7 @@ test("a refresh token is introspected with its own time and its session's end, i
   const token = refreshTokens.mint({ sid: SID, generation: 1, nonce: "AAAAAAAAAAA", issuedAt: NOW });
   const session = someSession({ idleExpiresAt: NOW + 1_000 });
   const deps = {
-    store: { find: async () => ({ status: "live" as const, session, rotation: firstState("AAAAAAAAAAA"), now: NOW }) },
+    store: { find: async () => ({ ok: true as const, session, rotation: firstState("AAAAAAAAAAA"), now: NOW }) },
     refreshTokens,
     accessTokens: { verify: () => "malformed" as const },
     reuseInterval: 10_000,

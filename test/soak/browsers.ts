@@ -8,7 +8,7 @@ import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
-import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
+import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
 
@@ -127,11 +127,10 @@ export async function browse(
     async function refresh(store: SessionStore): Promise<PresentedToken | undefined> {
       try {
         const answer = await store.rotate(browser.sid, flight.token, fresh);
-        report.outcomes[answer.outcome] = (report.outcomes[answer.outcome] ?? 0) + 1;
-        browser.history.push(
-          `${tick}: ${brief(flight.token)} ${answer.outcome} ${"child" in answer ? brief(answer.child) : ""}`,
-        );
-        if (!("child" in answer)) throw new WrongLogout(`${answer.outcome}\n${browser.history.join("\n")}`);
+        const outcome = outcomeOf(answer);
+        report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
+        browser.history.push(`${tick}: ${brief(flight.token)} ${outcome} ${answer.ok ? brief(answer.child) : ""}`);
+        if (!answer.ok) throw new WrongLogout(`${outcome}\n${browser.history.join("\n")}`);
         return answer.child;
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
@@ -167,7 +166,7 @@ export async function expectOneChain(world: World, browsers: readonly Browser[])
     await Promise.all(
       browsers.map(async (browser) => {
         const answer = await store.rotate(browser.sid, browser.jar, nonce());
-        if (!("child" in answer)) throw new WrongLogout(`at the end: ${answer.outcome}\n${browser.history.join("\n")}`);
+        if (!answer.ok) throw new WrongLogout(`at the end: ${answer.reason}\n${browser.history.join("\n")}`);
         browser.jar = answer.child;
       }),
     );
@@ -177,8 +176,8 @@ export async function expectOneChain(world: World, browsers: readonly Browser[])
     browsers.map(async ({ sid, jar }, at) => {
       const reused = await store.rotate(sid, old[at] ?? jar, nonce());
       const after = await store.rotate(sid, jar, nonce());
-      if (reused.outcome !== "reuse" || after.outcome !== "revoked") {
-        throw new Error(`two chains: an old token was answered ${reused.outcome}, the newest ${after.outcome}`);
+      if (outcomeOf(reused) !== "reuse" || outcomeOf(after) !== "revoked") {
+        throw new Error(`two chains: an old token was answered ${outcomeOf(reused)}, the newest ${outcomeOf(after)}`);
       }
     }),
   );

@@ -57,15 +57,15 @@ export async function steal(world: World, dice: Dice): Promise<number> {
         const answer = await store.rotate(theft.sid, theft.holds[who], nonce());
         if (theft.last !== undefined && theft.last !== who) theft.changes++;
         theft.last = who;
-        if ("child" in answer) {
+        if (answer.ok) {
           if (theft.dead) throw new UnseenTheft(`order ${theft.order}: a dead session was served`);
           if (theft.changes > 2)
             throw new UnseenTheft(`order ${theft.order}: change of hands ${theft.changes} was served`);
           theft.holds[who] = answer.child;
           theft.served++;
         } else {
-          if (answer.outcome !== (theft.dead ? "revoked" : "reuse"))
-            throw new UnseenTheft(`unexpected: ${answer.outcome}`);
+          if (answer.reason !== (theft.dead ? "revoked" : "reuse"))
+            throw new UnseenTheft(`unexpected: ${answer.reason}`);
           if (theft.changes === 0) throw new UnseenTheft(`order ${theft.order}: a single holder was refused`);
           theft.dead = true;
         }

@@ -4,7 +4,21 @@ import type { NewSession, Revocation, SessionId } from "../../src/session/model.
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { firstState, type PresentedToken } from "../../src/session/rotation.ts";
 import type { Backend } from "./backends.ts";
-import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
+import {
+  ABSOLUTE,
+  ALREADY_ENDED,
+  ENDED,
+  IDLE,
+  MARKED,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  outcomeOf,
+  REUSE_INTERVAL,
+  SECOND,
+  sidOf,
+  subject,
+} from "./sessions.ts";
 
 const CAP = 100;
 
@@ -30,7 +44,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     /** Presents a token that must be served. */
     async function refresh(sid: SessionId, token: PresentedToken) {
       const answer = await store.rotate(sid, token, nonce());
-      if (!("child" in answer)) throw new Error(`refused: ${answer.outcome}`);
+      if (!answer.ok) throw new Error(answer.reason);
       return answer;
     }
 
@@ -52,7 +66,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         };
         expect(await store.create(session, first, CAP)).toEqual({ session: created, evicted: [], replaced: false });
         expect(await store.find(session.sid)).toEqual({
-          status: "live",
+          ok: true,
           session: created,
           rotation: firstState(first),
           now: backend.now(),
@@ -75,7 +89,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         });
         await store.create(session, nonce(), CAP);
         const found = await store.find(session.sid);
-        expect(found).toMatchObject({ status: "live", session });
+        expect(found).toMatchObject({ ok: true, session });
         expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
       });
 
@@ -83,7 +97,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const user = subject();
         const session = newSession(user, { audience: ["https://a.example", "urn:b, c", "d"] });
         await store.create(session, nonce(), CAP);
-        expect(await store.find(session.sid)).toMatchObject({ status: "live", session });
+        expect(await store.find(session.sid)).toMatchObject({ ok: true, session });
         expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
       });
 
@@ -103,7 +117,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect((await store.create(d, nonce(), 2)).evicted).toEqual([a.sid, b.sid]);
         const { sessions } = await store.list(user, 10, undefined);
         expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([c.sid, d.sid]));
-        expect(await store.find(a.sid)).toEqual({ status: "revoked" });
+        expect(await store.find(a.sid)).toEqual({ ok: false, reason: "revoked" });
         expect(await logged(b.sid)).toEqual(["session_limit"]);
       });
 
@@ -114,7 +128,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await login(user, { idleTimeout: SECOND });
         await backend.advance(SECOND);
         expect((await store.create(newSession(user), nonce(), 2)).evicted).toEqual([]);
-        expect((await store.find(kept.sid)).status).toBe("live");
+        expect((await store.find(kept.sid)).ok).toBe(true);
       });
 
       test("with a cap of one, a login ends the session before it", async () => {
@@ -130,7 +144,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const [old, other] = [await login(user), await login(user)];
         const wanted = newSession(user);
         expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true, evicted: [] });
-        expect(await store.find(old.sid)).toEqual({ status: "revoked" });
+        expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
         expect(await logged(old.sid)).toEqual(["replaced"]);
         const { sessions } = await store.list(user, 10, undefined);
         expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([wanted.sid, other.sid]));
@@ -141,7 +155,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const [kept, old] = [await login(user), await login(user)];
         const answer = await store.create(newSession(user), nonce(), 2, old.sid);
         expect(answer).toMatchObject({ replaced: true, evicted: [] });
-        expect((await store.find(kept.sid)).status).toBe("live");
+        expect((await store.find(kept.sid)).ok).toBe(true);
       });
 
       test.each([
@@ -152,10 +166,10 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const old = await login(other(user));
         const wanted = newSession(user);
         expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true });
-        expect(await store.find(old.sid)).toEqual({ status: "revoked" });
+        expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
         expect(await logged(old.sid)).toEqual(["replaced"]);
         expect((await store.list(other(user), 10, undefined)).sessions).toEqual([]);
-        expect((await store.find(wanted.sid)).status).toBe("live");
+        expect((await store.find(wanted.sid)).ok).toBe(true);
       });
 
       test("one that is not live is replaced by nothing", async () => {
@@ -178,13 +192,13 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         for (const [at, user] of users.entries()) {
           const [old, fresh] = [before[at], after[at]];
           if (old === undefined || fresh === undefined) throw new Error("no session");
-          expect(await store.find(old.sid)).toEqual({ status: "revoked" });
-          expect(await store.rotate(old.sid, old.first, nonce())).toEqual({ outcome: "revoked" });
-          expect(await store.end(old.sid, "logout")).toBe("already");
-          expect(await store.endOwned(old.sid, fresh.sid, "logout")).toBe("actor_ended");
-          expect(await store.endOwned(fresh.sid, old.sid, "logout")).toBe("not_found");
+          expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
+          expect(await store.rotate(old.sid, old.first, nonce())).toEqual({ ok: false, reason: "revoked" });
+          expect(await store.end(old.sid, "logout")).toEqual(ALREADY_ENDED);
+          expect(await store.endOwned(old.sid, fresh.sid, "logout")).toEqual({ ok: false, reason: "actor_ended" });
+          expect(await store.endOwned(fresh.sid, old.sid, "logout")).toEqual({ ok: false, reason: "not_found" });
           const found = await store.find(fresh.sid);
-          if (found.status !== "live") throw new Error("the login after it is not live");
+          if (!found.ok) throw new Error("the login after it is not live");
           expect(found.session.createdAt).toBeGreaterThan(until);
           expect(await refresh(fresh.sid, fresh.first)).toMatchObject({ outcome: "rotate" });
           expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([fresh.sid]);
@@ -199,9 +213,9 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await store.revokeAll(undefined);
         expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([]);
         const outcome = await store.endAll(user, "revoked_subject");
-        if (outcome === "actor_ended") throw new Error("no actor was named");
+        if (!outcome.ok) throw new Error(outcome.reason);
         expect(outcome.ended).toHaveLength(1);
-        for (const { sid } of old) expect(await store.find(sid)).toEqual({ status: "revoked" });
+        for (const { sid } of old) expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
       });
 
       test("of a time, those that were created before it end, to the millisecond, whenever they were refreshed", async () => {
@@ -215,19 +229,19 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await refresh(early.sid, early.first);
         const late = await login(c);
         expect(await store.revokeAll(time)).toBe(time - 1);
-        expect((await store.find(early.sid)).status).toBe("revoked");
-        expect((await store.find(onTime.sid)).status).toBe("live");
-        expect((await store.find(late.sid)).status).toBe("live");
+        expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
+        expect((await store.find(onTime.sid)).ok).toBe(true);
+        expect((await store.find(late.sid)).ok).toBe(true);
         const nothingMore = await store.revokeAll(time - 500); // takes back nothing
         expect(nothingMore).toBe(time - 501);
-        expect((await store.find(early.sid)).status).toBe("revoked");
+        expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
       });
 
       test("a time that is still to come counts as now", async () => {
         const before = await login(subject());
         expect(await store.revokeAll(backend.now() + 1e9)).toBe(backend.now());
-        expect((await store.find(before.sid)).status).toBe("revoked");
-        expect((await store.find((await login(subject())).sid)).status).toBe("live");
+        expect(await store.find(before.sid)).toEqual({ ok: false, reason: "revoked" });
+        expect((await store.find((await login(subject())).sid)).ok).toBe(true);
       });
 
       test("a clock that was set back since the last login spares no session, and ends no later one", async () => {
@@ -236,10 +250,10 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await backend.advance(-10 * SECOND);
         await other.revokeAll(undefined);
         const after = await login(subject());
-        expect((await store.find(before.sid)).status).toBe("revoked");
-        expect((await store.find(after.sid)).status).toBe("live");
+        expect(await store.find(before.sid)).toEqual({ ok: false, reason: "revoked" });
+        expect((await store.find(after.sid)).ok).toBe(true);
         await backend.advance(20 * SECOND);
-        expect((await store.find(after.sid)).status).toBe("live");
+        expect((await store.find(after.sid)).ok).toBe(true);
       });
 
       test("every instance that listens is told to look, and finds it in the log after its cursor", async () => {
@@ -272,10 +286,10 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
           expect(created).toMatchObject(session);
           await backend.advance(SECOND);
           expect(await store.elevate(session.sid, second)).toEqual({
-            outcome: "elevated",
+            ok: true,
             session: { ...created, authentication: second },
           });
-          expect(await store.elevate(session.sid, second)).toMatchObject({ outcome: "elevated" }); // run twice
+          expect(await store.elevate(session.sid, second)).toMatchObject({ ok: true }); // run twice
           const found = await store.find(session.sid);
           expect(found).toMatchObject({
             session: { ...created, authentication: second },
@@ -290,11 +304,11 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("an earlier authentication is refused, and so is one of a session that is not live", async () => {
         const session = newSession(subject(), { authentication: second });
         await store.create(session, nonce(), CAP);
-        expect(await store.elevate(session.sid, first)).toEqual({ outcome: "outdated" });
+        expect(await store.elevate(session.sid, first)).toEqual({ ok: false, reason: "outdated" });
         expect(await store.find(session.sid)).toMatchObject({ session });
         await store.end(session.sid, "logout");
-        expect(await store.elevate(session.sid, second)).toEqual({ outcome: "revoked" });
-        expect(await store.elevate(sidOf(subject()), second)).toEqual({ outcome: "unknown" });
+        expect(await store.elevate(session.sid, second)).toEqual({ ok: false, reason: "revoked" });
+        expect(await store.elevate(sidOf(subject()), second)).toEqual({ ok: false, reason: "unknown" });
       });
 
       test("it lengthens no session's life", async () => {
@@ -302,7 +316,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await backend.advance(IDLE - SECOND);
         await store.elevate(sid, first);
         await backend.advance(SECOND);
-        expect(await store.elevate(sid, first)).toEqual({ outcome: "unknown" });
+        expect(await store.elevate(sid, first)).toEqual({ ok: false, reason: "unknown" });
       });
     });
 
@@ -330,7 +344,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const rotated = await refresh(sid, first);
         await backend.advance(REUSE_INTERVAL);
         const { now: _, ...repeated } = await refresh(sid, first);
-        expect(repeated).toEqual({ outcome: "repeat", child: rotated.child, session: rotated.session });
+        expect(repeated).toEqual({ ok: true, outcome: "repeat", child: rotated.child, session: rotated.session });
       });
 
       test("a lost answer is recovered with another child", async () => {
@@ -358,7 +372,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const { session } = await refresh(sid, first);
         expect(session.idleExpiresAt).toBe(session.absoluteExpiresAt);
         await backend.advance(2 * SECOND);
-        expect(["expired", "unknown"]).toContain((await store.rotate(sid, first, nonce())).outcome);
+        expect(["expired", "unknown"]).toContain(outcomeOf(await store.rotate(sid, first, nonce())));
       });
 
       test("reuse ends the session in the same step", async () => {
@@ -368,24 +382,24 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await backend.advance(4 * REUSE_INTERVAL);
         const third = await refresh(sid, second.child);
         await backend.advance(4 * REUSE_INTERVAL);
-        expect(await store.rotate(sid, first, nonce())).toEqual({ outcome: "reuse", subject: user });
-        expect(await store.rotate(sid, third.child, nonce())).toEqual({ outcome: "revoked" });
-        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        expect(await store.rotate(sid, first, nonce())).toEqual({ ok: false, reason: "reuse", subject: user });
+        expect(await store.rotate(sid, third.child, nonce())).toEqual({ ok: false, reason: "revoked" });
+        expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
         expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
         expect(await logged(sid)).toEqual(["reuse"]);
       });
 
       test("a session that never was is unknown", async () => {
         const answer = await store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce());
-        expect(answer).toEqual({ outcome: "unknown" });
+        expect(answer).toEqual({ ok: false, reason: "unknown" });
       });
 
       test("a session past its idle timeout is not served, and not live", async () => {
         const user = subject();
         const { sid, first } = await login(user);
         await backend.advance(IDLE);
-        expect(["idle", "unknown"]).toContain((await store.rotate(sid, first, nonce())).outcome);
-        expect(await store.find(sid)).toEqual({ status: "unknown" });
+        expect(["idle", "unknown"]).toContain(outcomeOf(await store.rotate(sid, first, nonce())));
+        expect(await store.find(sid)).toEqual({ ok: false, reason: "unknown" });
         expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
       });
 
@@ -395,8 +409,8 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const answers = await Promise.all(
           Array.from({ length: 40 }, (_, at) => (at % 2 ? store : other).rotate(sid, first, nonce())),
         );
-        expect(answers.filter(({ outcome }) => outcome === "rotate")).toHaveLength(1);
-        expect(answers.filter(({ outcome }) => outcome === "repeat")).toHaveLength(39);
+        expect(answers.filter((answer) => outcomeOf(answer) === "rotate")).toHaveLength(1);
+        expect(answers.filter((answer) => outcomeOf(answer) === "repeat")).toHaveLength(39);
         expect(new Set(answers.map((answer) => "child" in answer && answer.child.nonce)).size).toBe(1);
       });
     });
@@ -405,9 +419,9 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("an ended session is served no more, marked and logged", async () => {
         const user = subject();
         const { sid, first } = await login(user);
-        expect(await store.end(sid, "logout")).toBe("ended");
-        expect(await store.rotate(sid, first, nonce())).toEqual({ outcome: "revoked" });
-        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        expect(await store.end(sid, "logout")).toEqual(ENDED);
+        expect(await store.rotate(sid, first, nonce())).toEqual({ ok: false, reason: "revoked" });
+        expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
         expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
         expect((await store.revocations(undefined)).revocations).toContainEqual({
           sid,
@@ -420,31 +434,31 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("a second end changes nothing", async () => {
         const { sid } = await login(subject());
         await store.end(sid, "logout");
-        expect(await store.end(sid, "revoked_by_admin")).toBe("already");
+        expect(await store.end(sid, "revoked_by_admin")).toEqual(ALREADY_ENDED);
         expect(await logged(sid)).toEqual(["logout"]);
       });
 
       test("a session that the store does not know is marked all the same", async () => {
         const sid = sidOf(subject());
-        expect(await store.end(sid, "logout")).toBe("marked");
-        expect(await store.find(sid)).toEqual({ status: "revoked" });
-        expect(await store.end(sid, "logout")).toBe("already");
+        expect(await store.end(sid, "logout")).toEqual(MARKED);
+        expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
+        expect(await store.end(sid, "logout")).toEqual(ALREADY_ENDED);
         expect(await logged(sid)).toEqual(["logout"]);
       });
 
       test("a session past its lifetime is marked, not ended", async () => {
         const { sid } = await login(subject(), { idleTimeout: SECOND });
         await backend.advance(SECOND);
-        expect(await store.end(sid, "logout")).toBe("marked");
+        expect(await store.end(sid, "logout")).toEqual(MARKED);
       });
 
       test("the marker lives until the last access token has expired", async () => {
         const { sid } = await login(subject());
         await store.end(sid, "logout");
         await backend.advance(MARKER_LIFE - 1);
-        expect(await store.find(sid)).toEqual({ status: "revoked" });
+        expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
         await backend.advance(1);
-        expect(await store.find(sid)).toEqual({ status: "unknown" });
+        expect(await store.find(sid)).toEqual({ ok: false, reason: "unknown" });
       });
     });
 
@@ -452,19 +466,22 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("a session ends another one of its subject, or itself", async () => {
         const user = subject();
         const [actor, target] = [await login(user), await login(user)];
-        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toBe("ended");
-        expect(await store.find(target.sid)).toEqual({ status: "revoked" });
+        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({ ok: true });
+        expect(await store.find(target.sid)).toEqual({ ok: false, reason: "revoked" });
         expect(await logged(target.sid)).toEqual(["revoked_by_owner"]);
-        expect(await store.endOwned(actor.sid, actor.sid, "revoked_by_owner")).toBe("ended");
-        expect(await store.find(actor.sid)).toEqual({ status: "revoked" });
+        expect(await store.endOwned(actor.sid, actor.sid, "revoked_by_owner")).toEqual({ ok: true });
+        expect(await store.find(actor.sid)).toEqual({ ok: false, reason: "revoked" });
       });
 
       test("somebody else's session is not found, in the same partition or another", async () => {
         const user = subject();
         const actor = await login(user);
         for (const target of [await login(neighbour(user)), await login(stranger(user))]) {
-          expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toBe("not_found");
-          expect((await store.find(target.sid)).status).toBe("live");
+          expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({
+            ok: false,
+            reason: "not_found",
+          });
+          expect((await store.find(target.sid)).ok).toBe(true);
         }
       });
 
@@ -472,17 +489,26 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const user = subject();
         const actor = await login(user);
         const unknown = sidOf(user);
-        expect(await store.endOwned(actor.sid, unknown, "revoked_by_owner")).toBe("not_found");
-        expect(await store.find(unknown)).toEqual({ status: "unknown" });
+        expect(await store.endOwned(actor.sid, unknown, "revoked_by_owner")).toEqual({
+          ok: false,
+          reason: "not_found",
+        });
+        expect(await store.find(unknown)).toEqual({ ok: false, reason: "unknown" });
       });
 
       test("an ended session ends nothing", async () => {
         const user = subject();
         const [actor, target, other] = [await login(user), await login(user), await login(stranger(user))];
         await store.end(actor.sid, "logout");
-        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toBe("actor_ended");
-        expect(await store.endOwned(actor.sid, other.sid, "revoked_by_owner")).toBe("actor_ended");
-        expect((await store.find(target.sid)).status).toBe("live");
+        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({
+          ok: false,
+          reason: "actor_ended",
+        });
+        expect(await store.endOwned(actor.sid, other.sid, "revoked_by_owner")).toEqual({
+          ok: false,
+          reason: "actor_ended",
+        });
+        expect((await store.find(target.sid)).ok).toBe(true);
       });
     });
 
@@ -490,24 +516,25 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("ends what the subject has, oldest first, and nobody else's; a login after it lives", async () => {
         const user = subject();
         const [a, b, other] = [await login(user), await login(user), await login(neighbour(user))];
-        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [a.sid, b.sid] });
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ok: true, ended: [a.sid, b.sid] });
         const after = await login(user);
-        expect(await store.find(a.sid)).toEqual({ status: "revoked" });
+        expect(await store.find(a.sid)).toEqual({ ok: false, reason: "revoked" });
         expect(await logged(b.sid)).toEqual(["revoked_subject"]);
-        expect((await store.find(other.sid)).status).toBe("live");
+        expect((await store.find(other.sid)).ok).toBe(true);
         expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([after.sid]);
-        expect(await store.endAll(subject(), "revoked_subject")).toEqual({ ended: [] });
+        expect(await store.endAll(subject(), "revoked_subject")).toEqual({ ok: true, ended: [] });
       });
 
       test("spares the one it is told to spare", async () => {
         const user = subject();
         const [a, b, c] = [await login(user), await login(user), await login(user)];
         expect(await store.endAll(user, "revoked_others", { except: b.sid, actor: b.sid })).toEqual({
+          ok: true,
           ended: [a.sid, c.sid],
         });
         expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([b.sid]);
-        expect(await store.endAll(user, "revoked_others", { except: b.sid })).toEqual({ ended: [] });
-        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [b.sid] });
+        expect(await store.endAll(user, "revoked_others", { except: b.sid })).toEqual({ ok: true, ended: [] });
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ok: true, ended: [b.sid] });
       });
 
       test("an expired session is not among the ended", async () => {
@@ -515,7 +542,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await login(user, { idleTimeout: SECOND });
         const live = await login(user);
         await backend.advance(SECOND);
-        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [live.sid] });
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ok: true, ended: [live.sid] });
       });
 
       test("an actor that has ended, or is of another subject, ends nothing", async () => {
@@ -524,9 +551,12 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await store.end(actor.sid, "logout");
         const foreign = [await login(neighbour(user)), await login(stranger(user))];
         for (const { sid } of [actor, ...foreign]) {
-          expect(await store.endAll(user, "revoked_others", { except: sid, actor: sid })).toBe("actor_ended");
+          expect(await store.endAll(user, "revoked_others", { except: sid, actor: sid })).toEqual({
+            ok: false,
+            reason: "actor_ended",
+          });
         }
-        expect((await store.find(other.sid)).status).toBe("live");
+        expect((await store.find(other.sid)).ok).toBe(true);
       });
 
       test("hundreds of sessions end in one step", async () => {
@@ -537,7 +567,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
           sids.push(session.sid);
           await store.create(session, nonce(), 1000);
         }
-        expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: sids });
+        expect(await store.endAll(user, "revoked_subject")).toEqual({ ok: true, ended: sids });
       });
     });
 

@@ -76,7 +76,9 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /** A store may still know why a session is gone; the model never does. */
 function gone(answer: RotateOutcome): RotateOutcome {
-  return answer.outcome === "idle" || answer.outcome === "expired" ? { outcome: "unknown" } : answer;
+  return !answer.ok && (answer.reason === "idle" || answer.reason === "expired")
+    ? { ok: false, reason: "unknown" }
+    : answer;
 }
 
 async function play(history: readonly Step[]): Promise<void> {

@@ -1,7 +1,15 @@
 /** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
 
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
-import type { CreateOutcome, ElevateOutcome, EndOutcome, Found, RotateOutcome } from "../../src/session/ports.ts";
+import type {
+  CreateOutcome,
+  ElevateOutcome,
+  EndAllOutcome,
+  EndOutcome,
+  EndOwnedOutcome,
+  Found,
+  RotateOutcome,
+} from "../../src/session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
 
@@ -33,12 +41,12 @@ export class ModelStore {
 
   rotate(sid: SessionId, token: PresentedToken, freshNonce: string): RotateOutcome {
     const found = this.#live(sid);
-    if (found === undefined) return { outcome: this.#marked(sid) ? "revoked" : "unknown" };
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
     const { session, state } = found;
     const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL);
     if (decision.outcome === "reuse") {
       this.#end(sid, "reuse");
-      return { outcome: "reuse", subject: session.subject };
+      return { ok: false, reason: "reuse", subject: session.subject };
     }
     const { outcome, next } = decision;
     const lastRefreshedAt = Math.max(session.createdAt, this.now);
@@ -49,13 +57,13 @@ export class ModelStore {
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-    return { outcome, session: after, child, now: this.now };
+    return { ok: true, outcome, session: after, child, now: this.now };
   }
 
   find(sid: SessionId): Found {
     const found = this.#live(sid);
-    if (found === undefined) return { status: this.#marked(sid) ? "revoked" : "unknown" };
-    return { status: "live", session: found.session, rotation: found.state, now: this.now };
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    return { ok: true, session: found.session, rotation: found.state, now: this.now };
   }
 
   list(subject: string): Session[] {
@@ -67,24 +75,30 @@ export class ModelStore {
 
   end(sid: SessionId, reason: EndReason): EndOutcome {
     const live = this.#live(sid) !== undefined;
-    if (!live && this.#marked(sid)) return "already";
+    if (!live && this.#marked(sid)) return { ok: false, reason: "already_ended" };
     this.#end(sid, reason);
-    return live ? "ended" : "marked";
+    return { ok: true, wasLive: live };
   }
 
-  endOwned(actor: SessionId, target: SessionId, reason: EndReason): "ended" | "not_found" | "actor_ended" {
+  endOwned(actor: SessionId, target: SessionId, reason: EndReason): EndOwnedOutcome {
     const subject = this.#live(actor)?.session.subject;
-    if (subject === undefined) return "actor_ended";
-    if (this.#live(target)?.session.subject !== subject) return "not_found";
+    if (subject === undefined) return { ok: false, reason: "actor_ended" };
+    if (this.#live(target)?.session.subject !== subject) return { ok: false, reason: "not_found" };
     this.#end(target, reason);
-    return "ended";
+    return { ok: true };
   }
 
-  endAll(subject: string, reason: EndReason, { except, actor }: { except?: SessionId; actor?: SessionId }) {
-    if (actor !== undefined && this.#live(actor)?.session.subject !== subject) return "actor_ended";
+  endAll(
+    subject: string,
+    reason: EndReason,
+    { except, actor }: { except?: SessionId; actor?: SessionId },
+  ): EndAllOutcome {
+    if (actor !== undefined && this.#live(actor)?.session.subject !== subject) {
+      return { ok: false, reason: "actor_ended" };
+    }
     const ended = this.#ofSubject(subject).filter((sid) => sid !== except);
     for (const sid of ended) this.#end(sid, reason);
-    return { ended };
+    return { ok: true, ended };
   }
 
   /** All sessions that are there have ended; those that come are created after them. */
@@ -97,11 +111,11 @@ export class ModelStore {
 
   elevate(sid: SessionId, authentication: Authentication): ElevateOutcome {
     const found = this.#live(sid);
-    if (found === undefined) return { outcome: this.#marked(sid) ? "revoked" : "unknown" };
-    if (authentication.time < (found.session.authentication?.time ?? 0)) return { outcome: "outdated" };
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (authentication.time < (found.session.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
     const session = { ...found.session, authentication };
     this.#sessions.set(sid, { ...found, session });
-    return { outcome: "elevated", session };
+    return { ok: true, session };
   }
 
   #withinLifetimes(sid: SessionId) {

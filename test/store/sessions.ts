@@ -1,6 +1,7 @@
 /** What store tests put into stores: distinct and repeatable ids, nonces and subjects. */
 import { hash } from "node:crypto";
 import type { NewSession, SessionId } from "../../src/session/model.ts";
+import type { RotateOutcome } from "../../src/session/ports.ts";
 
 export const SECOND = 1000;
 export const REUSE_INTERVAL = 10 * SECOND;
@@ -40,4 +41,14 @@ export function newSession(subject: string, more: Partial<NewSession> = {}): New
     absoluteLifetime: ABSOLUTE,
     ...more,
   };
+}
+
+/** What `end` returns: for a live session, for one that was not there, and for one that has ended. */
+export const ENDED = { ok: true, wasLive: true };
+export const MARKED = { ok: true, wasLive: false };
+export const ALREADY_ENDED = { ok: false, reason: "already_ended" };
+
+/** What became of a presented token, in one word. */
+export function outcomeOf(rotated: RotateOutcome): string {
+  return rotated.ok ? rotated.outcome : rotated.reason;
 }

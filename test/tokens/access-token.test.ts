@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importJWK, jwtVerify, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import type { Authentication } from "../../src/session/model.ts";
-import type { AccessClaims } from "../../src/session/ports.ts";
+import type { AccessClaims, AccessTokenResult } from "../../src/session/ports.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
@@ -38,6 +38,15 @@ function forge(header: string, payload: string): string {
   return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
 }
 
+function claimsOf(verified: AccessTokenResult): AccessClaims {
+  if (!verified.ok) throw new Error(verified.reason);
+  return verified.claims;
+}
+
+function reasonOf(verified: AccessTokenResult): string {
+  return verified.ok ? "none" : verified.reason;
+}
+
 describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
   const own = someKeys(alg);
   const tokens = tokensOf({ keys: own });
@@ -61,16 +70,20 @@ describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
 
   it("are verified by the issuer itself", () => {
     const { token, expiresAt } = tokens.issue(someSession({ claims: '{"role":"admin"}' }), NOW);
-    const claims = tokens.verify(token);
-    expect(claims).toMatchObject({ sid: SID, sub: "user-1", exp: expiresAt / 1000, all: { role: "admin" } });
+    expect(claimsOf(tokens.verify(token))).toMatchObject({
+      sid: SID,
+      sub: "user-1",
+      exp: expiresAt / 1000,
+      all: { role: "admin" },
+    });
   });
 
   it("that the other algorithm or another key signed are refused", () => {
     const { token } = tokensOf({ keys: someKeys(alg) }).issue(someSession(), NOW);
-    expect(tokens.verify(token)).toBe("unknown_key");
+    expect(tokens.verify(token)).toEqual({ ok: false, reason: "unknown_key" });
     const [, payload, signature] = token.split(".");
     const [header] = tokens.issue(someSession(), NOW).token.split(".");
-    expect(tokens.verify(`${header}.${payload}.${signature}`)).toBe("forged");
+    expect(tokens.verify(`${header}.${payload}.${signature}`)).toEqual({ ok: false, reason: "forged" });
   });
 });
 
@@ -124,7 +137,7 @@ describe("the claims of an access token", () => {
     fc.assert(
       fc.property(input, ({ more, ...session }) => {
         const claims = JSON.stringify(more);
-        const { all } = tokens.verify(tokens.issue(someSession({ ...session, claims }), NOW).token) as AccessClaims;
+        const { all } = claimsOf(tokens.verify(tokens.issue(someSession({ ...session, claims }), NOW).token));
         expect(all).toMatchObject({ sub: session.subject, aud: session.audience, client_id: session.clientId });
         const own = Object.entries(JSON.parse(claims)).filter(([name]) => !reserved.includes(name));
         expect(new Map(Object.entries(all))).toEqual(new Map([...Object.entries(all), ...own]));
@@ -196,7 +209,7 @@ describe("the life of an access token", () => {
   it("of a session in its last second is over already", () => {
     const tokens = tokensOf();
     const { token } = tokens.issue(someSession({ idleExpiresAt: NOW + 300 }), NOW); // NOW is 678 ms into its second
-    expect(tokens.verify(token)).toBe("expired");
+    expect(tokens.verify(token)).toEqual({ ok: false, reason: "expired" });
   });
 
   it("ends at exp to the millisecond, without leeway", () => {
@@ -204,9 +217,9 @@ describe("the life of an access token", () => {
     const tokens = tokensOf({ clock: () => now });
     const { token, expiresAt } = tokens.issue(someSession(), NOW);
     now = expiresAt - 1;
-    expect(tokens.verify(token)).toMatchObject({ sid: SID });
+    expect(tokens.verify(token)).toMatchObject({ ok: true, claims: { sid: SID } });
     now = expiresAt;
-    expect(tokens.verify(token)).toBe("expired");
+    expect(tokens.verify(token)).toEqual({ ok: false, reason: "expired" });
   });
 });
 
@@ -220,7 +233,7 @@ describe("what is no access token of ours", () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     for (let at = 0; at < token.length; at += 1) {
       const other = alphabet[(alphabet.indexOf(token[at] ?? "") + 1) % 64];
-      expect(tokens.verify(token.slice(0, at) + other + token.slice(at + 1))).toBeTypeOf("string");
+      expect(tokens.verify(token.slice(0, at) + other + token.slice(at + 1))).toMatchObject({ ok: false });
     }
   });
 
@@ -231,10 +244,10 @@ describe("what is no access token of ours", () => {
     for (let spare = 1; spare < 16; spare += 1) {
       const twin = signature.slice(0, -1) + alphabet[last + spare];
       expect(Buffer.from(twin, "base64url")).toEqual(bytes);
-      expect(tokens.verify(`${header}.${payload}.${twin}`)).toBe("malformed");
+      expect(tokens.verify(`${header}.${payload}.${twin}`)).toEqual({ ok: false, reason: "malformed" });
     }
     for (const twin of [`${signature}=`, `${signature}==`, `${signature}\n`, ` ${signature}`, `${signature}A`]) {
-      expect(tokens.verify(`${header}.${payload}.${twin}`)).toBe("malformed");
+      expect(tokens.verify(`${header}.${payload}.${twin}`)).toEqual({ ok: false, reason: "malformed" });
     }
   });
 
@@ -244,7 +257,7 @@ describe("what is no access token of ours", () => {
       fc.property(fc.array(part, { maxLength: 5 }), (parts) => {
         const input = parts.join(".");
         fc.pre(input !== token);
-        expect(["malformed", "unknown_key", "forged", "expired"]).toContain(tokens.verify(input));
+        expect(["malformed", "unknown_key", "forged", "expired"]).toContain(reasonOf(tokens.verify(input)));
       }),
     );
   });
@@ -260,11 +273,11 @@ describe("what is no access token of ours", () => {
       `.${token}`,
       `${token}.${signature}`,
     ]) {
-      expect(tokens.verify(input)).toBe("malformed");
+      expect(tokens.verify(input)).toEqual({ ok: false, reason: "malformed" });
     }
     const padded = (length: number) => forge(header, segment({ ...decodeJwt(token), pad: "x".repeat(length) }));
-    expect(tokens.verify(padded(10_000))).toMatchObject({ sid: SID });
-    expect(tokens.verify(padded(16_384))).toBe("malformed");
+    expect(tokens.verify(padded(10_000))).toMatchObject({ ok: true, claims: { sid: SID } });
+    expect(tokens.verify(padded(16_384))).toEqual({ ok: false, reason: "malformed" });
   });
 
   it.each([
@@ -283,8 +296,8 @@ describe("what is no access token of ours", () => {
     ["critical extensions", { typ: "at+jwt", alg: "ES256", kid, crit: ["b64"], b64: false }],
     ["members in another order", { alg: "ES256", typ: "at+jwt", kid }],
   ])("a header with %s, though our key signed it", (_, other) => {
-    expect(["malformed", "unknown_key"]).toContain(tokens.verify(forge(segment(other), payload)));
-    expect(["malformed", "unknown_key"]).toContain(tokens.verify(`${segment(other)}.${payload}.`));
+    expect(["malformed", "unknown_key"]).toContain(reasonOf(tokens.verify(forge(segment(other), payload))));
+    expect(["malformed", "unknown_key"]).toContain(reasonOf(tokens.verify(`${segment(other)}.${payload}.`)));
   });
 
   it("an HMAC under our public key", () => {
@@ -293,11 +306,14 @@ describe("what is no access token of ours", () => {
     const mac = createHmac("sha256", spki.export({ type: "spki", format: "pem" }))
       .update(input)
       .digest("base64url");
-    expect(tokens.verify(`${input}.${mac}`)).toBe("malformed");
+    expect(tokens.verify(`${input}.${mac}`)).toEqual({ ok: false, reason: "malformed" });
   });
 
   it("the null signature", () => {
-    expect(tokens.verify(`${header}.${payload}.${Buffer.alloc(64).toString("base64url")}`)).toBe("forged");
+    expect(tokens.verify(`${header}.${payload}.${Buffer.alloc(64).toString("base64url")}`)).toEqual({
+      ok: false,
+      reason: "forged",
+    });
   });
 
   it("a payload that our key signed but that is none of ours", async () => {
@@ -316,11 +332,15 @@ describe("what is no access token of ours", () => {
       { ...good, aud: ["https://api.example", 1] },
       { ...good, aud: undefined },
     ];
-    for (const claims of otherwise) expect(tokens.verify(forge(header, segment(claims)))).toBe("malformed");
-    expect(tokens.verify(forge(header, Buffer.from("{").toString("base64url")))).toBe("malformed");
+    for (const claims of otherwise)
+      expect(tokens.verify(forge(header, segment(claims)))).toEqual({ ok: false, reason: "malformed" });
+    expect(tokens.verify(forge(header, Buffer.from("{").toString("base64url")))).toEqual({
+      ok: false,
+      reason: "malformed",
+    });
     const foreign = segment({ ...good, iss: "https://other.example" });
-    expect(tokens.verify(forge(header, foreign))).toBe("wrong_issuer");
-    expect(tokens.verify(forge(header, segment(good)))).toMatchObject({ sid: SID });
+    expect(tokens.verify(forge(header, foreign))).toEqual({ ok: false, reason: "wrong_issuer" });
+    expect(tokens.verify(forge(header, segment(good)))).toMatchObject({ ok: true, claims: { sid: SID } });
   });
 
   it("accepts what jose signs in our form: nothing of the form is private to our code", async () => {
@@ -328,7 +348,7 @@ describe("what is no access token of ours", () => {
     const signed = await new SignJWT(decodeJwt(token))
       .setProtectedHeader({ typ: "at+jwt", alg: "ES256", kid })
       .sign(key);
-    expect(tokens.verify(signed)).toMatchObject({ sid: SID });
+    expect(tokens.verify(signed)).toMatchObject({ ok: true, claims: { sid: SID } });
   });
 
   it("does not tell s from n − s: ECDSA signatures are malleable, so a session is revoked by its sid, never by token text", () => {
@@ -357,10 +377,10 @@ describe("a ring that changes", () => {
       ],
     });
     const after = tokens.issue(someSession(), NOW).token;
-    expect(tokens.verify(before)).toMatchObject({ sid: SID });
-    expect(tokens.verify(after)).toMatchObject({ sid: SID });
+    expect(tokens.verify(before)).toMatchObject({ ok: true, claims: { sid: SID } });
+    expect(tokens.verify(after)).toMatchObject({ ok: true, claims: { sid: SID } });
     live.current = readyKeys(ring);
-    expect(tokens.verify(after)).toMatchObject({ sid: SID });
+    expect(tokens.verify(after)).toMatchObject({ ok: true, claims: { sid: SID } });
     const { jwk: _, ...name } = signing;
     live.current = readyKeys({
       ...ring,
@@ -369,7 +389,7 @@ describe("a ring that changes", () => {
         { ...name, state: "revoked" },
       ],
     });
-    expect(tokens.verify(before)).toBe("unknown_key");
+    expect(tokens.verify(before)).toEqual({ ok: false, reason: "unknown_key" });
     expect(live.current.revokedKids).toEqual([signing.kid]);
     expect(live.current.jwks.keys.map((key) => key.kid)).toEqual([published.kid]);
   });
@@ -383,7 +403,7 @@ describe("a ring that changes", () => {
     const signing = ring.signing.map((key) => ({ ...key, state: key === next ? "signing" : "retired" }) as const);
     live.current = readyKeys({ ...ring, signing });
     expect(decodeProtectedHeader(tokens.issue(someSession(), NOW).token).alg).toBe("EdDSA");
-    expect(tokens.verify(before)).toMatchObject({ sid: SID });
-    expect(tokens.verify(tokens.issue(someSession(), NOW).token)).toMatchObject({ sid: SID });
+    expect(tokens.verify(before)).toMatchObject({ ok: true, claims: { sid: SID } });
+    expect(tokens.verify(tokens.issue(someSession(), NOW).token)).toMatchObject({ ok: true, claims: { sid: SID } });
   });
 });

@@ -20,7 +20,7 @@ export async function createSession(
     ? sessionIdOf("replaces_session_id", request.replacesSessionId)
     : undefined;
   const created = await create(deps, wanted, requestContextOf(context), replaces);
-  if ("limited" in created) throw rateLimited(created.retryAfterMs);
+  if (!created.ok) throw rateLimited(created.retryAfterMs);
   return response(deps.cookie, created);
 }
 

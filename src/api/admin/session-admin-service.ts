@@ -51,7 +51,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
 
 async function getSession({ store }: SessionAdminServiceDeps, sessionId: string) {
   const found = await store.find(sessionIdOf("session_id", sessionId));
-  if (found.status !== "live") throw new ServiceError("E404_NOT_FOUND");
+  if (!found.ok) throw new ServiceError("E404_NOT_FOUND");
   return { session: sessionMessage(found.session) };
 }
 
@@ -67,7 +67,7 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   const authentication = authenticationOf(request, deps.clock());
   if (authentication === undefined) throw invalidRequest("auth_time", "is required");
   const result = await admin.elevate(deps, sid, authentication, requestContextOf(context));
-  if (result.outcome === "elevated") return { session: sessionMessage(result.session) };
-  if (result.outcome === "outdated") throw invalidRequest("auth_time", "is before the session's");
+  if (result.ok) return { session: sessionMessage(result.session) };
+  if (result.reason === "outdated") throw invalidRequest("auth_time", "is before the session's");
   throw new ServiceError("E404_NOT_FOUND");
 }

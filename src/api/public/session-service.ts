@@ -72,7 +72,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const caller = await authenticated(deps, context);
       const target = parseSessionId(request.sessionId);
       const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
-      if ((await granted(deps, result, context)) === "not_found") throw new ServiceError("E404_NOT_FOUND");
+      if (!result.ok && result.reason === "not_found") throw new ServiceError("E404_NOT_FOUND");
+      await granted(deps, result, context);
       return { data: {} };
     },
 
@@ -89,7 +90,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   const limit = pageSizeOf(request.pageSize);
   const from = parsePageToken(request.pageToken);
   const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
-  const page = await granted(deps, result, context);
+  const { page } = await granted(deps, result, context);
   const sessions = page.sessions.map((session) => ({
     sessionId: session.sid,
     ...session.client,
@@ -103,27 +104,22 @@ const bearerOf = ({ requestHeader }: HandlerContext) => bearerToken(requestHeade
 const cookieOf = ({ cookie }: SessionServiceDeps, { requestHeader }: HandlerContext) =>
   cookie.read(requestHeader.get("cookie"));
 
-function authenticated(deps: SessionServiceDeps, context: HandlerContext): AccessClaims | Promise<never> {
-  return granted(deps, owner.authenticate(deps, bearerOf(context)), context);
+async function authenticated(deps: SessionServiceDeps, context: HandlerContext): Promise<AccessClaims> {
+  return (await granted(deps, owner.authenticate(deps, bearerOf(context)), context)).claims;
 }
 
 /** The result, or a rejection. The reason goes to the audit; the caller gets one error for all of them. */
-function granted<T>(
+function granted<T extends { readonly ok: true }>(
   deps: SessionServiceDeps,
   result: T | Refused | Limited,
   context: HandlerContext,
 ): T | Promise<never> {
-  if (typeof result !== "object" || result === null) return result as T;
-  if ("refused" in result) return refuse(deps, result as Refused, context);
-  if ("limited" in result) throw rateLimited((result as Limited).retryAfterMs);
-  return result as T;
+  if (result.ok) return result;
+  if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  return refuse(deps, result, context);
 }
 
-async function refuse(
-  deps: SessionServiceDeps,
-  { refused: reason, sid }: Refused,
-  context: HandlerContext,
-): Promise<never> {
+async function refuse(deps: SessionServiceDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
   const operation = context.method.name;
   const { noCredential, invalidToken } = SHARED_ERRORS;
   const error = reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken;

@@ -97,5 +97,5 @@ export function served(
   now: number,
 ) {
   const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
-  return { outcome, session, child, now } as const;
+  return { ok: true, outcome, session, child, now } as const;
 }

@@ -12,7 +12,9 @@ import {
   type Clock,
   type CreateOutcome,
   type ElevateOutcome,
+  type EndAllOutcome,
   type EndOutcome,
+  type EndOwnedOutcome,
   type Found,
   type RevocationBatch,
   type RotateOutcome,
@@ -100,17 +102,17 @@ class EmbeddedStore implements SessionStore {
     // Only a reuse ends a session, and an ending must be on disk: it is decided anew in a durable transaction.
     return (
       this.#write("NORMAL", (now) => this.#rotate(sid, token, freshNonce, now, false)) ??
-      this.#write("FULL", (now) => this.#rotate(sid, token, freshNonce, now, true)) ?? { outcome: "unknown" }
+      this.#write("FULL", (now) => this.#rotate(sid, token, freshNonce, now, true)) ?? { ok: false, reason: "unknown" }
     );
   }
 
   async find(sid: SessionId): Promise<Found> {
     return this.#transactions.read((now) => {
       const row = this.#sessions.get(sid);
-      if (row === undefined) return { status: this.#marked(sid, now) ? "revoked" : "unknown" };
-      if (now >= row.idle_expires_at) return { status: "unknown" };
-      if (row.ended) return { status: "revoked" };
-      return { status: "live", session: this.#told(sessionOf(row)), rotation: rotationOf(row), now };
+      if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" };
+      if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
+      if (row.ended) return { ok: false, reason: "revoked" };
+      return { ok: true, session: this.#told(sessionOf(row)), rotation: rotationOf(row), now };
     });
   }
 
@@ -125,20 +127,20 @@ class EmbeddedStore implements SessionStore {
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     return this.#write("FULL", (now) => {
-      const live = this.#sessions.live(sid, now) !== undefined;
-      if (!live && this.#marked(sid, now)) return "already";
+      const wasLive = this.#sessions.live(sid, now) !== undefined;
+      if (!wasLive && this.#marked(sid, now)) return { ok: false, reason: "already_ended" };
       this.#end(sid, reason, now);
-      return live ? "ended" : "marked";
+      return { ok: true, wasLive };
     });
   }
 
-  async endOwned(actor: SessionId, target: SessionId, reason: EndReason) {
+  async endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<EndOwnedOutcome> {
     return this.#write("FULL", (now) => {
       const subject = this.#sessions.live(actor, now)?.subject;
-      if (subject === undefined) return "actor_ended" as const;
-      if (this.#sessions.live(target, now)?.subject !== subject) return "not_found" as const;
+      if (subject === undefined) return { ok: false, reason: "actor_ended" };
+      if (this.#sessions.live(target, now)?.subject !== subject) return { ok: false, reason: "not_found" };
       this.#end(target, reason, now);
-      return "ended" as const;
+      return { ok: true };
     });
   }
 
@@ -146,12 +148,14 @@ class EmbeddedStore implements SessionStore {
     subject: string,
     reason: EndReason,
     { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
-  ) {
+  ): Promise<EndAllOutcome> {
     return this.#write("FULL", (now) => {
-      if (actor !== undefined && this.#sessions.live(actor, now)?.subject !== subject) return "actor_ended" as const;
+      if (actor !== undefined && this.#sessions.live(actor, now)?.subject !== subject) {
+        return { ok: false, reason: "actor_ended" };
+      }
       const ended = this.#sessions.liveOf(subject, now).filter((sid) => sid !== except);
       for (const sid of ended) this.#end(sid, reason, now);
-      return { ended };
+      return { ok: true, ended };
     });
   }
 
@@ -168,12 +172,12 @@ class EmbeddedStore implements SessionStore {
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
     return this.#write("FULL", (now) => {
       const row = this.#sessions.live(sid, now);
-      if (row === undefined) return { outcome: this.#marked(sid, now) ? "revoked" : "unknown" };
+      if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" };
       const before = sessionOf(row);
-      if (authentication.time < (before.authentication?.time ?? 0)) return { outcome: "outdated" };
+      if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
       const session = { ...before, authentication };
       this.#sql.elevate.run(fixedOf(session), sid);
-      return { outcome: "elevated", session: this.#told(session) };
+      return { ok: true, session: this.#told(session) };
     });
   }
 
@@ -202,10 +206,10 @@ class EmbeddedStore implements SessionStore {
 
   #rotate(sid: SessionId, token: PresentedToken, freshNonce: string, now: number, mayEnd: boolean) {
     const row = this.#sessions.get(sid);
-    if (row === undefined) return { outcome: this.#marked(sid, now) ? "revoked" : "unknown" } as const;
-    if (now >= row.absolute_expires_at) return { outcome: "expired" } as const;
-    if (now >= row.idle_expires_at) return { outcome: "idle" } as const;
-    if (row.ended) return { outcome: "revoked" } as const;
+    if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" } as const;
+    if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" } as const;
+    if (now >= row.idle_expires_at) return { ok: false, reason: "idle" } as const;
+    if (row.ended) return { ok: false, reason: "revoked" } as const;
     const state = rotationOf(row);
     const decision = decide(state, token, freshNonce, now, this.#options.reuseInterval);
     const session = sessionOf(row);
@@ -217,7 +221,7 @@ class EmbeddedStore implements SessionStore {
     }
     if (!mayEnd) return undefined;
     this.#end(sid, "reuse", now);
-    return { outcome: "reuse", subject: row.subject } as const;
+    return { ok: false, reason: "reuse", subject: row.subject } as const;
   }
 
   #told(session: Session): Session {

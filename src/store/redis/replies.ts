@@ -1,14 +1,15 @@
 /** What the scripts return, read. They are ours: a reply of another shape is a bug. */
 
 import type { Session, SessionId } from "../../session/model.ts";
-import type { ElevateOutcome, Found, RotateOutcome } from "../../session/ports.ts";
+import type { ElevateOutcome, EndOutcome, EndOwnedOutcome, Found, RotateOutcome } from "../../session/ports.ts";
+import type { RotationOutcome } from "../../session/rotation.ts";
 import { byClock } from "../shifted.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
 /** Where the record begins in a reply that starts with a letter and the time. */
 const RECORD = 7;
 
-const ROTATE_OUTCOMES: Readonly<Record<string, RotateOutcome["outcome"]>> = {
+const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | "revoked" | "unknown" | "idle" | "expired">> = {
   p: "repeat",
   r: "rotate",
   h: "heal",
@@ -31,14 +32,14 @@ export function rotateOutcome(sid: SessionId, answer: unknown, shift: number): R
     case "unknown":
     case "idle":
     case "expired":
-      return { outcome };
+      return { ok: false, reason: outcome };
     case "reuse":
-      return { outcome, subject: decodeSession(sid, reply, RECORD).subject };
+      return { ok: false, reason: outcome, subject: decodeSession(sid, reply, RECORD).subject };
     default: {
       const session = decodeSession(sid, reply, RECORD);
       const { generation, childNonce, childMintedAt } = decodeRotation(reply, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
-      return { outcome, session: byClock(session, shift), child, now: time(reply) + shift };
+      return { ok: true, outcome, session: byClock(session, shift), child, now: time(reply) + shift };
     }
   }
 }
@@ -48,12 +49,12 @@ export function found(sid: SessionId, answer: unknown, shift: number): Found {
   switch (letter(reply)) {
     case "l": {
       const session = byClock(decodeSession(sid, reply, RECORD), shift);
-      return { status: "live", session, rotation: decodeRotation(reply, RECORD), now: time(reply) };
+      return { ok: true, session, rotation: decodeRotation(reply, RECORD), now: time(reply) };
     }
     case "m":
-      return { status: "revoked" };
+      return { ok: false, reason: "revoked" };
     default:
-      return { status: "unknown" };
+      return { ok: false, reason: "unknown" };
   }
 }
 
@@ -61,14 +62,29 @@ export function elevateOutcome(sid: SessionId, answer: unknown, shift: number): 
   const reply = buffer(answer);
   switch (letter(reply)) {
     case "l":
-      return { outcome: "elevated", session: byClock(decodeSession(sid, reply, RECORD), shift) };
+      return { ok: true, session: byClock(decodeSession(sid, reply, RECORD), shift) };
     case "o":
-      return { outcome: "outdated" };
+      return { ok: false, reason: "outdated" };
     case "m":
-      return { outcome: "revoked" };
+      return { ok: false, reason: "revoked" };
     default:
-      return { outcome: "unknown" };
+      return { ok: false, reason: "unknown" };
   }
+}
+
+const ENDED = { ok: true, wasLive: true } as const;
+const MARKED = { ok: true, wasLive: false } as const;
+const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
+
+export function endOutcome(reply: unknown): EndOutcome {
+  const outcome = text(reply);
+  return outcome === "ended" ? ENDED : outcome === "marked" ? MARKED : ALREADY_ENDED;
+}
+
+export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
+  const outcome = text(reply);
+  if (outcome === "ended") return { ok: true };
+  return { ok: false, reason: outcome === "not_found" ? "not_found" : "actor_ended" };
 }
 
 /** Of sid, record, sid, record, … */

@@ -7,7 +7,9 @@ import type { Authentication, EndReason, NewSession, Revocation, SessionId } fro
 import {
   type CreateOutcome,
   type ElevateOutcome,
+  type EndAllOutcome,
   type EndOutcome,
+  type EndOwnedOutcome,
   type Found,
   InvalidCursor,
   type RevocationBatch,
@@ -23,7 +25,18 @@ import { parseEntries, revokedUntilOf } from "./log-entry.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeSession, encodeAuthentication, encodeBody, nonceWords } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
-import { buffer, buffers, elevateOutcome, found, listed, rotateOutcome, sessionId, text } from "./replies.ts";
+import {
+  buffer,
+  buffers,
+  elevateOutcome,
+  endOutcome,
+  endOwnedOutcome,
+  found,
+  listed,
+  rotateOutcome,
+  sessionId,
+  text,
+} from "./replies.ts";
 import { subscribe } from "./subscription.ts";
 
 export type RedisStoreOptions = LinkOptions & {
@@ -81,7 +94,7 @@ class RedisStore implements SessionStore {
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
     // Another partition is another subject: two steps, and this one first. One session too few is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
-    const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced")) === "ended";
+    const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced")).ok;
     const nonce = nonceWords(childNonce);
     const { markerLife } = this.#options;
     const body = encodeBody(session);
@@ -105,7 +118,7 @@ class RedisStore implements SessionStore {
     const args = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
     const reply = await this.#link.run("rotate", [tag], args);
     const outcome = rotateOutcome(sid, reply, this.#link.clock(tag).shift);
-    if (outcome.outcome === "reuse") await this.#acknowledge(tag, [`m${sid}`]);
+    if (!outcome.ok && outcome.reason === "reuse") await this.#acknowledge(tag, [`m${sid}`]);
     return outcome;
   }
 
@@ -124,33 +137,34 @@ class RedisStore implements SessionStore {
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
-    const outcome = text(await this.#link.run("end", [tag], [sid, reason, this.#options.markerLife]));
+    const outcome = endOutcome(await this.#link.run("end", [tag], [sid, reason, this.#options.markerLife]));
     await this.#acknowledge(tag, [`m${sid}`]);
-    return outcome as EndOutcome;
+    return outcome;
   }
 
-  async endOwned(actor: SessionId, target: SessionId, reason: EndReason) {
+  async endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<EndOwnedOutcome> {
     const tag = tagOfSession(actor);
     if (tag !== tagOfSession(target)) {
       // Another partition is another subject.
-      return (await this.find(actor)).status === "live" ? "not_found" : "actor_ended";
+      return { ok: false, reason: (await this.find(actor)).ok ? "not_found" : "actor_ended" };
     }
-    const outcome = text(await this.#link.run("end_owned", [tag], [actor, target, reason, this.#options.markerLife]));
-    await this.#acknowledge(tag, outcome === "ended" ? [`m${target}`] : []);
-    return outcome as "ended" | "not_found" | "actor_ended";
+    const args = [actor, target, reason, this.#options.markerLife];
+    const outcome = endOwnedOutcome(await this.#link.run("end_owned", [tag], args));
+    await this.#acknowledge(tag, outcome.ok ? [`m${target}`] : []);
+    return outcome;
   }
 
   async endAll(
     subject: string,
     reason: EndReason,
     { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
-  ) {
+  ): Promise<EndAllOutcome> {
     const tag = tagOfSubject(subject);
     const args = [subject, reason, this.#options.markerLife, except ?? "", actor ?? ""];
     const [outcome, ...sids] = buffers(await this.#link.run("end_all", [tag], args));
     const ended = sids.map(sessionId);
     await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]); // all of them in one step
-    return text(outcome) === "actor_ended" ? ("actor_ended" as const) : { ended };
+    return text(outcome) === "actor_ended" ? { ok: false, reason: "actor_ended" } : { ok: true, ended };
   }
 
   /**
@@ -181,7 +195,7 @@ class RedisStore implements SessionStore {
     const tag = tagOfSession(sid);
     const reply = await this.#link.run("elevate", [tag], args);
     const result = elevateOutcome(sid, reply, this.#link.clock(tag).shift);
-    if (result.outcome === "elevated") await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    if (result.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return result;
   }
 

@@ -5,7 +5,7 @@
 import { writeSync } from "node:fs";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { MARKER_LIFE, newSession, nonce, subject } from "../sessions.ts";
+import { MARKER_LIFE, newSession, nonce, outcomeOf, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 // Strict: a token that has a successor in use is reuse at once.
@@ -32,8 +32,8 @@ await store.create(third, nonce(), 10);
 await step("rotate", () => store.rotate(first.sid, token(n1, 1), n2));
 now += 1000;
 await store.rotate(first.sid, token(n2, 2), n3);
-const { outcome } = await step("reuse", () => store.rotate(first.sid, token(n1, 1), nonce()));
-if (outcome !== "reuse") throw new Error(outcome);
+const reused = await step("reuse", () => store.rotate(first.sid, token(n1, 1), nonce()));
+if (outcomeOf(reused) !== "reuse") throw new Error(outcomeOf(reused));
 await step("endOwned", () => store.endOwned(second.sid, third.sid, "revoked_by_owner"));
 await step("end", () => store.end(second.sid, "logout"));
 await store.create(newSession(user), nonce(), 10);

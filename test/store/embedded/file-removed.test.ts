@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { holdsSessions } from "../../../src/store/embedded/holds-sessions.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { IDLE, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, sidOf, subject } from "../sessions.ts";
+import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, sidOf, subject } from "../sessions.ts";
 
 const NOW = 1_800_000_000_000;
 let directory: string;
@@ -81,7 +81,7 @@ test("a directory that comes back under its name is served again", async () => {
   await expect(store.ping()).rejects.toThrow(StoreUnavailable);
   renameSync(join(directory, "moved"), join(directory, "data"));
   await store.ping();
-  expect(await store.end(sidOf(subject()), "logout")).toBe("marked");
+  expect(await store.end(sidOf(subject()), "logout")).toEqual(MARKED);
 });
 
 describe("whether a file holds sessions", () => {

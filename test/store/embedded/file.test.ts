@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { until } from "../../support/until.ts";
-import { IDLE, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
+import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
 
 let directory: string;
 let path: string;
@@ -67,8 +67,8 @@ test("sessions and the log outlive a restart, and so do cursors", async () => {
   const { cursor } = await before.revocations(undefined);
   await before.close();
   const after = open();
-  expect((await after.find(session.sid)).status).toBe("live");
-  expect(await after.find(old)).toEqual({ status: "revoked" });
+  expect((await after.find(session.sid)).ok).toBe(true);
+  expect(await after.find(old)).toEqual({ ok: false, reason: "revoked" });
   await after.end(session.sid, "logout");
   expect((await after.revocations(cursor)).revocations.map(({ sid }) => sid)).toEqual([session.sid]);
 });
@@ -86,9 +86,9 @@ test("a file of an older version keeps its sessions, and learns what the newer o
   const after = open();
   expect(await after.rotate(session.sid, token, nonce())).toMatchObject({ outcome: "rotate" });
   await after.revokeAll(undefined);
-  expect(await after.find(session.sid)).toEqual({ status: "revoked" });
+  expect(await after.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
   await after.close();
-  expect(await open().find(session.sid)).toEqual({ status: "revoked" });
+  expect(await open().find(session.sid)).toEqual({ ok: false, reason: "revoked" });
 });
 
 test("a cursor of a file that is gone is told everything", async () => {
@@ -131,7 +131,7 @@ describe("is unavailable", () => {
     expect(performance.now() - asked).toBeLessThan(1_500); // both wait
     other.exec("ROLLBACK");
     other.close();
-    expect(await store.end(sidOf(subject()), "logout")).toBe("marked");
+    expect(await store.end(sidOf(subject()), "logout")).toEqual(MARKED);
   });
 
   test("not when another process holds it for a while at the opening: that is waited for", async () => {
@@ -139,7 +139,7 @@ describe("is unavailable", () => {
     const holder = spawn(process.execPath, ["-e", HOLD, path], { stdio: ["ignore", "pipe", "inherit"] });
     await once(holder.stdout, "data");
     const begun = performance.now();
-    expect(await open().end(sidOf(subject()), "logout")).toBe("marked");
+    expect(await open().end(sidOf(subject()), "logout")).toEqual(MARKED);
     expect(performance.now() - begun).toBeGreaterThan(500);
     await once(holder, "exit");
   });
@@ -149,7 +149,7 @@ describe("is unavailable", () => {
     const sid = sidOf(subject());
     for (const resume = performance.now() + 800; performance.now() < resume; );
     await expect(store.end(sid, "logout")).rejects.toThrow(/stood still/);
-    expect(await until(() => store?.end(sid, "logout") ?? Promise.reject())).toBe("marked");
+    expect(await until(() => store?.end(sid, "logout") ?? Promise.reject())).toEqual(MARKED);
   });
 
   test("when it is no database", () => {

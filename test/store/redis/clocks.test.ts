@@ -48,7 +48,7 @@ test("an instance whose machine stood still does not turn back the time of the o
   await sleeper.create(session, first.nonce, 10);
   await pass(10 * R);
   const rotated = await awake.rotate(session.sid, first, nonce());
-  if (!("child" in rotated)) throw new Error(rotated.outcome);
+  if (!rotated.ok) throw new Error(rotated.reason);
   await pass(R + 1);
   const next = await awake.rotate(session.sid, rotated.child, nonce());
   expect(next).toMatchObject({ outcome: "rotate", now: wall });

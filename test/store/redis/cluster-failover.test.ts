@@ -15,7 +15,7 @@ import {
 } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+import { MARKED, newSession, nonce, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 let cluster: RedisCluster;
@@ -42,7 +42,7 @@ const manySids = (count: number) => Array.from({ length: count }, () => sidOf(su
 
 /** Ends one session after the other, at least so many; each must be acknowledged. */
 async function endAll(count: number): Promise<void> {
-  for (const sid of manySids(count)) expect(await store.end(sid, "logout")).toBe("marked");
+  for (const sid of manySids(count)) expect(await store.end(sid, "logout")).toEqual(MARKED);
 }
 
 test("an instance that is ready acknowledges its first logins and endings on every master", async () => {
@@ -74,7 +74,7 @@ test("after a master is lost its replica acknowledges, once it has a replica its
   await until(async () => {
     for (const sid of manySids(30)) await store.end(sid, "logout");
   });
-  for (const sid of acknowledged) expect(await store.find(sid)).toEqual({ status: "revoked" });
+  for (const sid of acknowledged) expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
   await until(() => store.ping());
   await endAll(30);
 });

@@ -10,7 +10,7 @@ import { createRedisStore, type RedisStoreOptions } from "../../../src/store/red
 import { freePort, RedisServer, startRedis } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -73,7 +73,7 @@ describe("an outage", () => {
     await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
     redis.resume();
     await until(() => store.ping());
-    expect(["rotate", "repeat"]).toContain((await store.rotate(sid, first, nonce())).outcome);
+    expect(["rotate", "repeat"]).toContain(outcomeOf(await store.rotate(sid, first, nonce())));
   });
 
   test("a Redis that is killed and comes back from its disk: sessions live, what was ended stays ended", async () => {
@@ -87,9 +87,9 @@ describe("an outage", () => {
     await expectUnavailable(store);
     await redis.start();
     await until(() => store.ping());
-    expect(await store.rotate(ended.sid, ended.first, nonce())).toEqual({ outcome: "revoked" });
-    if (!("child" in rotated)) throw new Error(rotated.outcome);
-    expect((await store.rotate(live.sid, rotated.child, nonce())).outcome).toBe("repeat");
+    expect(await store.rotate(ended.sid, ended.first, nonce())).toEqual({ ok: false, reason: "revoked" });
+    if (!rotated.ok) throw new Error(rotated.reason);
+    expect(outcomeOf(await store.rotate(live.sid, rotated.child, nonce()))).toBe("repeat");
     const { revocations } = await store.revocations(cursor);
     expect(revocations).toContainEqual(expect.objectContaining({ sid: ended.sid }));
   });
@@ -131,7 +131,7 @@ describe("an outage", () => {
     witness.disconnect();
     await started;
     await until(() => store.ping());
-    expect((await store.find(sid)).status).toBe("live");
+    expect((await store.find(sid)).ok).toBe(true);
   });
 
   test("a process that was held up does not take the answers for late", async () => {
@@ -141,7 +141,7 @@ describe("an outage", () => {
     const answer = store.rotate(sid, first, nonce());
     await new Promise(setImmediate); // it is sent
     for (const resume = performance.now() + 700; performance.now() < resume; );
-    expect((await answer).outcome).toBe("rotate");
+    expect(outcomeOf(await answer)).toBe("rotate");
   });
 
   test("a service may start before its Redis", async () => {
@@ -151,7 +151,7 @@ describe("an outage", () => {
     await expectUnavailable(store);
     await redis.start();
     await until(() => store.ping());
-    expect((await store.find((await login(store)).sid)).status).toBe("live");
+    expect((await store.find((await login(store)).sid)).ok).toBe(true);
   });
 });
 
@@ -164,8 +164,8 @@ describe("a Redis that refuses", () => {
     await expect(store.ping()).rejects.toThrow(/OOM/);
     await expect(login(store)).rejects.toThrow(StoreUnavailable);
     await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
-    expect(await store.end(sid, "logout")).toBe("ended");
-    expect(await store.find(sid)).toEqual({ status: "revoked" });
+    expect(await store.end(sid, "logout")).toEqual(ENDED);
+    expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
     await redis.admin.config("SET", "maxmemory", "0");
     await store.ping();
     await login(store);
@@ -223,7 +223,7 @@ describe("a Redis that refuses", () => {
     const { sid, first } = await login(store);
     await redis.admin.script("FLUSH");
     const [a, b] = await Promise.all([store.rotate(sid, first, nonce()), store.rotate(sid, first, nonce())]);
-    expect([a.outcome, b.outcome].sort()).toEqual(["repeat", "rotate"]);
+    expect([outcomeOf(a), outcomeOf(b)].sort()).toEqual(["repeat", "rotate"]);
   });
 
   test("a password that changes is an outage, until it is right again", async () => {

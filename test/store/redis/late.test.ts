@@ -7,7 +7,7 @@ import { startHoldingProxy } from "../../support/holding-proxy.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 /** Short, so that a stall of more than 2 R is soon over: the proportions are what matters. */
 const R = 600;
@@ -43,7 +43,7 @@ async function browser(store: SessionStore) {
   await until(() => store.create(session, first, 10));
   const old = { generation: 1, nonce: first, issuedAt: 0 };
   const answer = await until(() => store.rotate(session.sid, old, nonce()));
-  if (!("child" in answer)) throw new Error(answer.outcome);
+  if (!answer.ok) throw new Error(answer.reason);
   return { sid: session.sid, subject: session.subject, old, jar: answer.child };
 }
 
@@ -62,7 +62,7 @@ async function refreshLate(store: SessionStore, stall: () => void, resume: () =>
   resume();
   await until(() => store.ping());
   return Promise.all(
-    browsers.map(async ({ sid, jar }) => (await until(() => store.rotate(sid, jar, nonce()))).outcome),
+    browsers.map(async ({ sid, jar }) => outcomeOf(await until(() => store.rotate(sid, jar, nonce())))),
   );
 }
 
@@ -117,7 +117,7 @@ describe("an ending that comes late", () => {
     await passed(begun, 2 * TIMEOUT);
     proxy.release();
     await until(() => slow.ping());
-    for (const sid of [before.sid, login.sid]) expect((await other.find(sid)).status).toBe("live");
+    for (const sid of [before.sid, login.sid]) expect((await other.find(sid)).ok).toBe(true);
   });
 });
 
@@ -133,7 +133,7 @@ test("a login that comes late makes no session", async () => {
   await passed(begun, 2 * TIMEOUT);
   proxy.release();
   await until(() => store.ping());
-  expect((await until(() => store.find(session.sid))).status).toBe("unknown");
+  expect(await until(() => store.find(session.sid))).toEqual({ ok: false, reason: "unknown" });
 });
 
 test("what was held up in this process is late as well", async () => {
@@ -145,7 +145,7 @@ test("what was held up in this process is late as well", async () => {
   // Not sent before this turn is over.
   for (const resume = performance.now() + 3 * TIMEOUT; performance.now() < resume; );
   await expect(ending).rejects.toThrow(StoreUnavailable);
-  expect((await until(() => store.find(sid))).status).toBe("live");
+  expect((await until(() => store.find(sid))).ok).toBe(true);
 });
 
 test("after the process stood still for a quarter of R nothing is done for a moment: its requests may be old", async () => {
@@ -154,7 +154,7 @@ test("after the process stood still for a quarter of R nothing is done for a mom
   const { sid, jar } = await browser(store);
   for (const resume = performance.now() + 800; performance.now() < resume; );
   await expect(store.rotate(sid, jar, nonce())).rejects.toThrow(/stood still/);
-  expect((await until(() => store.rotate(sid, jar, nonce()))).outcome).toMatch(/repeat|rotate/);
+  expect(outcomeOf(await until(() => store.rotate(sid, jar, nonce())))).toMatch(/repeat|rotate/);
 });
 
 describe("commands in time are sent once more when Redis's clock is not the one that was known", () => {
@@ -169,7 +169,7 @@ describe("commands in time are sent once more when Redis's clock is not the one 
     const store = await open(redis.url, { scripts: loadScripts(clock), steady: () => 5 });
     const sid = sidOf(subject());
     await redis.admin.set("{clock}", 4e12 + step);
-    expect(await store.end(sid, "logout")).toBe("marked");
-    expect(await store.find(sid)).toEqual({ status: "revoked" });
+    expect(await store.end(sid, "logout")).toEqual(MARKED);
+    expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
   });
 });

@@ -8,7 +8,7 @@ import { createRedisStore, type RedisStoreOptions } from "../../../src/store/red
 import { type RedisServer, startRedis, startRedisCluster } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -50,11 +50,11 @@ async function everyVerb(store: SessionStore): Promise<void> {
   await store.create(a, first, 10);
   await store.create(b, first, 10);
   expect((await store.create(c, first, 2)).evicted).toEqual([a.sid]);
-  expect((await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce())).outcome).toBe("rotate");
-  expect((await store.find(b.sid)).status).toBe("live");
+  expect(outcomeOf(await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()))).toBe("rotate");
+  expect((await store.find(b.sid)).ok).toBe(true);
   expect((await store.list(user, 10, undefined)).sessions).toHaveLength(2);
-  expect(await store.endOwned(b.sid, c.sid, "revoked_by_owner")).toBe("ended");
-  expect(await store.end(b.sid, "logout")).toBe("ended");
+  expect(await store.endOwned(b.sid, c.sid, "revoked_by_owner")).toEqual({ ok: true });
+  expect(await store.end(b.sid, "logout")).toEqual(ENDED);
   await store.create(newSession(user), first, 10);
   expect(await store.endAll(user, "revoked_subject")).toEqual({ ended: [expect.any(String)] });
   expect((await store.revocations(undefined)).revocations).toHaveLength(4);
@@ -133,7 +133,7 @@ describe("a permission that is taken away while the service runs", () => {
     await expect(store.ping()).rejects.toThrow(`+${command}`);
     await expect(store.find(session.sid)).rejects.toThrow(StoreUnavailable); // known, and so all that may depend on it
     await allow(redis, [NAME, `+${command}`]);
-    expect(await until(() => store.end(session.sid, "logout"))).toBe("ended");
+    expect(await until(() => store.end(session.sid, "logout"))).toEqual(ENDED);
     expect((await store.revocations(undefined)).revocations).toMatchObject([{ sid: session.sid }]);
   });
 

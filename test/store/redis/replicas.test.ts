@@ -7,7 +7,7 @@ import { CuttingProxy } from "../../proofs/support/proxy.ts";
 import { type RedisServer, startRedis, startReplica } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 async function aRedis(): Promise<RedisServer> {
   const redis = await startRedis();
@@ -107,7 +107,7 @@ describe.each(VERBS)("$name", ({ run, gone, ended = gone }) => {
     const known = await twoSessions(master);
     const store = await open(master.url);
     await expect(run(store, known)).rejects.toThrow(/0 of 1 replicas/);
-    for (const sid of ended(known)) expect(await store.find(sid)).toEqual({ status: "revoked" });
+    for (const sid of ended(known)) expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
   });
 
   test("is not acknowledged by the replicas of another master, which never got it", async () => {
@@ -138,7 +138,7 @@ test("a refused ending waits too: what it found may be news to the replicas", as
 test("a refresh waits for no replica", async () => {
   const redis = await aRedis();
   const { sid, first } = await logIn(await open(redis.url, 0));
-  expect((await (await open(redis.url)).rotate(sid, first, nonce())).outcome).toBe("rotate");
+  expect(outcomeOf(await (await open(redis.url)).rotate(sid, first, nonce()))).toBe("rotate");
 });
 
 test("endings that wait for replicas share their waits, and pile nothing up where there are none", async () => {
@@ -153,6 +153,6 @@ test("endings that wait for replicas share their waits, and pile nothing up wher
   expect(new Set(revocations.map(({ sid }) => sid))).toEqual(new Set(sids));
 
   await aReplicaOf(redis);
-  expect(await until(() => store.end(sidOf(subject()), "logout"))).toBe("marked");
+  expect(await until(() => store.end(sidOf(subject()), "logout"))).toEqual(MARKED);
   expect(await Promise.all(sids.map((sid) => store.end(sid, "logout")))).toEqual(sids.map(() => "already"));
 });

@@ -8,7 +8,7 @@ import { freePort, startRedis, startSentinel } from "../../support/redis.ts";
 import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions, target } from "../backends.ts";
-import { newSession, nonce, sidOf, subject } from "../sessions.ts";
+import { newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -40,10 +40,10 @@ test("when the master dies the store follows to the new one, with what replicas 
   await master.kill();
   await until(() => store.ping());
   expect(await replica.admin.info("replication")).toContain("role:master");
-  expect((await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce())).outcome).toBe(
+  expect(outcomeOf(await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()))).toBe(
     "rotate",
   );
-  expect(await store.find(ended)).toEqual({ status: "revoked" });
+  expect(await store.find(ended)).toEqual({ ok: false, reason: "revoked" });
   // With no replica left nothing is acknowledged; those who listen have found the new master, too.
   const heard = hints.length;
   await until(async () => {
