@@ -49,16 +49,27 @@ function trustStore(directory: string, authority: string): string {
   return directory;
 }
 
-/** @param args more flags for the browser */
-export async function startChromium(authority: string, args: readonly string[] = []): Promise<ChromiumEngine> {
+/** Third-party cookies as Chrome has them by default; Debian's build blocks them. */
+function ordinaryProfile(): string {
+  const directory = scratch();
+  mkdirSync(join(directory, "Default"));
+  const profile = { cookie_controls_mode: 0, block_third_party_cookies: false };
+  writeFileSync(join(directory, "Default/Preferences"), JSON.stringify({ profile }));
+  return directory;
+}
+
+/** @param profile `private`: tabs are in a private window, whose cookie rules are stricter */
+export async function startChromium(
+  authority: string,
+  profile: "ordinary" | "private" = "private",
+): Promise<ChromiumEngine> {
   const home = scratch();
   trustStore(join(home, ".pki/nssdb"), authority);
-  const browser = await chromium.launch({
-    executablePath: "/usr/bin/chromium",
-    args: [...CHROMIUM_FLAGS, ...args],
-    env: { PATH: process.env.PATH ?? "", HOME: home },
-  });
-  let context = await browser.newContext();
+  const env = { PATH: process.env.PATH ?? "", HOME: home };
+  const options = { executablePath: "/usr/bin/chromium", args: CHROMIUM_FLAGS, env };
+  const browser = profile === "private" ? await chromium.launch(options) : undefined;
+  const newContext = () => browser?.newContext() ?? chromium.launchPersistentContext(ordinaryProfile(), options);
+  let context = await newContext();
   return {
     async open(url) {
       const page = await context.newPage();
@@ -75,9 +86,12 @@ export async function startChromium(authority: string, args: readonly string[] =
     setOffline: (offline) => context.setOffline(offline),
     async reset() {
       await context.close();
-      context = await browser.newContext();
+      context = await newContext();
     },
-    close: () => browser.close(),
+    async close() {
+      await context.close();
+      await browser?.close();
+    },
   };
 }
 
