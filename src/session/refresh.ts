@@ -5,7 +5,6 @@ import type {
   AccessTokens,
   Random,
   RateLimit,
-  RefreshToken,
   RefreshTokenResult,
   RefreshTokens,
   RotateOutcome,
@@ -69,7 +68,14 @@ export async function refresh(
     deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
     return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
   }
-  const rotated = await rotate(deps, token);
+  let rotated: RotateOutcome;
+  try {
+    rotated = await deps.store.rotate(token.sid, token, deps.random.nonce());
+  } catch (error) {
+    // Without a reply the attempt does not count: tabs that retry during an outage would be held back after it.
+    deps.refreshLimit.giveBack(token.sid);
+    throw error;
+  }
   if (!rotated.ok) {
     if (rotated.reason === "reuse") {
       const { subject } = rotated;
@@ -86,16 +92,6 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
   };
-}
-
-/** A store that cannot answer uses up nobody's limit: many tabs that try again in an outage would be held back after it. */
-async function rotate({ store, random, refreshLimit }: Deps, token: RefreshToken): Promise<RotateOutcome> {
-  try {
-    return await store.rotate(token.sid, token, random.nonce());
-  } catch (error) {
-    refreshLimit.giveBack(token.sid);
-    throw error;
-  }
 }
 
 /** Whole seconds from `now` until `expiry`, both ms. */
