@@ -33,7 +33,7 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   response: ["routes", "codec", "call"],
   upstream: ["call"],
   gateway: ["upstream", "routes", "codec", "call", "response", "node", "handler.ts", "options.ts"],
-  client: ["routes"],
+  client: ["routes", "codec"],
   node: ["codec", "call", "response", "handler.ts", "options.ts"],
   fetch: ["codec", "call", "response", "handler.ts", "options.ts"],
 };

@@ -1,7 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { isTextField, isTextMap } from "../http/codec/text-value.ts";
 import type { Route } from "../http/index.ts";
-import { hasOwnJson, JSON_MESSAGES, resolveFieldPath } from "../http/routes/field-path.ts";
+import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } from "../http/routes/field-path.ts";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";

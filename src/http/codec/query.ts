@@ -1,16 +1,9 @@
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
-import { hasOwnJson } from "../routes/field-path.ts";
+import { hasOwnJson, isTextField, isTextMap } from "../routes/field-path.ts";
 import { decodeAll, MalformedEscape } from "../routes/percent.ts";
 import { BadInput } from "./bad-input.ts";
-import {
-  isTextField,
-  isTextMap,
-  otherOneofMember,
-  setEntryFromText,
-  setFromText,
-  TextValueError,
-} from "./text-value.ts";
+import { otherOneofMember, setEntryFromText, setFromText, TextValueError } from "./text-value.ts";
 
 /** Sets the fields of a request message from a query string. */
 export type QueryReader = (query: string, message: ReflectMessage) => void;

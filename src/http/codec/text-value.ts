@@ -22,22 +22,6 @@ export class TextValueError extends ExpectedError {
   override readonly name = "TextValueError";
 }
 
-/** Whether a query parameter can carry a value of this field (an element, if it is repeated). */
-export function isTextField(field: DescField): boolean {
-  const message = field.fieldKind === "message" || field.fieldKind === "list" ? field.message : undefined;
-  if (field.fieldKind === "map") return false;
-  return message === undefined || isTextMessage(message);
-}
-
-/** Whether a query parameter `name[key]` can carry an entry of this field. */
-export function isTextMap(field: DescField): boolean {
-  return field.fieldKind === "map" && (field.mapKind !== "message" || isTextMessage(field.message));
-}
-
-function isTextMessage(type: DescMessage): boolean {
-  return TEXT_MESSAGES.has(type.typeName) || JSON_MESSAGES.has(type.typeName);
-}
-
 /**
  * Sets a singular field or appends to a repeated one. The text of a path variable or query parameter is the proto JSON
  * form without quotes.

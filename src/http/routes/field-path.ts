@@ -33,6 +33,22 @@ export function hasOwnJson({ typeName }: DescMessage): boolean {
   return TEXT_MESSAGES.has(typeName) || JSON_MESSAGES.has(typeName) || typeName === "google.protobuf.Any";
 }
 
+/** Whether a query parameter can carry a value of this field (an element, if it is repeated). */
+export function isTextField(field: DescField): boolean {
+  const message = field.fieldKind === "message" || field.fieldKind === "list" ? field.message : undefined;
+  if (field.fieldKind === "map") return false;
+  return message === undefined || isTextMessage(message);
+}
+
+/** Whether a query parameter `name[key]` can carry an entry of this field. */
+export function isTextMap(field: DescField): boolean {
+  return field.fieldKind === "map" && (field.mapKind !== "message" || isTextMessage(field.message));
+}
+
+function isTextMessage(type: DescMessage): boolean {
+  return TEXT_MESSAGES.has(type.typeName) || JSON_MESSAGES.has(type.typeName);
+}
+
 /** The top-level field of that proto name, or undefined. */
 export function fieldByName(message: DescMessage, name: string): DescField | undefined {
   return message.fields.find((field) => field.name === name);

@@ -58,13 +58,16 @@ export interface RouteOptions extends RuleSources {
  * Derives the routes of a service from the google.api.http annotations in its descriptors.
  * @throws RouteError if two bindings have the same route, or, if strict, for any annotation that cannot be mapped
  */
-export function createRoutes(service: DescService, options: RouteOptions = {}): RouteTable {
+export function createRoutes<Service extends DescService>(
+  service: Service,
+  options: RouteOptions = {},
+): RouteTable & { readonly service: Service } {
   const { tables, problems } = describeRoutes([service], options);
   const errors = errorsAmong(problems, options.strict ?? false);
   if (errors.length > 0) throw new RouteError(errors);
   const warn = options.onWarning ?? ((warning) => process.emitWarning(warning, "RouteWarning"));
   for (const problem of problems) warn(`no route for ${describeProblem(problem)}`, problem);
-  return tables[0] ?? { service, routes: [] };
+  return { ...(tables[0] ?? { routes: [] }), service };
 }
 
 /** The problems that are errors: duplicate routes always, the others only if strict. */

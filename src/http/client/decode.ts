@@ -1,0 +1,36 @@
+import { create, type DescMethod, fromJson, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Route } from "../routes/model.ts";
+
+/** Decodes the content of a route's responses. */
+export interface ResponseDecoder {
+  /** Whether the content is the bytes of a google.api.HttpBody. */
+  readonly raw: boolean;
+  fromJson(json: JsonValue | undefined): Message;
+  fromBytes(data: Uint8Array, contentType: string): Message;
+}
+
+export function createResponseDecoder(
+  { output }: DescMethod,
+  route: Route,
+  registry: Registry | undefined,
+): ResponseDecoder {
+  const field = output.fields.find(({ name }) => name === route.responseBody);
+  const type = field === undefined ? output : field.message;
+  const options = { ignoreUnknownFields: true, ...(registry && { registry }) };
+  return {
+    raw: type?.typeName === "google.api.HttpBody",
+    fromJson(json) {
+      if (json === undefined) return create(output);
+      try {
+        return fromJson(output, field === undefined ? json : { [field.jsonName]: json }, options);
+      } catch (cause) {
+        throw new ConnectError("the response is not of the expected type", Code.Internal, undefined, undefined, cause);
+      }
+    },
+    fromBytes(data, contentType) {
+      const body = { contentType, data };
+      return create(output, (field === undefined ? body : { [field.localName]: body }) as never);
+    },
+  };
+}

@@ -1,0 +1,4 @@
+/** A typed client for the JSON routes of a service, over fetch. */
+export { createRestClient } from "./rest-client.ts";
+export type { ErrorDecoder } from "./rest-error.ts";
+export { createRestTransport, type RestTransportOptions } from "./rest-transport.ts";

@@ -1,0 +1,178 @@
+import type {
+  DescMethod,
+  DescMethodStreaming,
+  DescMethodUnary,
+  JsonValue,
+  Message,
+  Registry,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError, createContextValues, type Interceptor, type Transport } from "@connectrpc/connect";
+import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
+import type { Route, RouteTable } from "../routes/model.ts";
+import { createResponseDecoder, type ResponseDecoder } from "./decode.ts";
+import { encodeRequest, type FetchBody } from "./encode.ts";
+import { eventsOf, piecesOf } from "./read-stream.ts";
+import { type EncodedStream, encodeStream } from "./request-stream.ts";
+import { type ErrorDecoder, errorOfResponse, errorOfStatus } from "./rest-error.ts";
+
+export interface RestTransportOptions {
+  /** The URL that the paths of routes are appended to, such as `https://api.example.com`. */
+  readonly baseUrl: string;
+  /** Default: the global `fetch`. Set it for credentials, proxies or tests. */
+  readonly fetch?: typeof globalThis.fetch;
+  readonly interceptors?: readonly Interceptor[];
+  /** The types of error details and of `google.protobuf.Any`. */
+  readonly registry?: Registry;
+  /** For servers whose errors are not `google.rpc.Status` as JSON. */
+  readonly errorDecoder?: ErrorDecoder;
+  /** Timeout of unary calls without their own, in milliseconds. Default: none. */
+  readonly defaultTimeoutMs?: number;
+}
+
+type AnyRequest = { readonly header: Headers; readonly signal: AbortSignal };
+
+/** A Connect transport over the JSON routes of services: for `createClient`, with interceptors and call options. */
+export function createRestTransport(tables: Iterable<RouteTable>, options: RestTransportOptions): Transport {
+  const { registry } = options;
+  const base = options.baseUrl.replace(/\/+$/, "");
+  const interceptors = [...(options.interceptors ?? [])];
+  const routes = new Map<DescMethod, Route[]>();
+  const decoders = new Map<Route, ResponseDecoder>();
+  for (const { service, routes: all } of tables) {
+    for (const method of service.methods) {
+      routes.set(
+        method,
+        all.filter(({ rpc }) => rpc === method.localName),
+      );
+    }
+  }
+  const decoderOf = (method: DescMethod, route: Route) => {
+    const decoder = decoders.get(route) ?? createResponseDecoder(method, route, registry);
+    decoders.set(route, decoder);
+    return decoder;
+  };
+
+  async function send(request: AnyRequest, { first: encoded, body, failure }: EncodedStream, accept: string) {
+    const { header: headers, signal } = request;
+    headers.set("accept", accept);
+    if (encoded.contentType !== undefined) headers.set("content-type", encoded.contentType);
+    const streams = body instanceof ReadableStream ? { duplex: "half" as const } : {};
+    const init = { method: encoded.method, headers, signal, ...(body !== undefined && { body }), ...streams };
+    let response: Response;
+    try {
+      response = await (options.fetch ?? globalThis.fetch)(base + encoded.target, init);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const cause = failure?.();
+      if (cause !== undefined) throw cause.reason;
+      throw new ConnectError("the request failed", Code.Unavailable, undefined, undefined, error);
+    }
+    if (response.ok) return response;
+    throw errorOfResponse(await response.text(), response, options.errorDecoder, registry);
+  }
+
+  async function readUnary(method: DescMethod, route: Route, response: Response): Promise<Message> {
+    const decoder = decoderOf(method, route);
+    if (decoder.raw) {
+      const data = new Uint8Array(await response.arrayBuffer());
+      return decoder.fromBytes(data, response.headers.get("content-type") ?? "");
+    }
+    const text = await response.text();
+    try {
+      return decoder.fromJson(text === "" ? undefined : (JSON.parse(text) as JsonValue));
+    } catch (error) {
+      if (error instanceof ConnectError) throw error;
+      throw new ConnectError("the response is not JSON", Code.Internal, undefined, undefined, error);
+    }
+  }
+
+  async function* readStream(method: DescMethod, route: Route, response: Response): AsyncGenerator<Message> {
+    const decoder = decoderOf(method, route);
+    if (decoder.raw) {
+      const contentType = response.headers.get("content-type") ?? "";
+      for await (const piece of piecesOf(response.body)) yield decoder.fromBytes(piece, contentType);
+      return;
+    }
+    for await (const { failed, json } of eventsOf(response.body)) {
+      if (!failed) yield decoder.fromJson(json);
+      else throw inBandError(json, response.status);
+    }
+  }
+
+  function inBandError(json: JsonValue, status: number): ConnectError {
+    const inner = typeof json === "object" && json !== null && !Array.isArray(json) ? json.error : undefined;
+    const error = options.errorDecoder?.(json, status) ?? errorOfStatus(inner ?? json, registry);
+    return error ?? new ConnectError("the stream failed", Code.Unknown);
+  }
+
+  return {
+    unary(method, signal, timeoutMs, header, input, contextValues) {
+      const timeout = timeoutMs ?? options.defaultTimeoutMs;
+      return runUnaryCall({
+        interceptors,
+        ...(signal && { signal }),
+        ...(timeout !== undefined && timeout > 0 && { timeoutMs: timeout }),
+        req: {
+          stream: false,
+          ...requestOf(method as DescMethodUnary, base, header, timeout, contextValues),
+          message: input,
+        },
+        async next(request) {
+          const encoded = encodeRequest(method, routes.get(method) ?? [], request.message, registry);
+          const body = encoded.body as FetchBody | undefined;
+          const response = await send(request, { first: encoded, body }, "application/json");
+          const message = await readUnary(method, encoded.route, response);
+          return { ...ofResponse(method as DescMethodUnary, response), stream: false, message: message as never };
+        },
+      });
+    },
+    stream(method, signal, timeoutMs, header, input, contextValues) {
+      return runStreamingCall({
+        interceptors,
+        ...(signal && { signal }),
+        ...(timeoutMs !== undefined && timeoutMs > 0 && { timeoutMs }),
+        req: {
+          stream: true,
+          ...requestOf(method as DescMethodStreaming, base, header, timeoutMs, contextValues),
+          message: input,
+        },
+        async next(request) {
+          const all = routes.get(method) ?? [];
+          const encoded = await encodeStream(method, all, request.message as AsyncIterable<Message>, registry);
+          const { first } = encoded;
+          const one = method.methodKind === "client_streaming";
+          const response = await send(request, encoded, one ? "application/json" : "text/event-stream");
+          const message = one
+            ? once(readUnary(method, first.route, response))
+            : readStream(method, first.route, response);
+          return { ...ofResponse(method as DescMethodStreaming, response), stream: true, message: message as never };
+        },
+      });
+    },
+  } as Transport;
+}
+
+function requestOf<Method extends DescMethod>(
+  method: Method,
+  base: string,
+  init: ConstructorParameters<typeof Headers>[0],
+  timeoutMs: number | undefined,
+  contextValues = createContextValues(),
+) {
+  const header = new Headers(init);
+  if (timeoutMs !== undefined && timeoutMs > 0) header.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
+  const url = `${base}/${method.parent.typeName}/${method.name}`;
+  return { service: method.parent, method, requestMethod: "POST", url, header, contextValues };
+}
+
+function ofResponse<Method extends DescMethod>(method: Method, { headers }: Response) {
+  const trailer = new Headers();
+  headers.forEach((value, name) => {
+    if (name.startsWith("trailer-")) trailer.append(name.slice(8), value);
+  });
+  return { service: method.parent, method, header: headers, trailer };
+}
+
+async function* once<T>(value: Promise<T>): AsyncGenerator<T> {
+  yield await value;
+}

@@ -1,0 +1,215 @@
+import { gzipSync } from "node:zlib";
+import { create, createRegistry } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { rolldown } from "rolldown";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createRestClient, type RestTransportOptions } from "../../../src/http/client/index.ts";
+import { createFetchHandler, createHttpHandler, createRoutes } from "../../../src/http/index.ts";
+import { RelayServiceRoutes } from "../gen/relay/v1/relay_http.ts";
+import { ItemSchema, RelayService } from "../gen/relay/v1/relay_pb.ts";
+import { RichServiceRoutes } from "../gen/rich/v1/rich_http.ts";
+import { relayRoutes } from "../support/relay-service.ts";
+import { richRoutes } from "../support/rich-service.ts";
+import { type Listener, openHttp1 } from "../support/servers.ts";
+
+let onEnded: () => void = () => {};
+const serving = {
+  routes: relayRoutes({ ended: () => onEnded() }),
+  tables: [RelayServiceRoutes],
+  jsonOptions: { registry: createRegistry(ItemSchema) },
+  trailersAsHeaders: true,
+};
+let listener: Listener;
+beforeAll(async () => {
+  listener = await openHttp1(createHttpHandler(serving));
+});
+afterAll(() => listener[Symbol.asyncDispose]());
+
+const relay = (options: Partial<RestTransportOptions> = {}) =>
+  createRestClient(RelayServiceRoutes, { baseUrl: listener.origin, registry: createRegistry(ItemSchema), ...options });
+const errorOf = (promise: Promise<unknown>): Promise<ConnectError> =>
+  promise.then(
+    () => Promise.reject(new Error("no error")),
+    (error: unknown) => ConnectError.from(error),
+  );
+async function all<T>(messages: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const message of messages) list.push(message);
+  return list;
+}
+async function* items(...numbers: number[]) {
+  for (const number of numbers) yield { name: "a", number: BigInt(number) };
+}
+
+describe("a REST client", () => {
+  it("calls unary RPCs, with headers and trailers", async () => {
+    const headers: (string | null)[] = [];
+    const item = { name: "shelves/ä b/x:y", number: 2n ** 63n - 1n, tags: ["&", "+ %"] };
+    const response = await relay().get(item, { onHeader: (header) => headers.push(header.get("content-type")) });
+    expect(response).toEqual(create(ItemSchema, item));
+    expect(headers).toEqual(["application/json"]);
+    const seen: (string | null)[] = [];
+    await relay().get(
+      { name: "a", how: "headers" },
+      {
+        headers: { "x-sent": "yes" },
+        onHeader: (header) => seen.push(header.get("x-saw")),
+        onTrailer: (trailer) => seen.push(trailer.get("x-late")),
+      },
+    );
+    expect(seen).toEqual(["yes", "t"]);
+  });
+
+  it("is the same from descriptors at run time", async () => {
+    const client = createRestClient(createRoutes(RelayService), { baseUrl: `${listener.origin}/` });
+    expect((await client.get({ name: "a" })).name).toBe("a");
+  });
+
+  it("chooses the binding that can carry the message", async () => {
+    // An empty name and dot segments match no path variable: the message goes into the body.
+    for (const name of ["", ".", "a/../b", "a//b"]) {
+      expect((await relay().get({ name, number: 5n })).number).toBe(5n);
+      expect((await relay().get({ name })).name).toBe(name);
+    }
+  });
+
+  it("refuses a message that no binding can carry", async () => {
+    const error = await errorOf(all(relay().count({ name: "" })));
+    expect([error.code, error.rawMessage]).toEqual([
+      Code.InvalidArgument,
+      expect.stringContaining('GET /v1/counts/{name}: "" does not match the path variable name'),
+    ]);
+  });
+
+  it("reads server streams, and ends them when the consumer stops", async () => {
+    const numbers = (await all(relay().count({ name: "a", number: 3n }))).map(({ number }) => number);
+    expect(numbers).toEqual([1n, 2n, 3n]);
+    const ended = new Promise<void>((resolve) => {
+      onEnded = resolve;
+    });
+    for await (const { number } of relay().count({ name: "a", number: 1n, how: "hang" })) {
+      expect(number).toBe(1n);
+      break;
+    }
+    await ended;
+  });
+
+  it("sends client streams and uploads", async () => {
+    expect(await relay().sum(items(1, 2, 3))).toMatchObject({ sum: 6n, messages: 3, name: "a" });
+    async function* pieces() {
+      for (const text of ["ab", "cde"]) {
+        yield { name: "f", file: { contentType: "text/x-thing", data: new TextEncoder().encode(text) } };
+      }
+    }
+    expect(await relay().upload(pieces())).toMatchObject({ sum: 5n, name: "f", contentType: "text/x-thing" });
+    async function* differing() {
+      yield { name: "a" };
+      yield { name: "b" };
+    }
+    expect((await errorOf(relay().sum(differing()))).message).toContain("share their path");
+    expect((await errorOf(relay().sum(items()))).code).toBe(Code.InvalidArgument);
+  });
+
+  it("streams both ways where fetch and the server do", async () => {
+    const handler = createFetchHandler(serving);
+    const client = relay({ fetch: (url, init) => handler(new Request(url as string, init)) });
+    expect((await all(client.chat(items(1, 2)))).map(({ number }) => number)).toEqual([2n, 4n]);
+    expect((await errorOf(all(relay().chat(items(1))))).rawMessage).toBe("bidirectional streaming needs HTTP/2");
+  });
+
+  it("throws ConnectError with code, details and metadata", async () => {
+    const error = await errorOf(relay().get({ name: "a", how: "detail" }));
+    expect([error.code, error.rawMessage]).toEqual([Code.ResourceExhausted, "as asked"]);
+    expect(error.findDetails(ItemSchema)).toEqual([create(ItemSchema, { name: "detail", number: 7n })]);
+    const failed = await errorOf(relay().get({ name: "a", how: "fail" }));
+    expect([failed.code, failed.metadata.get("x-meta")]).toEqual([Code.FailedPrecondition, "m"]);
+  });
+
+  it("throws the failure of a stream after its messages", async () => {
+    const numbers: bigint[] = [];
+    const read = async () => {
+      for await (const { number } of relay().count({ name: "a", number: 2n, how: "detail" })) numbers.push(number);
+    };
+    const error = await errorOf(read());
+    expect([numbers, error.code]).toEqual([[1n, 2n], Code.ResourceExhausted]);
+    expect(error.findDetails(ItemSchema)[0]?.name).toBe("detail");
+  });
+
+  it("ends at its deadline and when it is cancelled", async () => {
+    expect((await errorOf(relay().get({ name: "a", how: "hang" }, { timeoutMs: 30 }))).code).toBe(
+      Code.DeadlineExceeded,
+    );
+    const ended = new Promise<void>((resolve) => {
+      onEnded = resolve;
+    });
+    const caller = new AbortController();
+    const call = errorOf(relay().get({ name: "a", how: "hang" }, { signal: caller.signal }));
+    await relay().get({ name: "b" });
+    caller.abort();
+    expect((await call).code).toBe(Code.Canceled);
+    await ended;
+  });
+
+  it("runs interceptors", async () => {
+    const seen: string[] = [];
+    const interceptor: Interceptor = (next) => async (request) => {
+      seen.push(request.method.name);
+      request.header.set("x-sent", "by the interceptor");
+      const response = await next(request);
+      seen.push(response.header.get("x-saw") ?? "");
+      return response;
+    };
+    await relay({ interceptors: [interceptor] }).get({ name: "a", how: "headers" });
+    expect(seen).toEqual(["Get", "by the interceptor"]);
+  });
+
+  it.each([
+    ["a proxy's page", () => new Response("<html>", { status: 502 }), Code.Unavailable],
+    ["an unknown status", () => new Response("", { status: 418 }), Code.Unknown],
+    ["a success that is not JSON", () => new Response("<html>"), Code.Internal],
+    ["JSON of another type", () => new Response('{"number":"x"}'), Code.Internal],
+    ["no connection", () => Promise.reject(new TypeError("fetch failed")), Code.Unavailable],
+  ])("reports %s", async (_, respond, code) => {
+    const client = relay({ fetch: async () => respond() });
+    expect((await errorOf(client.get({ name: "a" }))).code).toBe(code);
+  });
+
+  it("reports a stream that is cut", async () => {
+    const client = relay({ fetch: async () => new Response('data: {"name":"a"}\n\ndata: {"na') });
+    expect((await errorOf(all(client.count({ name: "a" })))).code).toBe(Code.DataLoss);
+  });
+
+  it("decodes errors of another form", async () => {
+    const client = relay({
+      fetch: async () => new Response('{"error":{"code":"gone"}}', { status: 410 }),
+      errorDecoder: (body) => new ConnectError(JSON.stringify(body), Code.NotFound),
+    });
+    expect((await errorOf(client.get({ name: "a" }))).rawMessage).toBe('{"error":{"code":"gone"}}');
+  });
+
+  it("carries raw bodies down and up", async () => {
+    const handler = createFetchHandler({ routes: richRoutes, tables: [RichServiceRoutes] });
+    const client = createRestClient(RichServiceRoutes, {
+      baseUrl: "http://x",
+      fetch: (url, init) => handler(new Request(url as string, init)),
+    });
+    const pieces = await all(client.download({ to: 2 }));
+    expect(pieces.map(({ data, contentType }) => [Buffer.from(data).toString(), contentType])).toEqual([
+      ["1\n", "text/csv"],
+      ["2\n", "text/csv"],
+    ]);
+  });
+});
+
+it("a bundle with the REST client is at most 6 kB larger, compressed, beyond @bufbuild/protobuf", async () => {
+  const bundle = await rolldown({
+    input: "src/http/client/index.ts",
+    external: [/^@bufbuild\/protobuf/],
+    platform: "browser",
+  });
+  const { output } = await bundle.generate({ minify: true, format: "esm" });
+  await bundle.close();
+  const [{ code }] = output;
+  expect(code).not.toMatch(/from\s*"node:|\bprocess\.|\bBuffer\b/);
+  expect(gzipSync(code, { level: 9 }).byteLength).toBeLessThanOrEqual(6 * 1024);
+});
