@@ -3,23 +3,33 @@ import { authorize } from "./bearer.ts";
 import type { Claims } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
-/** Where a handler finds who calls: `context.values.get(callerClaims)`. */
+/** The claims of the caller in a Connect handler: `context.values.get(callerClaims)`. */
 export const callerClaims = createContextKey<Claims | undefined>(undefined, {
   description: "claims of the access token",
 });
 
-/** Lets only bearers of a good access token through to the methods of a Connect server. */
+/**
+ * Requires a valid access token for every RPC of a Connect server; otherwise `unauthenticated` with a challenge, or
+ * `unavailable` with `Retry-After`.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from "node:http";
+ * import { connectNodeAdapter } from "@connectrpc/connect-node";
+ * import { accessTokenInterceptor, type Verifier } from "@session-service/verifier";
+ *
+ * const serve = (verifier: Verifier) =>
+ *   createServer(connectNodeAdapter({ routes: () => {}, interceptors: [accessTokenInterceptor(verifier)] }));
+ * ```
+ */
 export function accessTokenInterceptor(verifier: Verifier): Interceptor {
   return (next) => async (request) => {
     const caller = await authorize(verifier, request.header.get("authorization"));
-    if (!("claims" in caller)) {
+    if (!caller.ok) {
       const { "content-type": _, ...headers } = caller.headers;
-      const code = caller.status === 401 ? Code.Unauthenticated : Code.Unavailable;
-      throw new ConnectError(
-        caller.status === 401 ? "authentication failed" : "temporarily unavailable",
-        code,
-        headers,
-      );
+      throw caller.status === 401
+        ? new ConnectError("authentication failed", Code.Unauthenticated, headers)
+        : new ConnectError("temporarily unavailable", Code.Unavailable, headers);
     }
     request.contextValues.set(callerClaims, caller.claims);
     return next(request);

@@ -1,57 +1,60 @@
-/** Batches that come this much later than others of their stream did are as good as silence, ms. */
-const LATE = 3000;
+/** A batch that is this much slower than the fastest of its stream is treated as silence. */
+const MAX_DELAY_MS = 3000;
 
 /**
- * How old what the feed told is. Batches carry the store's time, which has nothing in common with our clocks but its
- * pace: the least (arrival − store time) of a stream stands for a batch that came at once, and what another takes
- * beyond it is age. On two clocks, the greater age counts: one does not jump, the other one goes on in a suspended machine.
+ * The age of what the feed has delivered. Batches carry the store's time, whose offset from the local clocks is unknown: the
+ * least (arrival − store time) of a stream stands for a batch without delay, and the excess of another batch is its age.
+ * It is measured on two clocks and the greater age counts: the monotonic one never jumps, the wall clock goes on while
+ * the machine is suspended.
  */
 export class Freshness {
   readonly #monotonic = new Timeline();
   readonly #wall = new Timeline();
 
-  /** A new stream: another way, another machine at its end. What is known grows older as it did. */
+  /** A new stream may have another route and another clock at its end. The age of what is known is kept. */
   restart(): void {
     this.#monotonic.restart();
     this.#wall.restart();
   }
 
   /**
-   * A batch has come.
+   * Records a batch.
    *
-   * @param asOf the store's time, ms; undefined from a service that does not tell
-   * @param toldAll whether nothing that was revoked by then is missing
+   * @param asOfMs the store's time; undefined from a service that does not send it
+   * @param complete whether nothing that was revoked by then is missing
+   * @param monotonicMs when it arrived
+   * @param wallMs when it arrived
    */
-  heard(asOf: number | undefined, toldAll: boolean, monotonic: number, wall: number): void {
-    this.#monotonic.heard(asOf, toldAll, monotonic);
-    this.#wall.heard(asOf, toldAll, wall);
+  record(asOfMs: number | undefined, complete: boolean, monotonicMs: number, wallMs: number): void {
+    this.#monotonic.record(asOfMs, complete, monotonicMs);
+    this.#wall.record(asOfMs, complete, wallMs);
   }
 
-  /** ms; Infinity before everything was told for the first time. */
-  age(monotonic: number, wall: number): number {
-    return Math.max(monotonic - this.#monotonic.knownAt, wall - this.#wall.knownAt);
+  /** The age in ms; Infinity before the first complete batch. */
+  ageMs(monotonicMs: number, wallMs: number): number {
+    return Math.max(monotonicMs - this.#monotonic.knownAtMs, wallMs - this.#wall.knownAtMs);
   }
 
-  /** Whether the last batch that told all came so late that its stream is not worth following. */
+  /** Whether the last complete batch was so late that its stream should be replaced. */
   get late(): boolean {
-    return Math.max(this.#monotonic.excess, this.#wall.excess) > LATE;
+    return Math.max(this.#monotonic.delayMs, this.#wall.delayMs) > MAX_DELAY_MS;
   }
 }
 
 class Timeline {
-  knownAt = Number.NEGATIVE_INFINITY;
-  excess = 0;
-  #least = Number.POSITIVE_INFINITY;
+  knownAtMs = Number.NEGATIVE_INFINITY;
+  delayMs = 0;
+  #leastOffsetMs = Number.POSITIVE_INFINITY;
 
   restart(): void {
-    this.#least = Number.POSITIVE_INFINITY;
-    this.excess = 0;
+    this.#leastOffsetMs = Number.POSITIVE_INFINITY;
+    this.delayMs = 0;
   }
 
-  heard(asOf: number | undefined, toldAll: boolean, now: number): void {
-    if (asOf !== undefined) this.#least = Math.min(this.#least, now - asOf);
-    if (!toldAll) return;
-    this.excess = asOf === undefined ? 0 : now - asOf - this.#least;
-    this.knownAt = now - this.excess;
+  record(asOfMs: number | undefined, complete: boolean, nowMs: number): void {
+    if (asOfMs !== undefined) this.#leastOffsetMs = Math.min(this.#leastOffsetMs, nowMs - asOfMs);
+    if (!complete) return;
+    this.delayMs = asOfMs === undefined ? 0 : nowMs - asOfMs - this.#leastOffsetMs;
+    this.knownAtMs = nowMs - this.delayMs;
   }
 }

@@ -3,43 +3,74 @@ import { authorize } from "./bearer.ts";
 import type { Claims } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
-const callers = new WeakMap<object, Claims>();
+const claimsByRequest = new WeakMap<object, Claims>();
 
-/** Who sent a request that one of the hooks below let through. */
-export function callerOf(request: object): Claims | undefined {
-  return callers.get(request);
+/** The claims of a request that the middleware or the hook has let through; undefined for any other. */
+export function getCallerClaims(request: object): Claims | undefined {
+  return claimsByRequest.get(request);
 }
 
-/** For Express and whatever else takes `(request, response, next)`: `app.use(accessTokenMiddleware(verifier))`. */
+/**
+ * Requires a valid access token: for Express, and everything else that takes `(request, response, next)`.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from "node:http";
+ * import { accessTokenMiddleware, getCallerClaims, type Verifier } from "@session-service/verifier";
+ *
+ * const serve = (verifier: Verifier) => {
+ *   const authenticate = accessTokenMiddleware(verifier); // with Express: app.use(authenticate)
+ *   return createServer((request, response) =>
+ *     authenticate(request, response, () => response.end(`hello ${getCallerClaims(request)?.sub}`)),
+ *   );
+ * };
+ * ```
+ */
 export function accessTokenMiddleware(verifier: Verifier) {
   return async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const caller = await authorize(verifier, request.headers.authorization);
-    if (!("claims" in caller)) {
+    if (!caller.ok) {
       response.writeHead(caller.status, caller.headers).end(caller.body);
       return;
     }
-    callers.set(request, caller.claims);
+    claimsByRequest.set(request, caller.claims);
     next();
   };
 }
 
-/** What the hook uses of a Fastify reply. */
+/** The methods of a Fastify reply that the hook calls. */
 type Reply = {
   code(status: number): Reply;
   headers(values: Record<string, string>): Reply;
   send(body: string): unknown;
 };
 
-/** For Fastify: `app.addHook("onRequest", accessTokenHook(verifier))`. */
+/**
+ * Requires a valid access token, for Fastify.
+ *
+ * @example
+ * ```ts
+ * import Fastify from "fastify";
+ * import { accessTokenHook, getCallerClaims, type Verifier } from "@session-service/verifier";
+ *
+ * const serve = (verifier: Verifier) => {
+ *   const app = Fastify();
+ *   app.addHook("onRequest", accessTokenHook(verifier));
+ *   app.get("/", (request) => `hello ${getCallerClaims(request)?.sub}`);
+ *   return app;
+ * };
+ * ```
+ */
 export function accessTokenHook(verifier: Verifier) {
   return async (request: Pick<IncomingMessage, "headers">, reply: Reply): Promise<unknown> => {
     const caller = await authorize(verifier, request.headers.authorization);
-    if (!("claims" in caller))
+    if (!caller.ok) {
       return reply
         .code(caller.status)
         .headers({ ...caller.headers })
         .send(caller.body);
-    callers.set(request, caller.claims);
+    }
+    claimsByRequest.set(request, caller.claims);
     return undefined;
   };
 }

@@ -1,7 +1,6 @@
-import { KeyObject, verify } from "node:crypto";
-import { importJWK, type JWK } from "jose";
+import { createPublicKey, type KeyObject, verify } from "node:crypto";
 
-/** The algorithms that are accepted at all. Neither `none` nor anything symmetric can get in. */
+/** The accepted algorithms. `none` and symmetric algorithms are not among them. */
 export const ALGORITHMS = {
   ES256: { digest: "sha256", kty: "EC", crv: "P-256" },
   EdDSA: { digest: null, kty: "OKP", crv: "Ed25519" },
@@ -12,29 +11,36 @@ export type Algorithm = keyof typeof ALGORITHMS;
 export type Key = {
   readonly kid: string;
   readonly alg: Algorithm;
-  /** Its public members: two keys of one `kid` are the same when these are. */
+  /** Its public members: two keys with one `kid` are the same if these are equal. */
   readonly material: string;
-  /** Whether the issuer stopped publishing it, or revoked it: nothing verified under it counts any more. */
+  /** Whether the issuer stopped publishing it, or revoked it: tokens that it verified are not valid any more. */
   withdrawn: boolean;
-  readonly check: (input: Uint8Array, signature: Uint8Array) => boolean;
+  readonly verifies: (input: Uint8Array, signature: Uint8Array) => boolean;
 };
 
-/** A key from a JWK (RFC 7517), or undefined for one that is not for us: another use, kind or curve. */
-export async function importKey(jwk: unknown): Promise<Key | undefined> {
+/** Imports a JWK (RFC 7517); undefined for one that does not verify access tokens: another use, type or curve. */
+export function importKey(jwk: unknown): Key | undefined {
   if (typeof jwk !== "object" || jwk === null) return undefined;
-  const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as JWK & { kid?: unknown };
+  const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as Readonly<Record<string, unknown>>;
   const algorithm = (Object.keys(ALGORITHMS) as Algorithm[]).find(
     (name) => ALGORITHMS[name].kty === kty && ALGORITHMS[name].crv === crv && (alg ?? name) === name,
   );
   if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
-  if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined; // RFC 7517 §4.3
-  const shared = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // public members alone, whatever is there
-  const imported = await importJWK(shared as JWK, algorithm).catch(() => undefined);
-  if (imported === undefined || imported instanceof Uint8Array) return undefined;
-  // Node verifies with it at once; Web Crypto would take a turn of the event loop, and longer.
-  const key = KeyObject.from(imported);
-  const options = { key, dsaEncoding: "ieee-p1363" } as const; // r ‖ s (RFC 7518 §3.4)
+  if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined; // RFC 7517 section 4.3
+  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // never a private member
+  const key = importPublicKey(members);
+  if (key === undefined) return undefined;
+  const options = { key, dsaEncoding: "ieee-p1363" } as const; // r ‖ s (RFC 7518 section 3.4)
   const { digest } = ALGORITHMS[algorithm];
-  const check: Key["check"] = (input, signature) => verify(digest, input, options, signature);
-  return { kid, alg: algorithm, material: JSON.stringify(shared), withdrawn: false, check };
+  const verifies: Key["verifies"] = (input, signature) => verify(digest, input, options, signature);
+  return { kid, alg: algorithm, material: JSON.stringify(members), withdrawn: false, verifies };
+}
+
+/** Undefined for members that are not a public key, such as a point that is not on the curve. */
+function importPublicKey(members: Readonly<Record<string, unknown>>): KeyObject | undefined {
+  try {
+    return createPublicKey({ key: { ...members }, format: "jwk" });
+  } catch {
+    return undefined;
+  }
 }

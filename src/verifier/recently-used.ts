@@ -1,6 +1,6 @@
 /**
- * A bounded cache in two halves: what is used moves to the young one; when that is full the old one is
- * dropped whole. Keeps what was used lately, at the price of one map lookup.
+ * A bounded cache in two halves: entries in use move to the young one; when that is full, the old one is dropped. It keeps
+ * recently used entries at the cost of one map lookup.
  */
 export class RecentlyUsed<V> {
   #young = new Map<string, V>();

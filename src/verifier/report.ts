@@ -1,22 +1,22 @@
-/** What an operator of a service that verifies may want to log. */
+/** Events for the log of the verifying service. */
 export type VerifierEvent =
   | { readonly event: "keys_read"; readonly kids: readonly string[] }
-  /** Told when it begins. The keys at hand stay in force for an hour. */
+  /** Reported once per outage. The known keys stay in use for an hour. */
   | { readonly event: "keys_unreadable"; readonly error: unknown }
   | { readonly event: "feed_following" }
-  /** Told when it begins: revocations are not seen until the next `feed_following`. */
+  /** Reported once per outage: revocations are not received until the next `feed_following`. */
   | { readonly event: "feed_lost"; readonly error: unknown };
 
 export type Report = (event: VerifierEvent) => void;
 
-/** A report that never throws or rejects: what goes wrong with a log must not end the process that logs. */
-export function harmless(report: Report | undefined): Report {
+/** Wraps a report so that it never throws or rejects: a failing log must not stop the process. */
+export function toSafeReport(report: Report | undefined): Report {
   return (event) => {
     try {
-      // An async function is a Report too.
+      // The type allows async functions too.
       Promise.resolve(report?.(event)).catch(() => {});
     } catch {
-      // Nobody is left to be told.
+      // There is nowhere left to report to.
     }
   };
 }

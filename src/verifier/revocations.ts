@@ -5,86 +5,96 @@ import type { SessionAdminService, WatchRevocationsResponse } from "../../gen/au
 import { Freshness } from "./freshness.ts";
 import type { Report } from "./report.ts";
 
-/** A feed that is silent for three heartbeats is cut and asked for anew, ms. */
-const SILENCE = 3000;
-/** How long to wait before the n-th attempt: a random share of this, ms. */
-const FIRST_BACKOFF = 50;
-const MAX_BACKOFF = 2000;
-/** How often what has expired is forgotten, ms. */
-const SWEEP = 10_000;
+/** A feed that is silent for three heartbeats is replaced. */
+const MAX_SILENCE_MS = 3000;
+/** The n-th retry waits for a random share of `FIRST_BACKOFF_MS × 2ⁿ`, at most of `MAX_BACKOFF_MS`. */
+const FIRST_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 2000;
+/** How often expired entries are removed. */
+const SWEEP_INTERVAL_MS = 10_000;
 
-export interface Revocations {
-  /** @param createdAt when the session was created, ms */
-  has(sid: string, createdAt: number): boolean;
-  /** How old our knowledge is, ms: since the service last read the store and told all of it. Infinity before it first has. */
-  staleness(monotonic: number, wall: number): number;
-  /** Resolves when all that was revoked at the start is known; rejects when we are not let in. */
-  readonly ready: Promise<void>;
-}
-
-export type RevocationsOptions = {
+export type RevocationsDeps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
-  /** Wall clock, ms since the epoch: the one that tokens expire by. */
+  /** Wall clock, ms since the epoch: tokens expire by it. */
   readonly clock: () => number;
-  /** A clock that never jumps, ms: the one that the feed's age is told by. */
+  /** A clock that never jumps, ms: the age of the feed is measured by it. */
   readonly monotonic: () => number;
   readonly revokeKeys: (kids: readonly string[]) => void;
   readonly report: Report;
   readonly signal: AbortSignal;
 };
 
-/** Follows the revocation feed for ever: resumes where it was after a cut, with capped and jittered backoff. */
-export function followRevocations(options: RevocationsOptions): Revocations {
-  const { client, clock, monotonic, revokeKeys, report, signal } = options;
-  /** sid → when its last access token has expired. */
-  const revoked = new Map<string, number>();
-  /** Sessions that were created at this time or before have all ended, ms. */
-  let revokedUntil = Number.NEGATIVE_INFINITY;
-  const ready = Promise.withResolvers<void>();
-  let cursor = "";
-  const freshness = new Freshness();
-  let sweptAt = monotonic();
-  let following = false;
+/** Follows the revocation feed until `signal` is aborted: resumes after a cut, with capped and jittered backoff. */
+export class Revocations {
+  /** Resolves when the current revocations are known; rejects when the admin token is rejected. */
+  readonly ready: Promise<void>;
+  readonly #deps: RevocationsDeps;
+  readonly #setReady: PromiseWithResolvers<void>;
+  readonly #freshness = new Freshness();
+  /** By `sid`: when the last access token of the session has expired, ms. */
+  readonly #expiries = new Map<string, number>();
+  /** Sessions that were created at this time or before have ended, ms. */
+  #revokedUntilMs = Number.NEGATIVE_INFINITY;
+  #cursor = "";
+  #sweptAtMs: number;
+  #following = false;
 
-  const take = (batch: WatchRevocationsResponse): void => {
-    for (const { sessionId, expireTime } of batch.revocations) {
-      const until = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
-      revoked.set(sessionId, Math.max(until, revoked.get(sessionId) ?? 0));
-    }
-    if (batch.revokedUntilTime !== undefined) {
-      revokedUntil = Math.max(revokedUntil, timestampMs(batch.revokedUntilTime));
-    }
-    if (batch.revokedKeyIds.length > 0) revokeKeys(batch.revokedKeyIds);
-    cursor = batch.cursor;
-    const now = monotonic();
-    freshness.heard(batch.asOfTime && timestampMs(batch.asOfTime), batch.caughtUp, now, clock());
-    if (batch.caughtUp) {
-      if (!following) report({ event: "feed_following" });
-      following = true;
-      ready.resolve();
-    }
-    if (now - sweptAt >= SWEEP) {
-      sweptAt = now;
-      // By the clock that tokens expire by: a sid is forgotten no sooner than its last token is refused for its age.
-      for (const [sid, until] of revoked) if (until <= clock()) revoked.delete(sid);
-    }
-  };
+  constructor(deps: RevocationsDeps) {
+    this.#deps = deps;
+    this.#sweptAtMs = deps.monotonic();
+    this.#setReady = Promise.withResolvers<void>();
+    this.ready = this.#setReady.promise;
+    this.ready.catch(() => {}); // reported to those who await it
+    void this.#follow();
+  }
 
-  /** One stream, until it ends or falls silent. Returns why it ended. */
-  const listen = async (onBatch: () => void): Promise<unknown> => {
+  /** @param createdAtMs when the session was created */
+  has(sid: string, createdAtMs: number): boolean {
+    return createdAtMs <= this.#revokedUntilMs || this.#expiries.has(sid);
+  }
+
+  /** The age of what is known, ms: since the service last read the store and delivered all of it. Infinity before that. */
+  stalenessMs(monotonicMs: number, wallMs: number): number {
+    return this.#freshness.ageMs(monotonicMs, wallMs);
+  }
+
+  async #follow(): Promise<void> {
+    const { report, signal } = this.#deps;
+    let attempt = 0;
+    let lost = false;
+    while (!signal.aborted) {
+      const error = await this.#followStream(() => {
+        attempt = 0;
+        lost = false;
+      });
+      if (signal.aborted) return;
+      const code = error instanceof ConnectError ? error.code : undefined;
+      // The cursor is not valid (another store, a log trimmed past it): start from a snapshot.
+      if (code === Code.InvalidArgument) this.#cursor = "";
+      if (code === Code.Unauthenticated) this.#setReady.reject(error); // waiting does not help
+      if (!lost) report({ event: "feed_lost", error });
+      lost = true;
+      this.#following = false;
+      const backoffMs = Math.random() * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** attempt);
+      attempt += 1;
+      await sleep(backoffMs, undefined, { ref: false, signal }).catch(() => {});
+    }
+  }
+
+  /** Follows one stream until it ends, falls silent or is late. Returns why. */
+  async #followStream(onComplete: () => void): Promise<unknown> {
+    const { client, signal } = this.#deps;
     const silent = new AbortController();
-    const watchdog = setTimeout(() => silent.abort(new Error("the feed fell silent")), SILENCE).unref();
-    freshness.restart();
+    const onSilence = () => silent.abort(new Error("the feed is silent"));
+    const watchdog = setTimeout(onSilence, MAX_SILENCE_MS).unref();
+    this.#freshness.restart();
     try {
-      const stream = client.watchRevocations(
-        { cursor },
-        { signal: AbortSignal.any([signal, silent.signal]), timeoutMs: 0 },
-      );
-      for await (const batch of stream) {
+      const options = { signal: AbortSignal.any([signal, silent.signal]), timeoutMs: 0 };
+      for await (const batch of client.watchRevocations({ cursor: this.#cursor }, options)) {
         watchdog.refresh();
-        take(batch);
-        if (freshness.late) return new Error("the feed comes late");
-        if (batch.caughtUp) onBatch();
+        this.#apply(batch);
+        if (this.#freshness.late) return new Error("the feed is late");
+        if (batch.caughtUp) onComplete();
       }
       return new Error("the feed ended");
     } catch (error) {
@@ -92,34 +102,33 @@ export function followRevocations(options: RevocationsOptions): Revocations {
     } finally {
       clearTimeout(watchdog);
     }
-  };
+  }
 
-  const follow = async (): Promise<void> => {
-    let attempt = 0;
-    let lost = false;
-    while (!signal.aborted) {
-      const error = await listen(() => {
-        attempt = 0;
-        lost = false;
-      });
-      if (signal.aborted) return;
-      // A cursor that is not understood (another store, a log trimmed past it): from a snapshot again.
-      if (error instanceof ConnectError && error.code === Code.InvalidArgument) cursor = "";
-      if (error instanceof ConnectError && error.code === Code.Unauthenticated) ready.reject(error); // nothing to wait for
-      if (!lost) report({ event: "feed_lost", error });
-      lost = true;
-      following = false;
-      const backoff = Math.random() * Math.min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** attempt);
-      attempt += 1;
-      await sleep(backoff, undefined, { ref: false, signal }).catch(() => {});
+  #apply(batch: WatchRevocationsResponse): void {
+    const { clock, monotonic, revokeKeys, report } = this.#deps;
+    for (const { sessionId, expireTime } of batch.revocations) {
+      const expiresAtMs = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
+      this.#expiries.set(sessionId, Math.max(expiresAtMs, this.#expiries.get(sessionId) ?? 0));
     }
-  };
-  ready.promise.catch(() => {}); // whoever waits for it is told
-  void follow();
+    if (batch.revokedUntilTime !== undefined) {
+      this.#revokedUntilMs = Math.max(this.#revokedUntilMs, timestampMs(batch.revokedUntilTime));
+    }
+    if (batch.revokedKeyIds.length > 0) revokeKeys(batch.revokedKeyIds);
+    this.#cursor = batch.cursor;
+    const nowMs = monotonic();
+    this.#freshness.record(batch.asOfTime && timestampMs(batch.asOfTime), batch.caughtUp, nowMs, clock());
+    if (batch.caughtUp) {
+      if (!this.#following) report({ event: "feed_following" });
+      this.#following = true;
+      this.#setReady.resolve();
+    }
+    if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs);
+  }
 
-  return {
-    has: (sid, createdAt) => createdAt <= revokedUntil || revoked.has(sid),
-    staleness: (monotonic, wall) => freshness.age(monotonic, wall),
-    ready: ready.promise,
-  };
+  /** By the clock that tokens expire by: an entry is kept until the last token of its session is rejected as expired. */
+  #sweep(nowMs: number): void {
+    this.#sweptAtMs = nowMs;
+    const wallMs = this.#deps.clock();
+    for (const [sid, expiresAtMs] of this.#expiries) if (expiresAtMs <= wallMs) this.#expiries.delete(sid);
+  }
 }

@@ -1,76 +1,89 @@
 import type { Algorithm, Key } from "./key.ts";
-import { type KeySet, rememberHeader } from "./key-set.ts";
+import type { KeySet } from "./key-set.ts";
 import { decodeText, parseObject } from "./strict-json.ts";
-import type { Claims, Refusal } from "./verdict.ts";
+import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
-/** Longer texts are no access tokens of ours. */
+/** Longer texts are not access tokens of the service. */
 const MAX_LENGTH = 16_384;
 
-/** Every algorithm of ours signs in 64 bytes: 86 characters. */
+/** All accepted algorithms have signatures of 64 bytes: 86 characters. */
 const SIGNATURE_BYTES = 64;
 const SIGNATURE_LENGTH = 86;
 
-/** The media type of access tokens, with or without its prefix, in any case (RFC 9068 §4, RFC 7515 §4.1.9). */
+/** The media type of access tokens, with or without its prefix, in any case (RFC 9068 section 4, RFC 7515 section 4.1.9). */
 const TYPE = /^(application\/)?at\+jwt$/i;
 
-/** `kid` is all that a header may choose; a member that could change what is checked is not ours (RFC 8725 §3.10). */
+/** A header chooses only the key; any member that could change the verification is rejected (RFC 8725 section 3.10). */
 const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 
-/** What is signed, and the signature: scratch buffers, since one token is checked at a time. */
+/** Scratch buffers for the signing input and the signature: one token is checked at a time. */
 const input = Buffer.alloc(MAX_LENGTH);
-const signed = Buffer.alloc(SIGNATURE_BYTES);
+const signature = Buffer.alloc(SIGNATURE_BYTES);
 
-export type Checked = { readonly claims: Claims; readonly key: Key };
+type Refused = { readonly ok: false; readonly reason: Refusal };
+
+export type Checked = { readonly ok: true; readonly claims: Claims; readonly key: Key };
 
 export type Expectations = {
   readonly issuer: string;
   readonly audiences: ReadonlySet<string>;
-  /** ms since the epoch. No leeway: a token that is late by a second is renewed, one accepted late may be revoked. */
+  /**
+   * Wall clock, ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, one that is
+   * accepted late may be revoked.
+   */
   readonly clock: () => number;
 };
 
-/** All that can be said of a token without asking anybody. `unknown_key` may become another answer with newer keys. */
-export function checkToken(token: string, keys: KeySet, expected: Expectations): Checked | Refusal {
+/** Checks a token with the keys and the clock alone. `unknown_key` may change with newer keys. */
+export function checkToken(token: string, keys: KeySet, expected: Expectations): Checked | Refused {
   const end = token.length - SIGNATURE_LENGTH - 1;
   const dot = token.indexOf(".");
-  if (token.length > MAX_LENGTH || dot < 1 || dot >= end || token[end] !== ".") return "malformed";
+  if (token.length > MAX_LENGTH || dot < 1 || dot >= end || token[end] !== ".") return refuse("malformed");
   const payload = decodeText(token.slice(dot + 1, end));
-  if (payload === undefined || !readSignature(token.slice(end + 1))) return "malformed";
+  if (payload === undefined || !readSignature(token.slice(end + 1))) return refuse("malformed");
 
   const header = token.slice(0, dot);
   const known = keys.headers.get(header);
-  const key = known ?? keyOf(header, keys);
-  if (typeof key === "string") return key;
-  input.write(token, 0, end, "latin1"); // all of it is ASCII: the segments are base64url
-  if (!key.check(input.subarray(0, end), signed)) return "forged";
-  if (known === undefined) rememberHeader(keys, header, key);
+  const found = known === undefined ? findKey(header, keys) : undefined;
+  if (found?.ok === false) return found;
+  const key = known ?? (found as { readonly key: Key }).key;
+  input.write(token, 0, end, "latin1"); // it is ASCII: the segments are base64url
+  if (!key.verifies(input.subarray(0, end), signature)) return refuse("forged");
+  if (known === undefined) keys.rememberHeader(header, key);
 
   const claims = parseObject(payload);
-  if (claims === undefined) return "malformed";
-  return claimsFault(claims, expected) ?? { claims: claims as Claims, key };
+  if (claims === undefined) return refuse("malformed");
+  const fault = findFault(claims, expected);
+  return fault === undefined ? { ok: true, claims: claims as Claims, key } : refuse(fault);
 }
 
-/** Decodes into `signed`; whether it was spelled in the one way that there is. */
+function refuse(reason: Refusal): Refused {
+  return REFUSED[reason] as Refused;
+}
+
+/** Decodes into `signature`. Returns whether the segment is canonical base64url of the right length. */
 function readSignature(segment: string): boolean {
-  return signed.write(segment, "base64url") === SIGNATURE_BYTES && signed.toString("base64url") === segment;
+  return signature.write(segment, "base64url") === SIGNATURE_BYTES && signature.toString("base64url") === segment;
 }
 
-function keyOf(segment: string, keys: KeySet): Key | Refusal {
+function findKey(segment: string, keys: KeySet): { readonly ok: true; readonly key: Key } | Refused {
   const text = decodeText(segment);
   const header = text === undefined ? undefined : parseObject(text);
-  if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name))) return "malformed";
+  if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name)))
+    return refuse("malformed");
   const { typ, alg, kid } = header;
-  if (typeof kid !== "string") return "malformed";
-  if (typeof typ !== "string" || !TYPE.test(typ)) return "wrong_type";
-  if (alg !== ("ES256" satisfies Algorithm) && alg !== ("EdDSA" satisfies Algorithm)) return "wrong_algorithm";
-  if (keys.isRevoked(kid)) return "revoked_key";
+  if (typeof kid !== "string") return refuse("malformed");
+  if (typeof typ !== "string" || !TYPE.test(typ)) return refuse("wrong_type");
+  if (alg !== ("ES256" satisfies Algorithm) && alg !== ("EdDSA" satisfies Algorithm)) return refuse("wrong_algorithm");
+  if (keys.isRevoked(kid)) return refuse("revoked_key");
   const key = keys.find(kid);
-  if (key === undefined) return "unknown_key";
-  return key.alg === alg ? key : "wrong_algorithm"; // the key decides; the header may only agree (RFC 8725 §3.1)
+  if (key === undefined) return refuse("unknown_key");
+  // The key decides; the header may only agree (RFC 8725 section 3.1).
+  return key.alg === alg ? { ok: true, key } : refuse("wrong_algorithm");
 }
 
-/** RFC 9068 §4, in its order; what it makes REQUIRED in §2.2 must be there. */
-function claimsFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
+/** Validates the claims as RFC 9068 section 4 does, in its order; those that section 2.2 requires must be present. */
+function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
   const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id, cnf } = claims;
   if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
   if (!isTime(exp) || !isTime(iat)) return "malformed";
@@ -78,15 +91,15 @@ function claimsFault(claims: Readonly<Record<string, unknown>>, expected: Expect
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
-  // Bound to a key (RFC 7800) that nobody has proven to hold: whoever presents it as a bearer token may have stolen it.
+  // Bound to a key (RFC 7800) whose possession was not proven: as a bearer token it may be stolen.
   if (cnf !== undefined) return "not_bearer";
-  const now = expected.clock();
-  if (nbf !== undefined && !(isTime(nbf) && now >= nbf * 1000)) return "not_yet_valid";
-  if (now >= exp * 1000) return "expired"; // on or after (RFC 7519 §4.1.4)
+  const nowMs = expected.clock();
+  if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
+  if (nowMs >= exp * 1000) return "expired"; // on or after (RFC 7519 section 4.1.4)
   return exp < iat ? "malformed" : undefined;
 }
 
-/** Seconds since the epoch. JSON can spell numbers that are none, such as 1e999. */
+/** Seconds since the epoch. A JSON number may also be infinite, such as 1e999. */
 function isTime(value: unknown): value is number {
   return Number.isFinite(value);
 }

@@ -1,4 +1,4 @@
-/** What a verified access token says (RFC 9068 §2.2), frozen all the way down: it is shared by everybody who presents it. */
+/** The claims of a verified access token (RFC 9068 section 2.2), deeply frozen: all requests with that token share them. */
 export type Claims = {
   readonly iss: string;
   readonly sub: string;
@@ -7,15 +7,15 @@ export type Claims = {
   readonly exp: number;
   readonly iat: number;
   readonly jti: string;
-  /** The session: what revocation is matched on. */
+  /** The session: revocations are matched on it. */
   readonly sid: string;
   readonly client_id: string;
   readonly [name: string]: unknown;
 };
 
 /**
- * Why a token is refused, a closed list. All but `unavailable` are proven: answer 401. `unavailable` means
- * that it cannot be known now: answer 503, for "don't know" is not "no".
+ * Why a token is rejected, a closed list. Every reason but `unavailable` is proven: respond 401. `unavailable` means that
+ * it cannot be decided now: respond 503, and keep the client logged in.
  */
 export const REFUSALS = [
   "malformed",
@@ -36,9 +36,14 @@ export type Refusal = (typeof REFUSALS)[number];
 
 export type Verdict = { readonly ok: true; readonly claims: Claims } | { readonly ok: false; readonly reason: Refusal };
 
-/** One refusal for all: they are plain constants. */
+/** One constant per reason. */
 export const REFUSED: { readonly [reason in Refusal]: Verdict } = Object.freeze(
   Object.fromEntries(REFUSALS.map((reason) => [reason, Object.freeze({ ok: false, reason })])) as {
     [reason in Refusal]: Verdict;
   },
 );
+
+/** The same as resolved promises, so that rejecting a known token allocates nothing. */
+export const REFUSED_PROMISES = Object.fromEntries(
+  REFUSALS.map((reason) => [reason, Promise.resolve(REFUSED[reason])]),
+) as { readonly [reason in Refusal]: Promise<Verdict> };

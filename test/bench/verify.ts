@@ -61,7 +61,7 @@ const jwks = createServer((_, response) => response.end(JSON.stringify(keys.curr
 await new Promise((resolve) => jwks.once("listening", resolve));
 const jwksUrl = `http://127.0.0.1:${(jwks.address() as AddressInfo).port}`;
 // Nothing may go stale while a round blocks the event loop; everything is checked all the same.
-const verifier = createVerifier({ transport, jwksUrl, issuer, audience, policy: "refuse", maxStaleness: 600_000 });
+const verifier = createVerifier({ transport, jwksUrl, issuer, audience, policy: "refuse", maxStalenessMs: 600_000 });
 await verifier.ready;
 
 /** A token as a request brings it: a string of its own. */

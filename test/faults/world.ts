@@ -71,7 +71,7 @@ async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
       issuer: ISSUER,
       audience: ISSUER,
       policy: "refuse",
-      maxStaleness: MAX_STALENESS_MS,
+      maxStalenessMs: MAX_STALENESS_MS,
     });
     await verifier.ready;
     const browsers = new Browsers(world, verifier, pace.browsers);

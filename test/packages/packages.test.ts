@@ -42,7 +42,6 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "@connectrpc/connect-node",
-    "jose",
   ]);
   expect(await dependencies("http")).toEqual(["@bufbuild/protobuf", "@bufbuild/protoplugin", "@connectrpc/connect"]);
   expect(await dependencies("browser")).toEqual([]);

@@ -218,7 +218,7 @@ test("watchers of a master that may not write alone refuse what they cannot know
   const [here, there] = services as [Service, Service];
   await master.admin.config("SET", "min-replicas-to-write", "1");
   const verifiers = [here, there].map(({ adminUrl }) =>
-    createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER, policy: "refuse", maxStaleness: 1500 }),
+    createVerifier({ adminUrl, adminToken, issuer: ISSUER, audience: ISSUER, policy: "refuse", maxStalenessMs: 1500 }),
   );
   onTestFinished(() => {
     for (const verifier of verifiers) verifier.close();

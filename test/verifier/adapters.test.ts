@@ -10,18 +10,19 @@ import {
   accessTokenInterceptor,
   accessTokenMiddleware,
   callerClaims,
-  callerOf,
+  getCallerClaims,
   type Verifier,
 } from "../../src/verifier/index.ts";
-import { follow, type Issuer, startIssuer } from "./support.ts";
+import { follow } from "../support/verifier/follow.ts";
+import { type Issuer, startIssuer } from "../support/verifier/issuer.ts";
 
-type Answer = { status: number; caller: string | undefined; challenge: string | null; retryAfter: string | null };
-type Ask = (authorization: string | undefined) => Promise<Answer>;
+type Result = { status: number; caller: string | undefined; challenge: string | null; retryAfter: string | null };
+type Call = (authorization: string | undefined) => Promise<Result>;
 
-async function viaHttp(url: string, authorization: string | undefined): Promise<Answer> {
-  const answer = await fetch(url, authorization === undefined ? {} : { headers: { authorization } });
-  const body = (await answer.json()) as { sub?: string };
-  const { status, headers } = answer;
+async function viaHttp(url: string, authorization: string | undefined): Promise<Result> {
+  const response = await fetch(url, authorization === undefined ? {} : { headers: { authorization } });
+  const body = (await response.json()) as { sub?: string };
+  const { status, headers } = response;
   return {
     status,
     caller: body.sub,
@@ -30,12 +31,12 @@ async function viaHttp(url: string, authorization: string | undefined): Promise<
   };
 }
 
-/** A service of each kind that tells its caller who it takes it for. */
-const SERVICES: Record<string, (verifier: Verifier) => Promise<Ask>> = {
+/** A service of each kind that returns the subject of its caller. */
+const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
   async middleware(verifier) {
     const guard = accessTokenMiddleware(verifier);
     const server = createServer((request, response) =>
-      guard(request, response, () => response.end(JSON.stringify({ sub: callerOf(request)?.sub }))),
+      guard(request, response, () => response.end(JSON.stringify({ sub: getCallerClaims(request)?.sub }))),
     ).listen(0, "127.0.0.1");
     await once(server, "listening");
     onTestFinished(() => void server.close());
@@ -45,7 +46,7 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Ask>> = {
   async fastify(verifier) {
     const app = Fastify();
     app.addHook("onRequest", accessTokenHook(verifier));
-    app.get("/", (request) => ({ sub: callerOf(request)?.sub }));
+    app.get("/", (request) => ({ sub: getCallerClaims(request)?.sub }));
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     onTestFinished(() => app.close());
     return (authorization) => viaHttp(url, authorization);
@@ -62,8 +63,8 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Ask>> = {
     const client = createClient(SessionService, transport);
     return async (authorization) => {
       try {
-        const answer = await client.refresh({}, authorization === undefined ? {} : { headers: { authorization } });
-        return { status: 200, caller: answer.data?.accessToken, challenge: null, retryAfter: null };
+        const response = await client.refresh({}, authorization === undefined ? {} : { headers: { authorization } });
+        return { status: 200, caller: response.data?.accessToken, challenge: null, retryAfter: null };
       } catch (error) {
         const { code, metadata } = ConnectError.from(error);
         const status = code === Code.Unauthenticated ? 401 : code === Code.Unavailable ? 503 : 500;
@@ -75,29 +76,29 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Ask>> = {
 };
 
 describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) => {
-  async function service(): Promise<{ issuer: Issuer; verifier: Verifier; ask: Ask }> {
+  async function service(): Promise<{ issuer: Issuer; verifier: Verifier; call: Call }> {
     const issuer = await startIssuer();
     const { verifier } = follow(issuer, { policy: "refuse" });
-    return { issuer, verifier, ask: await start(verifier) };
+    return { issuer, verifier, call: await start(verifier) };
   }
 
-  it("serves the bearer of a good token, and knows who it is", async () => {
-    const { issuer, verifier, ask } = await service();
+  it("accepts a valid token, and has its claims", async () => {
+    const { issuer, verifier, call } = await service();
     await verifier.ready;
-    const { token } = issuer.token();
+    const { token } = issuer.issue();
     const served = { status: 200, caller: "user-1", challenge: null, retryAfter: null };
-    expect(await ask(`Bearer ${token}`)).toEqual(served);
-    expect(await ask(`bearer  ${token}`)).toEqual(served);
+    expect(await call(`Bearer ${token}`)).toEqual(served);
+    expect(await call(`bearer  ${token}`)).toEqual(served);
   });
 
-  it("challenges whoever brings no token, and says when a token is bad", async () => {
-    const { issuer, verifier, ask } = await service();
+  it("challenges a request without a token, and one with an invalid token", async () => {
+    const { issuer, verifier, call } = await service();
     await verifier.ready;
-    const { sid, token } = issuer.token();
+    const { sid, token } = issuer.issue();
     issuer.revoke(sid);
     await expect.poll(() => verifier.verify(token)).toMatchObject({ reason: "revoked" });
-    const bad = { status: 401, caller: undefined, challenge: 'Bearer error="invalid_token"', retryAfter: null };
-    expect(await ask(undefined)).toEqual({ ...bad, challenge: "Bearer" });
+    const rejected = { status: 401, caller: undefined, challenge: 'Bearer error="invalid_token"', retryAfter: null };
+    expect(await call(undefined)).toEqual({ ...rejected, challenge: "Bearer" });
     for (const authorization of [
       `Bearer ${token}`,
       "Bearer x",
@@ -106,16 +107,16 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
       `Bearer ${token} ${token}`,
       token,
     ]) {
-      expect(await ask(authorization)).toEqual(bad);
+      expect(await call(authorization)).toEqual(rejected);
     }
   });
 
-  it("asks for patience while it cannot know", async () => {
+  it("responds 503 with Retry-After while the verdict is unavailable", async () => {
     const issuer = await startIssuer();
-    issuer.state.answering = false;
+    issuer.state.isUp = false;
     const { verifier } = follow(issuer, { policy: "refuse" });
-    const ask = await start(verifier);
-    const unknown = { status: 503, caller: undefined, challenge: null, retryAfter: "1" };
-    expect(await ask(`Bearer ${issuer.token().token}`)).toEqual(unknown);
+    const call = await start(verifier);
+    const unavailable = { status: 503, caller: undefined, challenge: null, retryAfter: "1" };
+    expect(await call(`Bearer ${issuer.issue().token}`)).toEqual(unavailable);
   });
 });

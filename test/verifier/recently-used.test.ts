@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { RecentlyUsed } from "../../src/verifier/recently-used.ts";
 
-it("never holds more than its size, and answers with what was set last", () => {
+it("never holds more than its size, and returns the last value of a key", () => {
   const step = fc.record({ key: fc.integer({ min: 0, max: 30 }).map(String), set: fc.boolean() });
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 20 }), fc.array(step, { maxLength: 200 }), (size, steps) => {
@@ -22,7 +22,7 @@ it("never holds more than its size, and answers with what was set last", () => {
   );
 });
 
-it("keeps what is used all the time, however much passes by", () => {
+it("keeps an entry in constant use, however many others are added", () => {
   const cache = new RecentlyUsed<string>(10);
   cache.set("hot", "value");
   for (let passing = 0; passing < 1000; passing += 1) {

@@ -2,13 +2,13 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, it, onTestFinished } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { followRevocations } from "../../src/verifier/revocations.ts";
-import { eventually } from "./support.ts";
+import { Revocations } from "../../src/verifier/revocations.ts";
+import { eventually } from "../support/verifier/follow.ts";
 
-it("forgets a session when its last token has expired, so that memory does not grow for ever", async () => {
+it("forgets a session when its last token has expired, so that memory is bounded", async () => {
   let now = 1_000_000;
-  let beat = () => {};
-  let heard = 0;
+  let sendNext = () => {};
+  let delivered = 0;
   const transport = createRouterTransport(({ service }) =>
     service(SessionAdminService, {
       async *watchRevocations() {
@@ -18,9 +18,9 @@ it("forgets a session when its last token has expired, so that memory does not g
             expireTime: timestampFromMs(now + 300_000),
           }));
           yield { revocations, cursor: String(batch), caughtUp: true };
-          heard = batch;
+          delivered = batch;
           await new Promise<void>((resolve) => {
-            beat = resolve;
+            sendNext = resolve;
           });
         }
       },
@@ -28,7 +28,7 @@ it("forgets a session when its last token has expired, so that memory does not g
   );
   const closing = new AbortController();
   onTestFinished(() => closing.abort());
-  const revocations = followRevocations({
+  const revocations = new Revocations({
     client: createClient(SessionAdminService, transport),
     clock: () => now,
     monotonic: () => now,
@@ -39,22 +39,25 @@ it("forgets a session when its last token has expired, so that memory does not g
   await revocations.ready;
   for (let minute = 1; minute <= 30; minute += 1) {
     now += 60_000;
-    beat();
-    await eventually(() => heard === minute && revocations.has(`${minute}/9`, 0));
+    sendNext();
+    await eventually(() => delivered === minute && revocations.has(`${minute}/9`, 0));
     expect(revocations.has(`${minute - 4}/0`, 0)).toBe(minute >= 4); // not expired yet
     expect(revocations.has(`${minute - 5}/0`, 0)).toBe(false);
   }
 });
 
-it("remembers a session that was told twice until the later of its times", async () => {
+it("keeps a session that was delivered twice until the later expiry", async () => {
   let now = 1_000_000;
-  let beat = () => {};
+  let sendNext = () => {};
   let waiting = 0;
-  const told = (sessionId: string, life: number) => ({ sessionId, expireTime: timestampFromMs(1_000_000 + life) });
+  const revoked = (sessionId: string, lifeMs: number) => ({
+    sessionId,
+    expireTime: timestampFromMs(1_000_000 + lifeMs),
+  });
   const batches = [
-    [told("a", 60_000), told("b", 300_000)],
-    [told("a", 300_000), told("b", 60_000)],
-    [told("c", 900_000)],
+    [revoked("a", 60_000), revoked("b", 300_000)],
+    [revoked("a", 300_000), revoked("b", 60_000)],
+    [revoked("c", 900_000)],
   ];
   const transport = createRouterTransport(({ service }) =>
     service(SessionAdminService, {
@@ -63,7 +66,7 @@ it("remembers a session that was told twice until the later of its times", async
           yield { revocations, caughtUp: true };
           await new Promise<void>((resolve) => {
             waiting += 1;
-            beat = resolve;
+            sendNext = resolve;
           });
         }
       },
@@ -71,7 +74,7 @@ it("remembers a session that was told twice until the later of its times", async
   );
   const closing = new AbortController();
   onTestFinished(() => closing.abort());
-  const revocations = followRevocations({
+  const revocations = new Revocations({
     client: createClient(SessionAdminService, transport),
     clock: () => now,
     monotonic: () => now,
@@ -81,10 +84,10 @@ it("remembers a session that was told twice until the later of its times", async
   });
   await revocations.ready;
   await eventually(() => waiting === 1);
-  beat();
+  sendNext();
   await eventually(() => waiting === 2);
   now += 120_000; // a sweep comes with the next batch
-  beat();
+  sendNext();
   await eventually(() => revocations.has("c", 0));
   expect(revocations.has("a", 0)).toBe(true);
   expect(revocations.has("b", 0)).toBe(true);

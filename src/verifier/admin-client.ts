@@ -1,0 +1,34 @@
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { VerifierOptions } from "./options.ts";
+
+/** A ping detects a dead connection, which an idle stream never does. */
+const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
+
+export type AdminClient = Client<typeof SessionAdminService>;
+
+/**
+ * A client of the admin API until `signal` is aborted; undefined without `adminUrl` and `transport`.
+ * @throws TypeError
+ */
+export function createAdminClient(options: VerifierOptions, signal: AbortSignal): AdminClient | undefined {
+  const { adminUrl, adminToken, policy, transport } = options;
+  if (transport !== undefined) return createClient(SessionAdminService, transport);
+  if (adminUrl === undefined) {
+    if (policy !== undefined) throw new TypeError("createVerifier: a policy needs adminUrl");
+    return undefined;
+  }
+  if (adminToken === undefined) throw new TypeError("createVerifier: adminUrl needs adminToken");
+  const authenticate: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${typeof adminToken === "string" ? adminToken : adminToken()}`);
+    return next(request);
+  };
+  const sessionManager = new Http2SessionManager(adminUrl, PING);
+  signal.addEventListener("abort", () => sessionManager.abort());
+  const interceptors = [authenticate];
+  return createClient(
+    SessionAdminService,
+    createConnectTransport({ baseUrl: adminUrl, httpVersion: "2", sessionManager, interceptors }),
+  );
+}

@@ -1,0 +1,48 @@
+import type { AdminClient } from "./admin-client.ts";
+import { REFUSED, type Verdict } from "./verdict.ts";
+
+const TIMEOUT_MS = 1000;
+
+type UnderWay = { readonly startedAtMs: number; readonly verdict: Promise<Verdict> };
+
+export type IntrospectionDeps = {
+  readonly client: Pick<AdminClient, "introspectToken">;
+  /** An older call under way is not shared. */
+  readonly maxStalenessMs: number;
+  readonly signal: AbortSignal;
+};
+
+/** Introspects tokens while the feed is stale: one call per token at a time, which all requests with it share. */
+export class Introspection {
+  readonly #deps: IntrospectionDeps;
+  readonly #underWay = new Map<string, UnderWay>();
+
+  constructor(deps: IntrospectionDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The verdict of the service: `accepted`, `revoked`, or `unavailable` if it does not respond within a second.
+   * @param nowMs by the monotonic clock
+   */
+  introspect(token: string, accepted: Promise<Verdict>, nowMs: number): Promise<Verdict> {
+    const underWay = this.#underWay.get(token);
+    if (underWay !== undefined && nowMs - underWay.startedAtMs <= this.#deps.maxStalenessMs) return underWay.verdict;
+    const call: UnderWay = { startedAtMs: nowMs, verdict: this.#call(token, accepted) };
+    this.#underWay.set(token, call);
+    void call.verdict.then(() => {
+      if (this.#underWay.get(token) === call) this.#underWay.delete(token);
+    });
+    return call.verdict;
+  }
+
+  async #call(token: string, accepted: Promise<Verdict>): Promise<Verdict> {
+    const { client, signal } = this.#deps;
+    try {
+      const { active } = await client.introspectToken({ token }, { timeoutMs: TIMEOUT_MS, signal });
+      return active ? await accepted : REFUSED.revoked;
+    } catch {
+      return REFUSED.unavailable;
+    }
+  }
+}

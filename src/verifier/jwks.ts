@@ -1,0 +1,44 @@
+/** Reads key sets (RFC 7517 section 5) from an untrusted size and count. */
+import { importKey, type Key } from "./key.ts";
+
+const MAX_BYTES = 256 * 1024;
+/** Enough for many rotations. */
+const MAX_KEYS = 100;
+
+/** How long a key set is used if the response does not say, and the bounds of what it may say. */
+const DEFAULT_MAX_AGE_MS = 60_000;
+export const MIN_MAX_AGE_MS = 1000;
+const MAX_MAX_AGE_MS = 300_000;
+
+/**
+ * The keys of a response that verify access tokens.
+ * @throws Error if there are none, or if the response is not a key set within bounds
+ */
+export async function readKeys(response: Response): Promise<readonly Key[]> {
+  if (!response.ok) throw new Error(`the key set responds ${response.status}`);
+  const body: unknown = JSON.parse(await readText(response));
+  const list = typeof body === "object" && body !== null && "keys" in body ? body.keys : undefined;
+  if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
+  const keys = list.map(importKey).filter((key) => key !== undefined);
+  if (keys.length === 0) throw new Error("the key set has no key that verifies access tokens");
+  return keys;
+}
+
+/** The body of a response; reads no more than a key set may have. */
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) throw new Error("the key set is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within bounds. */
+export function readMaxAgeMs({ headers }: Response): number {
+  const seconds = /(?:^|[\s,])max-age=(\d{1,9})/.exec(headers.get("cache-control") ?? "")?.[1];
+  const maxAgeMs = seconds === undefined ? DEFAULT_MAX_AGE_MS : Number(seconds) * 1000;
+  return Math.min(Math.max(maxAgeMs, MIN_MAX_AGE_MS), MAX_MAX_AGE_MS);
+}

@@ -1,0 +1,67 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Report } from "./report.ts";
+
+export type VerifierOptions = {
+  /** The issuer: `iss` of every token. */
+  readonly issuer: string;
+  /** The audience of the verifying service: a token's `aud` must contain it, or one of several. */
+  readonly audience: string | readonly string[];
+  /**
+   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`: keys, revocation feed and introspection. Without it only
+   * `jwksUrl` is read: a logout takes effect when the token expires, and `stalenessMs()` is Infinity.
+   */
+  readonly adminUrl?: string;
+  /** The bearer token of the admin API; a function if it is rotated. */
+  readonly adminToken?: string | (() => string);
+  /** The key set, if it is not at the admin API. */
+  readonly jwksUrl?: string;
+  /**
+   * What to do while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with
+   * `unavailable`. A token is never accepted on older knowledge. Default: `introspect`.
+   */
+  readonly policy?: "introspect" | "refuse";
+  /** The greatest accepted age of the feed, ms. Default: 5000; 0 introspects every token. A heartbeat comes every second. */
+  readonly maxStalenessMs?: number;
+  /** Verified tokens in memory, about 2 KiB each. Default: 10,000; at least 2. */
+  readonly cacheSize?: number;
+  /** Receives events for the log. What it throws is ignored. */
+  readonly report?: Report;
+  /** Replaces the connection to the admin API: mutual TLS, a proxy, tests. */
+  readonly transport?: Transport;
+  /** Replaces `fetch` for the key set. */
+  readonly fetch?: typeof fetch;
+  /** Wall clock, ms since the epoch. Default: `Date.now`. */
+  readonly clock?: () => number;
+  /** A clock that never jumps, ms. Default: `performance.now`. */
+  readonly monotonic?: () => number;
+};
+
+export type Settings = {
+  readonly issuer: string;
+  readonly audiences: ReadonlySet<string>;
+  readonly jwksUrl: string;
+  readonly policy: "introspect" | "refuse";
+  readonly maxStalenessMs: number;
+  readonly cacheSize: number;
+  readonly fetch: typeof fetch;
+  readonly clock: () => number;
+  readonly monotonic: () => number;
+};
+
+/**
+ * Applies the defaults.
+ * @throws TypeError, RangeError
+ */
+export function resolveOptions(options: VerifierOptions): Settings {
+  const { issuer, adminUrl, policy = "introspect", maxStalenessMs = 5000, cacheSize = 10_000 } = options;
+  const jwksUrl = options.jwksUrl ?? (adminUrl && new URL("/.well-known/jwks.json", adminUrl).href);
+  const audiences = new Set([options.audience].flat());
+  if (jwksUrl === undefined) throw new TypeError("createVerifier needs adminUrl or jwksUrl");
+  if (audiences.size === 0) throw new TypeError("createVerifier needs an audience");
+  if (!(maxStalenessMs >= 0)) throw new RangeError("createVerifier: maxStalenessMs must be a number, at least 0");
+  if (!(Number.isInteger(cacheSize) && cacheSize >= 2)) {
+    throw new RangeError("createVerifier: cacheSize must be a whole number, at least 2");
+  }
+  const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
+  return { issuer, audiences, jwksUrl, policy, maxStalenessMs, cacheSize, fetch, clock, monotonic };
+}

@@ -1,0 +1,50 @@
+import { onTestFinished } from "vitest";
+import { createVerifier, type VerifierEvent, type VerifierOptions } from "../../../src/verifier/index.ts";
+import { ADMIN_TOKEN, AUDIENCE, ISSUER, type Issuer } from "./issuer.ts";
+
+/** A verifier of an issuer, with its events and with clocks that tests move. */
+export function follow(issuer: Issuer, options: Partial<VerifierOptions> = {}) {
+  const events: VerifierEvent[] = [];
+  let wake = () => {};
+  const moved = { wall: 0, monotonic: 0 };
+  const verifier = createVerifier({
+    adminUrl: issuer.adminUrl,
+    adminToken: ADMIN_TOKEN,
+    jwksUrl: issuer.jwksUrl,
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    clock: () => Date.now() + moved.wall,
+    monotonic: () => performance.now() + moved.monotonic,
+    report(event) {
+      events.push(event);
+      wake();
+    },
+    ...options,
+  });
+  onTestFinished(() => verifier.close());
+  return {
+    verifier,
+    events,
+    moved,
+    /** Resolves at the next event of that name. */
+    async next(name: VerifierEvent["event"]) {
+      for (let from = events.length; ; from = events.length) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        const found = events.slice(from).find(({ event }) => event === name);
+        if (found !== undefined) return found;
+      }
+    },
+    /** `ok`, or the reason of the rejection. */
+    async verdictOf(token: string) {
+      const verdict = await verifier.verify(token);
+      return verdict.ok ? "ok" : verdict.reason;
+    },
+  };
+}
+
+/** Polls until the condition holds; a test that waits too long fails by its timeout. */
+export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 2));
+}

@@ -1,0 +1,36 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { readyKeys } from "../../../src/tokens/keys.ts";
+import { createVerifier, type Refusal } from "../../../src/verifier/index.ts";
+import { ring } from "./forge.ts";
+import { AUDIENCE, ISSUER } from "./issuer.ts";
+
+/** A verifier of the key that `forge.ts` signs with, and a record of what it fetches. */
+export async function startTarget() {
+  const server = createServer((_, response) => response.end(JSON.stringify(readyKeys(ring).jwks)));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const jwksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const fetched: string[] = [];
+  const recording: typeof fetch = (input, init) => {
+    fetched.push(String(input));
+    return fetch(input, init);
+  };
+  const verifier = createVerifier({ jwksUrl, issuer: ISSUER, audience: AUDIENCE, fetch: recording });
+  await verifier.ready;
+  return {
+    verifier,
+    jwksUrl,
+    fetched,
+    /** `ok`, or the reason of the rejection. */
+    async verdictOf(token: string): Promise<Refusal | "ok"> {
+      const verdict = await verifier.verify(token);
+      return verdict.ok ? "ok" : verdict.reason;
+    },
+    close() {
+      verifier.close();
+      server.close();
+    },
+  };
+}

@@ -1,0 +1,173 @@
+/** Revocations reach verdicts through the feed, and a feed that is cut is resumed. */
+import { describe, expect, it } from "vitest";
+import { eventually, follow } from "../support/verifier/follow.ts";
+import { ADMIN_TOKEN, startIssuer } from "../support/verifier/issuer.ts";
+
+describe("revocation", () => {
+  it("reaches the next verification, of cached and of new tokens", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf } = follow(issuer);
+    await verifier.ready;
+    const { sid, token } = issuer.issue();
+    const other = issuer.issue({ sid });
+    const bystander = issuer.issue();
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.revoke(sid);
+    await eventually(async () => (await verdictOf(token)) === "revoked");
+    expect(await verdictOf(other.token)).toBe("revoked");
+    expect(await verdictOf(bystander.token)).toBe("ok");
+  });
+
+  it("of all sessions rejects tokens by the creation time of their session, cached and new ones, whenever they were issued", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
+    await verifier.ready;
+    const until = Date.now();
+    const known = issuer.issue({ createdAt: until - 5000 });
+    const [onTime, late] = [issuer.issue({ createdAt: until }), issuer.issue({ createdAt: until + 1 })];
+    expect(await verdictOf(known.token)).toBe("ok");
+    issuer.revokeAll(until);
+    await eventually(async () => (await verdictOf(known.token)) === "revoked");
+    expect(await verdictOf(onTime.token)).toBe("revoked");
+    expect(await verdictOf(late.token)).toBe("ok");
+    issuer.revokeAll(until - 10_000); // an older time does not undo a later one
+    issuer.revoke(late.sid);
+    await eventually(async () => (await verdictOf(late.token)) === "revoked");
+    expect(await verdictOf(known.token)).toBe("revoked");
+  });
+
+  it("of all sessions goes by the time of issue for a token without `sct`", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
+    await verifier.ready;
+    const token = issuer.removeClaim("sct", issuer.issue().token);
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.revokeAll(Date.now() - 5000);
+    const probe = issuer.issue({ createdAt: 0 });
+    await eventually(async () => (await verdictOf(probe.token)) === "revoked");
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.revokeAll(Date.now());
+    await eventually(async () => (await verdictOf(token)) === "revoked");
+  });
+
+  it("from before the start is known when the verifier is ready, however many batches it takes", async () => {
+    const issuer = await startIssuer();
+    const dead = Array.from({ length: 25 }, () => issuer.issue());
+    for (const { sid } of dead) issuer.revoke(sid);
+    const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
+    await verifier.ready;
+    for (const { token } of dead) expect(await verdictOf(token)).toBe("revoked");
+    expect(await verdictOf(issuer.issue().token)).toBe("ok");
+  });
+
+  it("is not complete before the last batch, however many have arrived", async () => {
+    const issuer = await startIssuer();
+    const dead = Array.from({ length: 5 }, () => issuer.issue());
+    for (const { sid } of dead) issuer.revoke(sid);
+    issuer.state.maxBatches = 2; // of two each, so that one is missing
+    const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
+    for (const { token } of dead.slice(0, 4)) await eventually(async () => (await verdictOf(token)) === "revoked");
+    expect(verifier.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
+    expect(await verdictOf(dead[4]?.token ?? "")).toBe("unavailable");
+    issuer.state.maxBatches = Number.POSITIVE_INFINITY;
+    await verifier.ready;
+    expect(await verdictOf(dead[4]?.token ?? "")).toBe("revoked");
+  });
+
+  it("is requested with the admin token, and with the next one after a rotation", async () => {
+    const issuer = await startIssuer();
+    let adminToken = ADMIN_TOKEN;
+    const { verifier, next } = follow(issuer, { adminToken: () => adminToken });
+    await verifier.ready;
+    expect([...issuer.seen.authorizations]).toEqual([`Bearer ${ADMIN_TOKEN}`]);
+    adminToken = "another-admin-token-of-32-characters-or-more";
+    const following = next("feed_following");
+    issuer.closeConnections();
+    await following;
+    expect(issuer.seen.authorizations.has(`Bearer ${adminToken}`)).toBe(true);
+  });
+
+  it("is kept until the last token of the session has expired, and not longer", async () => {
+    const issuer = await startIssuer();
+    const { verifier, moved, verdictOf } = follow(issuer);
+    await verifier.ready;
+    const { sid, token } = issuer.issue();
+    issuer.revoke(sid, Date.now() + 300_000);
+    await eventually(async () => (await verdictOf(token)) === "revoked");
+    moved.monotonic += 60_000; // time for a sweep
+    const { sid: another, token: anotherToken } = issuer.issue();
+    issuer.revoke(another);
+    await eventually(async () => (await verdictOf(anotherToken)) === "revoked");
+    expect(await verdictOf(token)).toBe("revoked");
+    moved.wall += 299_999;
+    expect(await verdictOf(token)).not.toBe("ok");
+    moved.wall += 1_000_000;
+    expect(await verdictOf(token)).toBe("expired");
+  });
+});
+
+describe("a feed that is cut", () => {
+  it("is resumed at its cursor, and misses nothing that happened in between", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf, next } = follow(issuer);
+    await verifier.ready;
+    const tokens = Array.from({ length: 12 }, () => issuer.issue());
+    for (const { sid, token } of tokens) {
+      const following = next("feed_following");
+      issuer.closeConnections();
+      issuer.revoke(sid);
+      await following;
+      expect(await verdictOf(token)).toBe("revoked");
+    }
+    const resumed = issuer.seen.cursors.slice(1);
+    expect(resumed).toHaveLength(12);
+    expect(resumed.every((cursor) => cursor !== "")).toBe(true);
+  });
+
+  it("starts again from a snapshot when its cursor is rejected", async () => {
+    const issuer = await startIssuer();
+    const before = issuer.issue();
+    issuer.revoke(before.sid);
+    const { verifier, verdictOf, next } = follow(issuer);
+    await verifier.ready;
+    issuer.state.acceptsCursors = false;
+    const following = next("feed_following");
+    issuer.closeConnections();
+    const { sid, token } = issuer.issue();
+    issuer.revoke(sid);
+    await following;
+    expect(await verdictOf(token)).toBe("revoked");
+    expect(await verdictOf(before.token)).toBe("revoked");
+    expect(issuer.seen.cursors.at(-1)).toBe("");
+  });
+
+  it("that falls silent is cut and requested again", async () => {
+    const issuer = await startIssuer();
+    const { verifier, next } = follow(issuer);
+    await verifier.ready;
+    const lost = next("feed_lost");
+    issuer.state.sendsHeartbeats = false; // as when a connection dies unnoticed
+    expect(await lost).toMatchObject({ error: { message: expect.stringContaining("silent") } });
+    const following = next("feed_following");
+    issuer.state.sendsHeartbeats = true;
+    await following;
+    expect(issuer.seen.cursors).toEqual(["", "0"]);
+  });
+
+  it("is reported once, and once more when it is back", async () => {
+    const issuer = await startIssuer();
+    const { verifier, events, next } = follow(issuer);
+    await verifier.ready;
+    issuer.state.isUp = false;
+    const lost = next("feed_lost");
+    issuer.closeConnections();
+    await lost;
+    const calls = issuer.seen.cursors.length;
+    await eventually(() => issuer.seen.cursors.length >= calls + 3);
+    const following = next("feed_following");
+    issuer.state.isUp = true;
+    await following;
+    const names = events.map(({ event }) => event).filter((event) => event.startsWith("feed"));
+    expect(names).toEqual(["feed_following", "feed_lost", "feed_following"]);
+  });
+});

@@ -1,0 +1,127 @@
+/** Keys rotate, are withdrawn and revoked. */
+import { describe, expect, it } from "vitest";
+import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
+import type { Ring, RingKey } from "../../src/tokens/ring.ts";
+import { revoke, rotate } from "../../src/tokens/ring-steps.ts";
+import { eventually, follow } from "../support/verifier/follow.ts";
+import { startIssuer } from "../support/verifier/issuer.ts";
+
+/** The default of `maxStalenessMs`. */
+const LIMIT_MS = 5000;
+
+describe("keys", () => {
+  const times = { jwksMaxAge: 0, accessTokenTtl: 300_000, sessionIdleTtl: 86_400_000, pickUp: 0 };
+  const generate = (kind: "signing" | "mac") =>
+    kind === "mac" ? generateMacKey(Date.now()) : generateSigningKey("ES256", Date.now());
+  const rotated = (ring: Ring): Ring => rotate(ring, ["signing"], generate, Date.now(), times, true);
+  const signingKid = (ring: Ring) => ring.signing.find((key) => key.state === "signing")?.kid ?? "";
+
+  it("that rotate need no read: each was published before it signed", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf } = follow(issuer);
+    await verifier.ready;
+    const reads = issuer.seen.jwks;
+    const before = issuer.issue().token;
+    issuer.setRing(rotated(issuer.state.ring));
+    expect(await verdictOf(issuer.issue().token)).toBe("ok");
+    expect(await verdictOf(before)).toBe("ok");
+    expect(issuer.seen.jwks).toBe(reads);
+  });
+
+  it("that are unknown are read with their first token, then at most once per cooldown", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf, moved } = follow(issuer);
+    await verifier.ready;
+    const reads = issuer.seen.jwks;
+    issuer.setRing(generateRing("EdDSA", Date.now()));
+    moved.monotonic += 1000; // the cooldown since the first read
+    const { token } = issuer.issue();
+    expect(await Promise.all(Array.from({ length: 50 }, () => verdictOf(token)))).toEqual(Array(50).fill("ok"));
+    expect(issuer.seen.jwks).toBe(reads + 1);
+    issuer.setRing(generateRing("ES256", Date.now()));
+    expect(await verdictOf(issuer.issue().token)).toBe("unknown_key");
+    expect(issuer.seen.jwks).toBe(reads + 1);
+    moved.monotonic += 1000;
+    expect(await verdictOf(issuer.issue().token)).toBe("ok");
+  });
+
+  it("that are withdrawn invalidate every token that they verified", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf, moved } = follow(issuer);
+    await verifier.ready;
+    const { token } = issuer.issue();
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.setRing(generateRing("ES256", Date.now()));
+    moved.monotonic += 1000;
+    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // an unknown kid: the keys are read
+    expect(await verdictOf(token)).toBe("unknown_key");
+  });
+
+  it("are read again as the issuer's max-age requires", async () => {
+    const issuer = await startIssuer();
+    issuer.state.jwksHeaders = { "cache-control": "public, max-age=1" };
+    const { verifier, verdictOf } = follow(issuer);
+    await verifier.ready;
+    const { token } = issuer.issue();
+    const verdict = await verifier.verify(token);
+    expect(verdict.ok).toBe(true);
+    await eventually(() => issuer.seen.jwks === 3); // so that the second read is complete
+    expect(await verifier.verify(token)).toBe(verdict); // the key is still published
+    issuer.setRing(generateRing("ES256", Date.now()));
+    await eventually(async () => (await verdictOf(token)) === "unknown_key");
+  });
+
+  it("that are replaced under the same kid do not verify older tokens", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf, moved } = follow(issuer);
+    await verifier.ready;
+    const { token } = issuer.issue();
+    expect(await verdictOf(token)).toBe("ok");
+    const other = generateRing("ES256", Date.now());
+    const kid = signingKid(issuer.state.ring);
+    issuer.setRing({
+      ...other,
+      signing: other.signing.map((key): RingKey => (key.state === "signing" ? { ...key, kid } : key)),
+    });
+    moved.monotonic += 1000;
+    await verdictOf(
+      issuer
+        .issue({}, 1)
+        .token.replace(/^[^.]+/, Buffer.from(`{"typ":"at+jwt","alg":"ES256","kid":"?"}`).toString("base64url")),
+    );
+    expect(await verdictOf(token)).toBe("forged");
+    expect(await verdictOf(issuer.issue().token)).toBe("ok");
+  });
+
+  it("that are revoked in an emergency are rejected as soon as the feed reports it, whatever the key set contains", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf, moved } = follow(issuer);
+    await verifier.ready;
+    const { token } = issuer.issue();
+    const jwks = JSON.stringify(issuer.jwks());
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.state.jwksBody = jwks;
+    issuer.setRing(revoke(issuer.state.ring, signingKid(issuer.state.ring), generate, Date.now()));
+    await eventually(async () => (await verdictOf(token)) === "revoked_key");
+    moved.monotonic += 1000;
+    expect(await verdictOf(issuer.issue().token)).toBe("ok"); // under the published successor
+    issuer.state.jwksBody = undefined;
+    expect(await verdictOf(token)).toBe("revoked_key");
+  });
+
+  it("that cannot be read: tokens under known keys are accepted, under unknown ones `unavailable`", async () => {
+    const issuer = await startIssuer();
+    const { verifier, verdictOf, moved, events } = follow(issuer);
+    await verifier.ready;
+    issuer.state.jwksStatus = 500;
+    const { token } = issuer.issue();
+    issuer.setRing(generateRing("ES256", Date.now()));
+    moved.monotonic += 1000;
+    expect(await verdictOf(issuer.issue().token)).toBe("unavailable");
+    expect(await verdictOf(token)).toBe("ok");
+    expect(events.filter(({ event }) => event === "keys_unreadable")).toHaveLength(1);
+    moved.monotonic += 3_600_000;
+    await eventually(() => verifier.stalenessMs() < LIMIT_MS);
+    expect(await verdictOf(token)).toBe("unavailable");
+  });
+});
