@@ -1,5 +1,6 @@
 /** The service under test, as an operator would run it: `node src/main.ts` on Redis, nearly everything else at its default. */
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Place, ROOT, type Server, scratch, start } from "./processes.ts";
 
 export const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
@@ -80,15 +81,21 @@ export async function accepts(service: Service, token: string): Promise<boolean>
   return ((await admin(service, "IntrospectToken", { token })) as { active?: boolean }).active === true;
 }
 
+/** How often a call is repeated that a busy machine made the service refuse. */
+const ATTEMPTS = 20;
+
 async function admin({ adminUrl }: Service, rpc: string, message: object): Promise<unknown> {
-  const response = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/${rpc}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
-    body: JSON.stringify(message),
-  });
-  const text = await response.text();
-  if (response.status !== 200) throw new Error(`${rpc}: ${response.status} ${text}`);
-  return JSON.parse(text);
+  for (let attempt = 1; ; attempt++) {
+    const response = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/${rpc}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+      body: JSON.stringify(message),
+    });
+    const text = await response.text();
+    if (response.status === 200) return JSON.parse(text);
+    if (response.status !== 503 || attempt === ATTEMPTS) throw new Error(`${rpc}: ${response.status} ${text}`);
+    await sleep(Number(response.headers.get("retry-after") ?? 1) * 1000);
+  }
 }
 
 /** Refreshes served so far, by rotation outcome, from the service's own metrics. */
