@@ -11,7 +11,7 @@ export type FollowDeps<Fault extends Error> = {
   readonly take: () => Promise<Fault | undefined>;
   /** Called once per fault, when a second reading finds it again: a file that is half written is not broken. */
   readonly refused: (fault: Fault) => void;
-  /** Called when the file is in order again after a fault that was reported. */
+  /** Called when the file is valid again after a fault that was reported. */
   readonly recovered?: (() => void) | undefined;
   readonly everyMs?: number | undefined;
 };

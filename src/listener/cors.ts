@@ -2,7 +2,7 @@
  * CORS with credentials, for the configured origins exactly (Fetch standard, section 3.3). Everything
  * that differs by origin says so with `Vary`, for caches in between.
  */
-import { answer, type Handler, type Request, type Response } from "./exchange.ts";
+import { type Handler, type Request, type Response, respond } from "./exchange.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
 
 const PREFLIGHT = {
@@ -29,6 +29,6 @@ export function withCors(allowedOrigins: readonly string[], headersFor: Security
     }
     response.setHeader("vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
-    answer(response, 204, PREFLIGHT);
+    respond(response, 204, PREFLIGHT);
   };
 }

@@ -7,14 +7,22 @@ export type Response = ServerResponse | Http2ServerResponse;
 export type Handler = (request: Request, response: Response) => void;
 
 /** What all response types have in common. */
-export type Answerable = {
+export type WritableResponse = {
   writeHead(status: number, headers: OutgoingHttpHeaders): unknown;
   end(): unknown;
   end(body: string | Buffer): unknown;
 };
 
+/** Responds to any request in the same way. */
+export type Responder = (request: unknown, response: WritableResponse) => void;
+
 /** Sends a whole response. */
-export function answer(response: Answerable, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer) {
+export function respond(
+  response: WritableResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body?: string | Buffer,
+) {
   response.writeHead(status, headers);
   if (body === undefined) response.end();
   else response.end(body);

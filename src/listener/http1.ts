@@ -1,5 +1,5 @@
 /** HTTP/1.1 on connections that the listener has accepted. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Handler } from "./exchange.ts";
 import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
@@ -34,7 +34,6 @@ const CHECK_MS = 1000;
 const IDLE_CHECK_MS = 20;
 
 export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
-  const { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs } = limits;
   const pending = new PendingBodies(limits.maxPendingBodies);
   const sockets = new Set<Http1Socket>();
   let draining = false;
@@ -49,36 +48,7 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
     }
     handle(request, response);
   };
-  const server = createServer(
-    {
-      headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
-      requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
-      maxHeaderSize: MAX_HEAD_BYTES,
-    },
-    (request, response) => {
-      const connection = stateOf(request.socket);
-      // Node gives a response its socket when those before it are out: pipelined requests are handled one by one.
-      if (response.socket !== null) return serve(connection, request, response);
-      if (++connection.waiting > MAX_PIPELINED) return void request.socket.destroy();
-      response.once("socket", () => {
-        connection.waiting--;
-        serve(connection, request, response);
-      });
-    },
-  );
-  // Node drops header fields beyond a number, silently; a dropped `Origin` is one that is not checked. Bytes bound them.
-  server.maxHeadersCount = 0;
-  server.timeout = writeTimeoutMs;
-  server.on("timeout", (socket: Http1Socket) => {
-    const response = socket[STATE]?.current;
-    const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
-    if (isHandled) socket.setTimeout(writeTimeoutMs);
-    else socket.destroy();
-  });
-  // It never listens itself: without this it keeps no list of its connections and enforces none of their timeouts.
-  server.emit("listening");
+  const server = createNodeServer(limits, serve);
 
   const closeIdle = () => {
     server.closeIdleConnections();
@@ -107,6 +77,44 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
       server.close();
     },
   };
+}
+
+/** A server that never listens itself: connections are handed to it. */
+function createNodeServer(
+  { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs }: ListenerLimits,
+  serve: (connection: Connection, request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const server = createServer(
+    {
+      headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
+      maxHeaderSize: MAX_HEAD_BYTES,
+    },
+    (request, response) => {
+      const connection = stateOf(request.socket);
+      // Node gives a response its socket when those before it are out: pipelined requests are handled one by one.
+      if (response.socket !== null) return serve(connection, request, response);
+      if (++connection.waiting > MAX_PIPELINED) return void request.socket.destroy();
+      response.once("socket", () => {
+        connection.waiting--;
+        serve(connection, request, response);
+      });
+    },
+  );
+  // Node drops header fields beyond a number, silently; a dropped `Origin` is one that is not checked. Bytes bound them.
+  server.maxHeadersCount = 0;
+  server.timeout = writeTimeoutMs;
+  server.on("timeout", (socket: Http1Socket) => {
+    const response = socket[STATE]?.current;
+    const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
+    if (isHandled) socket.setTimeout(writeTimeoutMs);
+    else socket.destroy();
+  });
+  // Without this it keeps no list of its connections and enforces none of their timeouts.
+  server.emit("listening");
+  return server;
 }
 
 function stateOf(socket: Http1Socket): Connection {

@@ -5,6 +5,7 @@ import {
   type Http2Session,
   type ServerHttp2Session,
   type ServerHttp2Stream,
+  type ServerOptions,
 } from "node:http2";
 import type { Socket } from "node:net";
 import type { Handler, Request, Response } from "./exchange.ts";
@@ -35,6 +36,14 @@ const { NGHTTP2_ENHANCE_YOUR_CALM } = constants;
 /** How often timeouts are looked for, ms. */
 const CHECK_MS = 1000;
 
+const SERVER_OPTIONS: ServerOptions = {
+  maxSessionMemory: 10,
+  maxHeaderListPairs: MAX_HEAD_FIELDS,
+  streamResetBurst: MAX_RESETS,
+  streamResetRate: RESETS_PER_SECOND,
+  settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
+};
+
 export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   const sessions = new Map<Http2Session, Session>();
   const timeouts = new StreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
@@ -44,29 +53,20 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   /** Looked up every so often: requests must not ask the clock. */
   let nowMs = performance.now();
 
-  const server = createServer(
-    {
-      maxSessionMemory: 10,
-      maxHeaderListPairs: MAX_HEAD_FIELDS,
-      streamResetBurst: MAX_RESETS,
-      streamResetRate: RESETS_PER_SECOND,
-      settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
-    },
-    (request, response) => {
-      const { stream } = response;
-      // A response may be whole before its request is. Nobody reads the rest, so the stream would never close (and
-      // ending it with RST_STREAM, as RFC 9113 section 8.1 allows, loses trailers in Node): let it run out.
-      stream.once("finish", dropRest);
-      if (!stream.endAfterHeaders) pending.add(request);
-      const session = stream.session && sessions.get(stream.session);
-      if (session === undefined) return;
-      session.usedAt = nowMs;
-      session.openStreams++;
-      timeouts.add(stream, request, response, nowMs);
-      stream.once("close", onStreamClose);
-      handle(request as Request, response as Response);
-    },
-  );
+  const server = createServer(SERVER_OPTIONS, (request, response) => {
+    const { stream } = response;
+    // A response may be complete before its request is. Nobody reads the rest, so the stream would never close (and
+    // ending it with RST_STREAM, as RFC 9113 section 8.1 allows, loses trailers in Node): it is read and dropped.
+    stream.once("finish", dropRest);
+    if (!stream.endAfterHeaders) pending.add(request);
+    const session = stream.session && sessions.get(stream.session);
+    if (session === undefined) return;
+    session.usedAt = nowMs;
+    session.openStreams++;
+    timeouts.add(stream, request, response, nowMs);
+    stream.once("close", onStreamClose);
+    handle(request as Request, response as Response);
+  });
   function onStreamClose(this: ServerHttp2Stream) {
     const session = timeouts.remove(this);
     const known = session && sessions.get(session);
@@ -81,28 +81,18 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     const known: Session = { socket: taken as Socket, usedAt: nowMs, openStreams: 0, controlFrames: 0 };
     sessions.set(session, known);
     session.once("close", () => sessions.delete(session));
-    const count = () => countFrame(session, known);
-    session.on("ping", count).on("remoteSettings", count);
-    // A dead peer: first a farewell that lets streams finish (it counts as activity), then the end.
-    session.setTimeout(limits.keepAliveTimeoutMs, () => (session.closed ? session.destroy() : session.close()));
+    limitSession(session, known, limits.keepAliveTimeoutMs);
     if (state === "draining") farewell(session, known.socket);
     if (state === "closing") session.close();
   });
-  // A peer that breaks the protocol or leaves is its own affair; Node has closed its connection.
+  // Node has closed the connection of a peer that breaks the protocol or leaves.
   server.on("sessionError", () => {});
-
-  const check = setInterval(
-    () => {
-      nowMs = performance.now();
-      timeouts.check(nowMs);
-      for (const [session, known] of sessions) {
-        known.controlFrames = 0;
-        const isIdle = known.openStreams === 0 && nowMs - known.usedAt > limits.keepAliveTimeoutMs;
-        if (isIdle) session.close();
-      }
-    },
-    Math.min(CHECK_MS, limits.requestTimeoutMs / 4),
-  ).unref();
+  const check = () => {
+    nowMs = performance.now();
+    timeouts.check(nowMs);
+    checkSessions(sessions, nowMs, limits.keepAliveTimeoutMs);
+  };
+  const timer = setInterval(check, Math.min(CHECK_MS, limits.requestTimeoutMs / 4)).unref();
 
   return {
     take(socket) {
@@ -119,10 +109,26 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
       for (const session of sessions.keys()) session.close();
     },
     close() {
-      clearInterval(check);
+      clearInterval(timer);
       server.close();
     },
   };
+}
+
+function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs: number): void {
+  const count = () => countFrame(session, known);
+  session.on("ping", count).on("remoteSettings", count);
+  // A dead peer: first a close that lets streams finish (it counts as activity), then the end.
+  session.setTimeout(keepAliveTimeoutMs, () => (session.closed ? session.destroy() : session.close()));
+}
+
+/** Closes idle sessions, and starts the next second of control frames. */
+function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: number, keepAliveTimeoutMs: number): void {
+  for (const [session, known] of sessions) {
+    known.controlFrames = 0;
+    const isIdle = known.openStreams === 0 && nowMs - known.usedAt > keepAliveTimeoutMs;
+    if (isIdle) session.close();
+  }
 }
 
 function countFrame(session: Http2Session, known: Session): void {

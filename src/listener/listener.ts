@@ -11,7 +11,7 @@ import { createHttp2 } from "./http2.ts";
 import { DEFAULT_LIMITS, type ListenerLimits } from "./limits.ts";
 import { createSecureSide, type Tls } from "./secure.ts";
 
-export { type Answerable, answer, type Handler, type Request, type Response } from "./exchange.ts";
+export { type Handler, type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
 export type { Tls } from "./secure.ts";
 
 export type Listener = {
@@ -59,12 +59,7 @@ export async function openListener(
       response.destroy();
     }
   };
-
-  const protocols = { http1: createHttp1(limits, handle), http2: createHttp2(limits, handle) };
-  const found = (version: "http1" | "http2", socket: Socket) => protocols[version].take(socket);
-  const secure = tls && createSecureSide(tls, limits.headTimeoutMs, found);
-  const detector = detectProtocol(limits.headTimeoutMs, found);
-  const accept = (socket: Socket) => (secure === undefined ? detector.detect(socket) : secure.take(socket));
+  const protocols = createProtocols(limits, tls, handle);
 
   const server = createServer({ noDelay: true }, (socket) => {
     const refusal = connections.admit(socket);
@@ -74,29 +69,22 @@ export async function openListener(
     }
     socket.on("error", () => socket.destroy());
     if (handler === undefined) waiting.push(socket);
-    else accept(socket);
+    else protocols.accept(socket);
   });
   const address = await listen(server, name, host, port);
   const scheme = tls === undefined ? "http" : "https";
   const shownHost = host.includes(":") ? `[${host}]` : host;
 
-  const closeIdle = () => {
-    detector.closeSilent();
-    protocols.http1.closeIdle();
-    protocols.http2.closeIdle();
-  };
   let closed: Promise<void> | undefined;
   const drain = (graceMs: number, lingerMs: number) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const cut = setTimeout(() => connections.destroyAll(), graceMs);
-    const endLinger = setTimeout(closeIdle, Math.min(lingerMs, graceMs));
-    protocols.http1.drain();
-    if (lingerMs > 0) protocols.http2.drain();
+    const endLinger = setTimeout(protocols.closeIdle, Math.min(lingerMs, graceMs));
+    protocols.drain(lingerMs);
     server.close(() => {
       clearTimeout(cut);
       clearTimeout(endLinger);
-      protocols.http1.close();
-      protocols.http2.close();
+      protocols.close();
       resolve();
     });
     return promise;
@@ -107,16 +95,42 @@ export async function openListener(
     scheme,
     serve(given) {
       handler = given;
-      for (const socket of waiting) accept(socket);
+      for (const socket of waiting) protocols.accept(socket);
       waiting = [];
     },
     replaceTls(next) {
-      secure?.replace(next);
+      protocols.replaceTls(next);
     },
     close(graceMs, lingerMs = 0) {
       closed ??= drain(graceMs, lingerMs);
-      if (lingerMs === 0) closeIdle();
+      if (lingerMs === 0) protocols.closeIdle();
       return closed;
+    },
+  };
+}
+
+/** Both versions of HTTP, and how a connection gets to one of them: by ALPN with TLS, by its first bytes without. */
+function createProtocols(limits: ListenerLimits, tls: Tls | undefined, handle: Handler) {
+  const http1 = createHttp1(limits, handle);
+  const http2 = createHttp2(limits, handle);
+  const found = (version: "http1" | "http2", socket: Socket) => (version === "http1" ? http1 : http2).take(socket);
+  const secure = tls && createSecureSide(tls, limits.headTimeoutMs, found);
+  const detector = detectProtocol(limits.headTimeoutMs, found);
+  return {
+    accept: (socket: Socket) => (secure === undefined ? detector.detect(socket) : secure.take(socket)),
+    replaceTls: (next: Tls) => secure?.replace(next),
+    drain(lingerMs: number) {
+      http1.drain();
+      if (lingerMs > 0) http2.drain();
+    },
+    closeIdle() {
+      detector.closeSilent();
+      http1.closeIdle();
+      http2.closeIdle();
+    },
+    close() {
+      http1.close();
+      http2.close();
     },
   };
 }

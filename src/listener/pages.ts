@@ -1,5 +1,5 @@
 /** The few plain pages of a listener: exact paths, GET and HEAD, no framework. */
-import { type Answerable, answer, type Handler, type Request, type Response } from "./exchange.ts";
+import { type Handler, type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
 import { writeSlowly } from "./write-slowly.ts";
 
@@ -20,7 +20,7 @@ export function withPages(pages: Pages, headersFor: SecurityHeaders, next: Handl
     if (page === undefined) return next(request, response);
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
     if (request.method !== "GET" && request.method !== "HEAD") {
-      return answer(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
+      return respond(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
     }
     send(page, request, response).catch(() => response.destroy());
   };
@@ -38,10 +38,10 @@ async function send(render: Render, request: Request, response: Response) {
     "content-length": Buffer.byteLength(page.body),
     ...page.headers,
   };
-  if (request.method === "HEAD") answer(response, page.status, headers);
-  else if (typeof page.body === "string") answer(response, page.status, headers, page.body);
+  if (request.method === "HEAD") respond(response, page.status, headers);
+  else if (typeof page.body === "string") respond(response, page.status, headers, page.body);
   else {
-    const head: Answerable = response;
+    const head: WritableResponse = response;
     head.writeHead(page.status, headers);
     await writeSlowly(response, page.body);
   }

@@ -4,7 +4,7 @@ import type { Metrics } from "./metrics.ts";
 
 /**
  * Measures every call on every protocol: its duration and its code. A stream is measured when it ends, and counted
- * as open until then. Goes outermost.
+ * as open until then. The first interceptor: it sees errors as callers get them.
  */
 export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "streamClosed">): Interceptor {
   return (next) => async (request) => {

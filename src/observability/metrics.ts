@@ -25,19 +25,8 @@ export type Metrics = {
 export function createMetrics(log?: LogCounts): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const counter = (name: string, help: string, labelNames: string[] = []) =>
+  const counter: MakeCounter = (name, help, labelNames = []) =>
     new Counter({ name, help, labelNames, registers: [registry] });
-  const created = counter("session_created_total", "Sessions created");
-  const renewed = counter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
-  const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
-  const elevated = counter("session_elevated_total", "Later authentications recorded");
-  const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
-  const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
-  const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
-  const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
-    "operation",
-  ]);
-  const limited = counter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
   const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
   const handled = new Histogram({
@@ -73,29 +62,47 @@ export function createMetrics(log?: LogCounts): Metrics {
         },
       });
     },
-    count(event) {
-      switch (event.event) {
-        case "session_created":
-          return created.inc();
-        case "session_renewed":
-          return renewed.inc({ outcome: event.outcome });
-        case "session_ended":
-          return ended.inc({ reason: event.reason });
-        case "session_elevated":
-          return elevated.inc();
-        case "all_sessions_ended":
-          return allEnded.inc();
-        case "authn_token_reuse":
-          return reused.inc();
-        case "authn_failed":
-          return failed.inc({ operation: event.operation, reason: event.reason });
-        case "authz_failed":
-          return notAllowed.inc({ operation: event.operation });
-        case "rate_limited":
-          return limited.inc({ limit: event.limit });
-      }
-    },
+    count: createEventCount(counter),
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
+  };
+}
+
+type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
+
+/** Counts business events. */
+function createEventCount(counter: MakeCounter): Metrics["count"] {
+  const created = counter("session_created_total", "Sessions created");
+  const renewed = counter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
+  const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
+  const elevated = counter("session_elevated_total", "Later authentications recorded");
+  const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
+  const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
+  const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
+  const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
+    "operation",
+  ]);
+  const limited = counter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
+  return (event) => {
+    switch (event.event) {
+      case "session_created":
+        return created.inc();
+      case "session_renewed":
+        return renewed.inc({ outcome: event.outcome });
+      case "session_ended":
+        return ended.inc({ reason: event.reason });
+      case "session_elevated":
+        return elevated.inc();
+      case "all_sessions_ended":
+        return allEnded.inc();
+      case "authn_token_reuse":
+        return reused.inc();
+      case "authn_failed":
+        return failed.inc({ operation: event.operation, reason: event.reason });
+      case "authz_failed":
+        return notAllowed.inc({ operation: event.operation });
+      case "rate_limited":
+        return limited.inc({ limit: event.limit });
+    }
   };
 }
 

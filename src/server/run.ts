@@ -1,7 +1,6 @@
 /** Environment → config → start → signals. */
 import { ConfigError, readConfig } from "../config/config.ts";
 import { configWarnings } from "../config/warnings.ts";
-import { logConsole } from "../observability/console.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
 import { type Service, start } from "./start.ts";
 import { StartError } from "./start-error.ts";
@@ -19,7 +18,6 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     const config = readConfig(env);
     const output = await createLogger(config.logLevel);
     const { log } = output;
-    globalThis.console = logConsole(log);
     for (const warning of configWarnings(env, config)) log.warn({ event: "config_warning" }, warning);
     process.on("uncaughtException", (err) => {
       log.fatal({ event: "uncaught_exception", err }, "uncaught_exception");

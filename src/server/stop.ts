@@ -2,7 +2,7 @@
 import type { Listener } from "../listener/listener.ts";
 
 /** Whether clients and load balancers are given time to go elsewhere. */
-export type Manner = "drain" | "now";
+export type StopMode = "drain" | "now";
 
 type Deps = {
   readonly drainDelayMs: number;
@@ -16,7 +16,7 @@ type Deps = {
   readonly onClosed: () => Promise<void>;
 };
 
-export function createStop(deps: Deps): (manner: Manner) => Promise<void> {
+export function createStop(deps: Deps): (manner: StopMode) => Promise<void> {
   const { drainDelayMs, shutdownTimeoutMs, listeners } = deps;
   const close = (lingerMs: number) => listeners.map((listener) => listener.close(shutdownTimeoutMs, lingerMs));
   const hurry = Promise.withResolvers<void>();
@@ -36,8 +36,8 @@ export function createStop(deps: Deps): (manner: Manner) => Promise<void> {
     await deps.onClosed();
   }
 
-  return (manner) => {
-    if (manner === "now") {
+  return (mode) => {
+    if (mode === "now") {
       isHurried = true;
       hurry.resolve();
       if (isClosing) close(0);

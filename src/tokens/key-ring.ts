@@ -10,7 +10,7 @@ export type RingEvents = {
   readonly changed: (keys: Keys) => void;
   /** The file is broken or gone; the ring that was in force stays. Reported once per fault. */
   readonly refused: (fault: KeyRingFault) => void;
-  /** The file is in order again. */
+  /** The file is valid again. */
   readonly recovered?: () => void;
 };
 

@@ -5,7 +5,7 @@ import { connect as connectHttp2, constants, Http2ServerResponse } from "node:ht
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
-import { answer, type Handler, type Listener, openListener, type Response } from "../../src/listener/listener.ts";
+import { type Handler, type Listener, openListener, type Response, respond } from "../../src/listener/listener.ts";
 import { selfSigned } from "../support/certificate.ts";
 
 const { cert, key } = selfSigned();
@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 /** Answers with the version of HTTP that it was asked in. */
-const versionHandler: Handler = (request, response) => answer(response, 200, {}, request.httpVersion);
+const versionHandler: Handler = (request, response) => respond(response, 200, {}, request.httpVersion);
 
 async function opened(
   handler: Handler = versionHandler,
@@ -261,7 +261,7 @@ describe("closing", () => {
     const response = await asked;
     const closing = listener.close(60_000);
     expect((await farewell)[0]).toBe(constants.NGHTTP2_NO_ERROR);
-    answer(response, 200, {}, "late");
+    respond(response, 200, {}, "late");
     await once(stream, "close");
     expect(body).toBe("late");
     await closing;

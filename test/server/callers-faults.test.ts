@@ -14,7 +14,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service.stop();
-  expect(service.stderr()).not.toMatch(/"bug"|"level":"error"|handler for rpc/);
+  expect(service.stderr()).not.toMatch(/"bug"|"level":"error"/);
+  // A library that prints something itself would break the log's format.
+  const lines = service.stderr().split("\n").slice(0, -1);
+  expect(lines.filter((line) => !line.startsWith("{"))).toEqual([]);
 });
 
 const UNARY = "/auth.v1.SessionService/Refresh";

@@ -238,19 +238,6 @@ describe("what outlives the process", () => {
   });
 });
 
-test("what a dependency prints is a line of the log", async () => {
-  const service = await startService({
-    NODE_OPTIONS: `--import="data:text/javascript,process.on('SIGUSR2',()=>console.warn('beware of %s','this'))"`,
-  });
-  service.kill("SIGUSR2");
-  await waitFor(service, () => service.stderr().includes("beware") || undefined);
-  await service.stop();
-  const lines = service.stderr().trimEnd().split("\n");
-  expect(lines.map((line) => JSON.parse(line) as unknown)).toContainEqual(
-    expect.objectContaining({ level: "warn", msg: "beware of this" }),
-  );
-});
-
 test("the end of whoever reads standard output does not end the service", async () => {
   const { child, ready } = await startUnread();
   expect((await request(ready.public, { path: "/readyz" })).status).toBe(200);

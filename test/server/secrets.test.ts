@@ -55,7 +55,7 @@ describe("a key ring that is gone", () => {
     message(await openPublic(service).call(refresh, {}, cookie(user.refreshToken)));
     renameSync(`${path}.away`, path);
     await until(async () => expect(await readiness(service)).toBe(200));
-    await waitFor(service, () => service.stderr().includes("in order again") || undefined);
+    await waitFor(service, () => service.stderr().includes("is valid again") || undefined);
     await service.stop();
   });
 });

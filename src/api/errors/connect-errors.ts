@@ -29,12 +29,12 @@ const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.Unavailable, "E503_UNAVAILABLE"],
 ]);
 
-/** What Connect calls an internal error although the caller made it, by how its text begins. */
+/** Errors that Connect reports as internal although the caller caused them, by the beginning of their text. */
 const FAULTS_OF_CALLERS = [
   "parse binary: ",
   "decompression failed",
   "received compressed envelope",
-  // The peer reset its stream with a code of its own choice.
+  // The peer reset its stream with any code.
   "http/2 stream closed with error code",
 ];
 
@@ -45,14 +45,14 @@ function frameworkCode({ code, rawMessage }: ConnectError): ErrorCode | undefine
   return FAULTS_OF_CALLERS.some((start) => rawMessage.startsWith(start)) ? "E400_INVALID_REQUEST" : undefined;
 }
 
-/** Headers that a code carries whatever raised it (RFC 9110 sections 10.2.3 and 11.6.1). */
+/** Headers that a response with the code carries (RFC 9110 sections 10.2.3 and 11.6.1). */
 const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
   E001_AUTH_FAILURE: { "www-authenticate": "Bearer" },
   E429_RATE_LIMITED: { "retry-after": "1" },
   E503_UNAVAILABLE: { "retry-after": "1" },
 };
 
-/** The codes of errors that were built here: reading it from a detail takes as long as a small request. */
+/** The codes of errors that were built here: decoding one from a detail takes as long as a small request. */
 const CODES = new WeakMap<ConnectError, ErrorCode>();
 
 function build(
@@ -70,8 +70,8 @@ function build(
 }
 
 /**
- * Errors that anybody can cause at will, built once: most of an error's cost is its stack, which would say nothing here.
- * They are shared by requests, so nothing may be changed in them.
+ * Errors that any caller can cause, built once: most of an error's cost is its stack trace, which is of no use here. Requests
+ * share them, so they must not be changed.
  */
 export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
@@ -99,7 +99,7 @@ export function rateLimited(retryAfterMs: number): ConnectError {
   return error;
 }
 
-/** The error code that an error of ours carries, on its way out. */
+/** The code of the closed table that an error carries; undefined for an error of the framework. */
 export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   const known = CODES.get(error);
   if (known !== undefined) return known;
@@ -107,7 +107,7 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
 }
 
-/** @param onBug told of what no rule foresaw; the caller learns nothing of it */
+/** @param onBug takes errors that no rule covers; the caller gets E500_INTERNAL and nothing of their text */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
   if (error instanceof ServiceError) {
@@ -119,7 +119,7 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   }
   const known = error instanceof ConnectError ? frameworkCode(error) : undefined;
   if (known !== undefined && error instanceof ConnectError) {
-    // Connect's own words on a bad message name the field; on all else the table speaks.
+    // Connect's text on a bad message names the field; otherwise the table's text is sent.
     const message = known === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[known].message;
     return build(known, message, HEADERS[known], error);
   }
@@ -127,13 +127,13 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
 }
 
-/** Who is told of the failures that somebody has to mend. */
+/** Takes the failures that need an operator or a fix. */
 export type FailureReports = {
   readonly onBug: (error: unknown, method: string) => void;
   readonly onUnavailable: (error: StoreUnavailable) => void;
 };
 
-/** Outermost interceptor: nothing passes it but errors of the closed table. */
+/** Translates every error of the interceptors and handlers after it into one of the closed table. */
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   return (next) => async (request) => {
     const translate = (error: unknown) => {

@@ -1,6 +1,6 @@
 /**
- * What Connect refuses before any interceptor sees the call (a message that is none, or too large, or in an
- * unknown encoding), brought into our table. Each protocol tells of its errors in another place of the answer.
+ * Brings errors that Connect raises before any interceptor runs (a malformed message, one that is too large or in an unknown
+ * encoding) into the closed table. Each protocol carries its errors in another part of the response.
  */
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import {
@@ -27,7 +27,7 @@ type Body = AsyncIterable<Uint8Array>;
 /** Flags and length before the data of an envelope, bytes. */
 const ENVELOPE_HEAD = 5;
 
-/** Lets no error out of the routes of `router` that is not of the closed table. @param onBug as for `toConnectError` */
+/** Makes the routes of `router` respond with errors of the closed table only. @param onBug as for `toConnectError` */
 export function withOurErrors(router: ConnectRouter, onBug: (error: unknown, method: string) => void): ConnectRouter {
   for (const [at, handler] of router.handlers.entries()) {
     const translate: Translate = (error) => {
@@ -38,14 +38,20 @@ export function withOurErrors(router: ConnectRouter, onBug: (error: unknown, met
       const { body } = request;
       const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
       const whole = isStream ? { ...request, body: fromCaller(body as Body) } : request;
-      return retold(await handler(whole), translate);
+      try {
+        return await withTranslatedError(await handler(whole), translate);
+      } catch (error) {
+        if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name);
+        // The adapter prints any other error on the console.
+        throw new ConnectError("no response", Code.Aborted, undefined, undefined, error);
+      }
     }, handler);
     router.handlers[at] = respond;
   }
   return router;
 }
 
-/** Fails, where the caller stops in the middle of a body, with an error that says so. Connect makes a bug of it. */
+/** The body; fails with Code.Canceled where the caller stops in the middle of it. Connect would report an internal error. */
 function fromCaller(body: Body): Body {
   return {
     [Symbol.asyncIterator]() {
@@ -59,10 +65,10 @@ function fromCaller(body: Body): Body {
 }
 
 function throwCanceled(cause: unknown): never {
-  throw new ConnectError("the caller stopped in the middle of the request", Code.Canceled, undefined, undefined, cause);
+  throw new ConnectError("the request body is incomplete", Code.Canceled, undefined, undefined, cause);
 }
 
-function retold(
+function withTranslatedError(
   response: UniversalServerResponse,
   translate: Translate,
 ): UniversalServerResponse | Promise<UniversalServerResponse> {
@@ -70,18 +76,19 @@ function retold(
   const type = header?.get("content-type") ?? "";
   if (body === undefined || header === undefined) return response;
   if (type.startsWith("application/grpc-web")) {
-    return { ...response, body: mapLast(body, trailerFlag, (data) => retoldTrailer(data, translate)) };
+    return { ...response, body: mapLast(body, trailerFlag, (data) => translatedTrailer(data, translate)) };
   }
-  if (type.startsWith("application/grpc")) return { ...response, body: before(body, trailer, translate) };
+  if (type.startsWith("application/grpc"))
+    return { ...response, body: withTranslatedTrailers(body, trailer, translate) };
   if (type.startsWith("application/connect+")) {
-    return { ...response, body: mapLast(body, endStreamFlag, (data) => retoldEndOfStream(data, translate)) };
+    return { ...response, body: mapLast(body, endStreamFlag, (data) => translatedEndOfStream(data, translate)) };
   }
   return response.status === 200 || header.has("content-encoding")
     ? response
-    : retoldUnary(response, body, header, translate);
+    : translatedUnary(response, body, header, translate);
 }
 
-async function retoldUnary(response: UniversalServerResponse, body: Body, header: Headers, translate: Translate) {
+async function translatedUnary(response: UniversalServerResponse, body: Body, header: Headers, translate: Translate) {
   const bytes = await readAllBytes(body, Number.MAX_SAFE_INTEGER);
   const ours = translate(errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown)));
   if (ours === undefined) return { ...response, body: only(bytes) };
@@ -95,14 +102,14 @@ async function* only(bytes: Uint8Array): Body {
   yield bytes;
 }
 
-/** The trailers are there once the body has been read. */
-async function* before(body: Body, trailer: Headers | undefined, translate: Translate): Body {
+/** The trailers are complete once the body has been read. */
+async function* withTranslatedTrailers(body: Body, trailer: Headers | undefined, translate: Translate): Body {
   yield* body;
   const ours = trailer && translate(findTrailerError(trailer));
   if (trailer && ours) setTrailerStatus(trailer, ours);
 }
 
-/** Maps the data of the envelope with the flag. (One that is compressed has another flag beside it; errors are short.) */
+/** Maps the data of the envelope with the flag. A compressed one has a second flag, but errors are too short for that. */
 async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uint8Array | undefined): Body {
   for await (const envelope of body) {
     const data = envelope[0] === flag ? map(envelope.subarray(ENVELOPE_HEAD)) : undefined;
@@ -110,13 +117,13 @@ async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uin
   }
 }
 
-function retoldTrailer(data: Uint8Array, translate: Translate): Uint8Array | undefined {
+function translatedTrailer(data: Uint8Array, translate: Translate): Uint8Array | undefined {
   const trailer = trailerParse(data);
   const ours = translate(findTrailerError(trailer));
   return ours && trailerSerialize(setTrailerStatus(trailer, ours));
 }
 
-function retoldEndOfStream(data: Uint8Array, translate: Translate): Uint8Array | undefined {
+function translatedEndOfStream(data: Uint8Array, translate: Translate): Uint8Array | undefined {
   const { metadata, error } = endStreamFromJson(data);
   const ours = translate(error);
   return ours && Buffer.from(JSON.stringify(endStreamToJson(metadata, ours, undefined)));

@@ -2,7 +2,6 @@
  * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
-
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type CreateOutcome,
@@ -52,9 +51,7 @@ const LONG_AGO = 10_000;
 const PIECE = 4;
 
 /**
- * Connects, waiting for Redis no longer than one command: a service may start before its Redis, and answers
- * "unavailable" until it is there.
- *
+ * Connects, waiting for Redis no longer than one command: until Redis is there, calls fail as unavailable.
  * @throws StoreRefused when Redis can be reached and must not be used
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {

@@ -1,0 +1,95 @@
+/** What both APIs have in common: the layers around their RPCs, from the socket inwards. */
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { acceptCompression, compressMinBytes } from "../api/compression.ts";
+import { errorTranslation } from "../api/errors/connect-errors.ts";
+import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { admissionControl } from "../api/interceptors/admission.ts";
+import { requestValidation } from "../api/interceptors/request-validation.ts";
+import { jsonOptions } from "../api/json.ts";
+import { contextValuesOf } from "../api/request-context.ts";
+import type { Config } from "../config/config.ts";
+import { withAuthority, withOneHost } from "../listener/authority.ts";
+import type { Handler, Request, Responder } from "../listener/exchange.ts";
+import { withNoStore } from "../listener/no-store.ts";
+import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import { NodeRequestSource } from "../listener/request-source.ts";
+import { type SecurityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
+import type { Logger } from "../observability/logger.ts";
+import { measure } from "../observability/measure.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { responseHeaders } from "./response-headers.ts";
+
+export type ApiDeps = {
+  /** The public keys, as JSON. */
+  readonly jwks: () => string;
+  /** Resolves when requests can be served and what they store is kept. */
+  readonly ready: () => Promise<void>;
+  readonly metrics: Metrics;
+  readonly isDraining: () => boolean;
+  /** Aborted when streams are to end. */
+  readonly stopping: AbortSignal;
+  readonly onUnavailable: (error: Error) => void;
+  /** Accepts an ordinary call, or not: overload control. */
+  readonly accept: () => boolean;
+  readonly log: Logger;
+};
+
+/** What makes an API: everything that the other one has not. */
+export type ApiParts = {
+  readonly service: DescService;
+  readonly routes: (router: ConnectRouter) => ConnectRouter;
+  /** Refuses calls before their message is read: by throwing or rejecting. Comes after admission control. */
+  readonly gate: (context: HandlerContext) => void | Promise<void>;
+  /** Pages beside those of both APIs. */
+  readonly pages: readonly (readonly [path: string, render: Render])[];
+  readonly notFound: Responder;
+  readonly badRequest: Responder;
+  /** Puts handlers before the RPCs. */
+  readonly around?: (rpc: Handler, options: CallOptions, headersFor: SecurityHeaders) => Handler;
+};
+
+export type CallOptions = ReturnType<typeof callOptions>;
+
+/** The handler of a listener. Layers from the outside: two hosts, pages, `around`, headers, authority, RPC. */
+export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
+  const { around = (rpc) => rpc } = parts;
+  const headersFor = responseHeaders(config);
+  const badRequest = withSecurityHeaders(headersFor, withNoStore(parts.badRequest));
+  const options = callOptions(config, deps, parts);
+  const rpc = connectNodeAdapter({
+    ...options,
+    routes: (router) => withOurErrors(parts.routes(router), options.onBug),
+    acceptCompression,
+    fallback: parts.notFound,
+  });
+  const calls = withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest)));
+  const pages = new Map<string, Render>([
+    ["/healthz", healthz],
+    ["/readyz", () => readyz(deps.ready, deps.isDraining)],
+    ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
+    ...parts.pages,
+  ]);
+  return withOneHost(withPages(pages, headersFor, around(calls, options, headersFor)), badRequest);
+}
+
+/** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */
+function callOptions(config: Config, deps: ApiDeps, { service, gate }: ApiParts) {
+  const { log, metrics, onUnavailable } = deps;
+  const onBug = (err: unknown, method?: string) => log.error({ event: "bug", err, method }, "bug");
+  const admit = admissionControl(deps.accept);
+  return {
+    onBug,
+    requestGate(context: HandlerContext) {
+      admit(context);
+      return gate(context);
+    },
+    interceptors: [measure(metrics), errorTranslation({ onBug, onUnavailable }), requestValidation(service)],
+    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, config.trustProxy)),
+    jsonOptions,
+    compressMinBytes,
+    readMaxBytes: config.maxBodyBytes,
+    shutdownSignal: deps.stopping,
+  };
+}

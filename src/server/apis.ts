@@ -1,0 +1,113 @@
+/** Both APIs over one domain: the same store, tokens, limits and audit. */
+import { refreshCookie } from "../api/public/cookie.ts";
+import type { Config } from "../config/config.ts";
+import { createOverloadControl, type OverloadControl } from "../limits/overload.ts";
+import { createRateLimits } from "../limits/rate-limits.ts";
+import type { Handler } from "../listener/exchange.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { outageLog } from "../observability/outage.ts";
+import { overloadReport } from "../observability/overload.ts";
+import type { AdminAccess } from "../session/admin-access.ts";
+import type { Audit } from "../session/audit.ts";
+import type { RevocationFeed } from "../session/feed.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { createAccessTokens } from "../tokens/access-token.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+import { createRandom, type Entropy } from "../tokens/random.ts";
+import { createRefreshTokens } from "../tokens/refresh-token.ts";
+import { adminHandler } from "./admin-api.ts";
+import { publicHandler } from "./public-api.ts";
+
+type Deps = {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly audit: Audit;
+  readonly entropy: Entropy;
+  readonly ring: KeyRing;
+  readonly access: AdminAccess;
+  readonly store: SessionStore;
+  readonly feed: Pick<RevocationFeed, "watch">;
+  /** `iss` of the access tokens. */
+  readonly issuer: string;
+};
+
+export type Apis = {
+  readonly publicHandler: Handler;
+  readonly adminHandler: Handler;
+  /** From now on `/readyz` responds with 503. */
+  drain(): void;
+  /** Ends streams and overload control. */
+  close(): void;
+};
+
+export function createApis(deps: Deps): Apis {
+  const { config, ring, access, feed, issuer } = deps;
+  const draining = new AbortController();
+  const stopping = new AbortController();
+  const overload = createOverload(deps);
+  const audiences = config.audiences ?? [issuer];
+  const common = {
+    ...commonDeps(deps, overload),
+    audiences: new Set(audiences),
+    isDraining: () => draining.signal.aborted,
+    stopping: stopping.signal,
+  };
+  return {
+    publicHandler: publicHandler(config, common),
+    adminHandler: adminHandler(config, {
+      ...config,
+      ...common,
+      access,
+      issuer,
+      feed,
+      clock: Date.now,
+      audience: audiences[0] ?? issuer,
+      revokedKeyIds: () => ring.current.revokedKids,
+    }),
+    drain: () => draining.abort(),
+    close() {
+      stopping.abort();
+      overload.close();
+    },
+  };
+}
+
+function createOverload({ config, log, metrics }: Deps): OverloadControl {
+  const overload = createOverloadControl({
+    ...config.overload,
+    // Half of the command timeout: a call that is accepted then still gets its response.
+    maxStoreDelayMs: config.redisCommandTimeout / 2,
+    onRefused: overloadReport(log, metrics),
+  });
+  metrics.watchWaiting(overload.waiting);
+  return overload;
+}
+
+function commonDeps({ config, log, metrics, audit, entropy, ring, store, issuer }: Deps, overload: OverloadControl) {
+  return {
+    log,
+    metrics,
+    audit,
+    store: overload.limit(store),
+    accept: overload.accept,
+    async ready() {
+      if (ring.lost) throw new Error("the key ring's file is gone");
+      await store.ping();
+    },
+    refreshTokens: createRefreshTokens(ring),
+    accessTokens: createAccessTokens({
+      keys: ring,
+      issuer,
+      ttl: config.accessTokenTtl,
+      entropy,
+      clock: (sid) => store.now(sid),
+    }),
+    random: createRandom(entropy),
+    cookie: refreshCookie(config.cookie, Date.now),
+    ...createRateLimits(config.rateLimits, () => Math.floor(entropy.fraction() * 2 ** 32)),
+    jwks: () => JSON.stringify(ring.current.jwks),
+    onUnavailable: outageLog(log),
+  };
+}

@@ -1,0 +1,47 @@
+/** Follows the key ring and ADMIN_TOKENS_FILE while the service runs, and logs what becomes of them. */
+import type { Logger } from "../observability/logger.ts";
+import type { RevocationFeed } from "../session/feed.ts";
+import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+
+const KEY_RING_BROKEN = "the key ring is broken: the one before stays in force";
+const KEY_RING_GONE =
+  "the key ring's file is gone: not ready until it is restored. The ring stays in force in memory, and a restart " +
+  "without the file would log everybody out";
+
+/**
+ * Watchers of the feed get a batch at once when a key is revoked or a credential withdrawn.
+ *
+ * @returns ends the following
+ */
+export function followSecrets(
+  ring: KeyRing,
+  access: FollowedAdminAccess,
+  feed: Pick<RevocationFeed, "beat">,
+  log: Logger,
+): () => void {
+  const stopRing = ring.watch({
+    changed: ({ signing, revokedKids }) => {
+      log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
+      feed.beat();
+    },
+    refused: (fault) =>
+      log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
+    recovered: () => log.info({ event: "key_ring_recovered" }, "the key ring's file is valid again"),
+  });
+  const stopAccess = access.watch({
+    changed: (names) => {
+      log.info({ event: "admin_tokens_changed", names }, "admin_tokens_changed");
+      feed.beat();
+    },
+    refused: (fault) =>
+      log.error(
+        { event: "admin_tokens_refused", fault: fault.message },
+        "ADMIN_TOKENS_FILE is broken: what was in force stays",
+      ),
+  });
+  return () => {
+    stopRing();
+    stopAccess();
+  };
+}
