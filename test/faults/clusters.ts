@@ -20,13 +20,13 @@ import { type AnyFault, type Backend, fault, type World } from "./world.ts";
 const NODE_ARGS = ["--cluster-node-timeout", "1000", "--appendonly", "yes"];
 const WAIT = { REDIS_WAIT_REPLICAS: "1" };
 
-async function openCluster(): Promise<Backend<RedisCluster>> {
+const openCluster = (env: Readonly<Record<string, string>>) => async (): Promise<Backend<RedisCluster>> => {
   const parts = await startReplicatedCluster(...NODE_ARGS);
-  return { env: { ...WAIT, REDIS_URL: parts.url }, parts, stop: () => parts.stop() };
-}
+  return { env: { ...env, REDIS_URL: parts.url }, parts, stop: () => parts.stop() };
+};
 
 const onCluster = (name: string, strike: (world: World<RedisCluster>) => Promise<void>): AnyFault =>
-  fault<RedisCluster>({ name: `cluster: ${name}`, open: openCluster, strike });
+  fault<RedisCluster>({ name: `cluster: ${name}`, open: openCluster(WAIT), strike });
 
 const node = (cluster: RedisCluster, at: number) => cluster.nodes[at] as ClusterNode;
 const isMaster = async ({ admin }: RedisServer) => (await admin.info("replication")).includes("role:master");
@@ -62,12 +62,20 @@ const plannedFailover = onCluster("planned failover of two masters", async ({ pa
   }
 });
 
+async function unplannedFailover({ parts }: World<RedisCluster>): Promise<void> {
+  await node(parts, 0).kill();
+  await whenMaster(node(parts, 3));
+  await node(parts, 0).start();
+}
+
 export const CLUSTER_FAULTS: readonly AnyFault[] = [
   plannedFailover,
-  onCluster("unplanned failover: a master is killed, and comes back as a replica", async ({ parts }) => {
-    await node(parts, 0).kill();
-    await whenMaster(node(parts, 3));
-    await node(parts, 0).start();
+  onCluster("unplanned failover: a master is killed, and comes back as a replica", unplannedFailover),
+  fault<RedisCluster>({
+    name: "cluster: the same without REDIS_WAIT_REPLICAS",
+    open: openCluster({}),
+    strike: unplannedFailover,
+    allowed: "what its replica did not have yet is lost",
   }),
   onCluster("a master and its replica are lost for 3 s", async ({ parts }) => {
     await Promise.all([node(parts, 0).kill(), node(parts, 3).kill()]);

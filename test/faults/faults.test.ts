@@ -1,5 +1,8 @@
 /** The short form of run.ts: some faults, each for a few seconds, all at once. test/proofs has a failover. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { ALL_FAULTS } from "./all.ts";
 import { flushedAndKilled, heldBytes, killedWithAof } from "./redis.ts";
 import { rolling, serviceClockSteps } from "./services.ts";
 import { tableHead, tableRow } from "./tally.ts";
@@ -14,4 +17,10 @@ describe("no live session is refused, nothing that was ended comes back, and ser
     expect(row).toMatchObject({ wrong401: 0, deadAccepted: 0, undone: 0, recoveredMs: expect.any(Number) });
     expect(row.requests).toBeGreaterThan(20);
   });
+});
+
+test("docs/faults.md has a row for every fault of the long form", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/faults.md"), "utf8");
+  const rows = [...page.matchAll(/^\| ([^|]+?)(?: ¹)? \| \d/gm)].map(([, name]) => name);
+  expect(rows).toEqual(ALL_FAULTS.map(({ name }) => name));
 });

@@ -3,27 +3,15 @@
  * the docs promise.
  */
 
-import { CLUSTER_FAULTS, sentinelFailover } from "./clusters.ts";
-import { PROXY_FAULTS, paused, REDIS_FAULTS } from "./redis.ts";
-import { SERVICE_FAULTS, serviceClockSteps } from "./services.ts";
+import { ALL_FAULTS } from "./all.ts";
 import { isClean, tableHead, tableRow } from "./tally.ts";
 
 const PACE = { browsers: 10, instances: 2, beforeMs: 3_000, afterMs: 6_000 };
 
-const ALL = [
-  ...REDIS_FAULTS,
-  paused(21_000, 10_000),
-  ...PROXY_FAULTS,
-  ...CLUSTER_FAULTS,
-  sentinelFailover,
-  ...SERVICE_FAULTS,
-  serviceClockSteps(1_000),
-];
-
 const wanted = process.argv[2] ?? "";
 let failures = 0;
 console.log(tableHead());
-for (const { name, run } of ALL.filter(({ name }) => name.includes(wanted))) {
+for (const { name, run } of ALL_FAULTS.filter(({ name }) => name.includes(wanted))) {
   const row = await run(PACE).catch((error: unknown) => `| ${name} | did not run: ${String(error)} |`);
   const clean = typeof row !== "string" && isClean(row);
   if (!clean) failures++;

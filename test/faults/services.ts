@@ -28,6 +28,21 @@ async function rollingRestart(world: World<unknown>): Promise<void> {
 
 export const rolling = onServices("rolling restart, twice", rollingRestart, 2);
 
+/** Two instances on one file; one of them is killed in the middle of its writes, three times. */
+const killedOnEmbeddedStore: AnyFault = fault<undefined>({
+  name: "service: one of two instances on the embedded store kill -9, and started again, three times",
+  instances: 2,
+  open: async () => ({ env: {}, parts: undefined, stop: async () => {} }),
+  async strike(world) {
+    for (let round = 0; round < 3; round++) {
+      const lost = instance(world, 1);
+      await lost.kill9();
+      world.remove(lost);
+      await world.add();
+    }
+  },
+});
+
 export const SERVICE_FAULTS: readonly AnyFault[] = [
   onServices("one instance SIGSTOP for 5.2 s (2.6 R)", async (world) => {
     instance(world, 1).kill("SIGSTOP");
@@ -41,6 +56,7 @@ export const SERVICE_FAULTS: readonly AnyFault[] = [
     await world.add();
   }),
   rolling,
+  killedOnEmbeddedStore,
 ];
 
 const LIBRARY = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"]

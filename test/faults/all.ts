@@ -1,0 +1,15 @@
+/** Every fault of the long form. */
+import { CLUSTER_FAULTS, sentinelFailover } from "./clusters.ts";
+import { PROXY_FAULTS, paused, REDIS_FAULTS } from "./redis.ts";
+import { SERVICE_FAULTS, serviceClockSteps } from "./services.ts";
+import type { AnyFault } from "./world.ts";
+
+export const ALL_FAULTS: readonly AnyFault[] = [
+  ...REDIS_FAULTS,
+  paused(21_000, 10_000),
+  ...PROXY_FAULTS,
+  ...CLUSTER_FAULTS,
+  sentinelFailover,
+  ...SERVICE_FAULTS,
+  serviceClockSteps(1_000),
+];
