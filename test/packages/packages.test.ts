@@ -43,7 +43,13 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "@connectrpc/connect",
     "@connectrpc/connect-node",
   ]);
-  expect(await dependencies("http")).toEqual(["@bufbuild/protobuf", "@bufbuild/protoplugin", "@connectrpc/connect"]);
+  expect(await dependencies("http")).toEqual([
+    "@bufbuild/protobuf",
+    "@bufbuild/protoplugin",
+    "@connectrpc/connect",
+    "@connectrpc/connect-node",
+    "yaml",
+  ]);
   expect(await dependencies("browser")).toEqual([]);
   expect(await dependencies("service")).not.toContain("@bufbuild/protoplugin");
 });

@@ -87,16 +87,16 @@ describe.each(STORES)("on the %s store", (store) => {
       });
 
       test.each<[string, object]>([
-        ["beside audience", { audience: APP, audiences: [APP] }],
-        ["twice", { audiences: [APP, PARTNER, APP] }],
-        ["empty", { audiences: [APP, ""] }],
-        ["more than 8", { audiences: Array.from({ length: 9 }, (_, at) => `urn:${at}`) }],
-        ["longer", { audiences: ["a".repeat(256)] }],
-        ["control", { audiences: ["a\nb"] }],
+        ["only one of audience, audiences", { audience: APP, audiences: [APP] }],
+        ["audiences: .*unique", { audiences: [APP, PARTNER, APP] }],
+        ["audiences\\[1]: .*at least 1 bytes", { audiences: [APP, ""] }],
+        ["audiences: .*8", { audiences: Array.from({ length: 9 }, (_, at) => `urn:${at}`) }],
+        ["audiences\\[0]: .*at most 255 bytes", { audiences: ["a".repeat(256)] }],
+        ["audiences\\[0]: .*Cc", { audiences: ["a\nb"] }],
       ])("audiences that are not clear are refused (%s)", async (text, wanted) => {
         const answer = await caller.call(admin.createSession, { subject: "a", ...wanted }, header());
         expect(answer).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
-        expect(answer).toMatchObject({ text: expect.stringMatching(new RegExp(`^audiences: .*${text}`)) });
+        expect(answer).toMatchObject({ text: expect.stringMatching(new RegExp(`^${text}`)) });
       });
     },
   );

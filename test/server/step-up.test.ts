@@ -15,7 +15,7 @@ const badRequest = (field: string) => ({
   ok: false,
   code: "E400_INVALID_REQUEST",
   rpc: "invalid_argument",
-  text: expect.stringMatching(new RegExp(`^${field.replaceAll(".", "\\.")}: `)),
+  text: expect.stringMatching(new RegExp(`^${field.replaceAll(".", "\\.")}(\\[\\d\\])?: `)),
 });
 
 describe.each(STORES)("on the %s store", (store) => {
