@@ -75,6 +75,17 @@ async function feedFollower({ services, adminToken }: Deployment): Promise<Verif
   };
 }
 
+/** Repeats a call while the service is unavailable, as clients do: a busy machine delays commands past their deadline. */
+async function untilServed<T extends { readonly ok: boolean; readonly code?: string | undefined }>(
+  call: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const response = await call();
+    if (response.ok || response.code !== "E503_UNAVAILABLE") return response;
+    await pause(50);
+  }
+}
+
 /** Sessions that are used while keys rotate, and what became of them. */
 class Load {
   readonly kids = { signing: new Set<string>(), mac: new Set<string>() };
@@ -113,7 +124,7 @@ class Load {
       await this.#verify(accessToken);
       await this.#expect("logout", expiryOf(accessToken), async () => {
         const { public: listener } = callersOf(pick(this.#deployment.services));
-        return message(await listener.call(logout, {}, bearer(accessToken)));
+        return message(await untilServed(() => listener.call(logout, {}, bearer(accessToken))));
       });
       await pause(Math.random() * 50);
     }
@@ -139,10 +150,8 @@ class Load {
   async #logIn(): Promise<Held> {
     const since = Date.now();
     const { services, adminToken } = this.#deployment;
-    const response = await callersOf(pick(services)).admin.call(
-      admin.createSession,
-      { subject: somebody() },
-      bearer(adminToken),
+    const response = await untilServed(() =>
+      callersOf(pick(services)).admin.call(admin.createSession, { subject: somebody() }, bearer(adminToken)),
     );
     return { ...message(response), since };
   }
@@ -151,7 +160,7 @@ class Load {
     const since = Date.now();
     this.kids.mac.add(macKidOf(held.refreshToken));
     const { public: listener } = callersOf(pick(this.#deployment.services));
-    const response = await listener.call(refresh, {}, cookie(held.refreshToken));
+    const response = await untilServed(() => listener.call(refresh, {}, cookie(held.refreshToken)));
     const { accessToken } = message(response).data ?? { accessToken: "" };
     const refreshToken = successor(response) ?? "";
     return { accessToken, refreshToken, since: refreshToken === held.refreshToken ? held.since : since };
