@@ -77,8 +77,8 @@ const refreshCookies = async () => (await context.cookies(`${service.publicUrl}/
 
 /** When the session was last rotated, by the word of the service. */
 async function lastRefresh(): Promise<unknown> {
-  const answer = await openAdmin(service).call(admin.getSession, { sessionId: user.sid }, bearer(service.adminToken));
-  return message(answer).session?.lastRefreshTime;
+  const response = await openAdmin(service).call(admin.getSession, { sessionId: user.sid }, bearer(service.adminToken));
+  return message(response).session?.lastRefreshTime;
 }
 
 test("a page refreshes with the cookie that the browser keeps, and its scripts never see it", async () => {
@@ -99,8 +99,8 @@ test("many tabs at once are all served, and the cookie that is left works", asyn
   const tabs = await Promise.all(Array.from({ length: 4 }, () => context.newPage()));
   await Promise.all(tabs.map((tab) => tab.goto(`${service.publicUrl}/healthz`)));
   for (let round = 0; round < 5; round++) {
-    const answers = await Promise.all(tabs.map((tab) => refresh(tab)));
-    expect(answers.map((answer) => "status" in answer && answer.status)).toEqual([200, 200, 200, 200]);
+    const responses = await Promise.all(tabs.map((tab) => refresh(tab)));
+    expect(responses.map((response) => "status" in response && response.status)).toEqual([200, 200, 200, 200]);
   }
   expect(await refresh(page)).toMatchObject({ status: 200 });
 });

@@ -46,8 +46,8 @@ async function plant(...values: string[]): Promise<void> {
 
 /** Logs in as a login page would hand the cookies over. */
 async function enter(): Promise<LoggedIn> {
-  const answer = await openAdmin(service).call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
-  const { session, ...tokens } = message(answer);
+  const response = await openAdmin(service).call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
+  const { session, ...tokens } = message(response);
   // Headers of a fulfilled route: several values of one name are parted by lines.
   const headers = { "set-cookie": tokens.setCookies.join("\n") };
   const url = `${service.publicUrl}/login`;
@@ -98,9 +98,9 @@ test("a beacon of a page that is left logs out, and takes the cookies along", as
   for (const body of [undefined, "bye"]) {
     const user = await enter();
     expect(await names()).toEqual([NAME, "signed_in"]);
-    const answered = page.waitForResponse(`${service.publicUrl}/v1/auth/logout`);
+    const responded = page.waitForResponse(`${service.publicUrl}/v1/auth/logout`);
     await page.evaluate(`navigator.sendBeacon("/v1/auth/logout", ${JSON.stringify(body)})`);
-    expect((await answered).status()).toBe(200);
+    expect((await responded).status()).toBe(200);
     expect(await isLive(user)).toBe(false);
     expect(await names()).toEqual([]);
   }

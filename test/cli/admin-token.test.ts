@@ -23,7 +23,7 @@ function adminToken(args: string[], input = "") {
 const WATCH = ["--name", "gateway", "--scope", "watch"];
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-test("a token is shown once, and its entry holds the hash alone", () => {
+test("a token is printed once, and its entry holds only the hash", () => {
   const { code, out } = adminToken(["create", ...WATCH, "--scope", "introspect"]);
   expect(code).toBe(0);
   const [, token = "", entry = ""] = /^token \(shown once\): (\S{43})\nentry: (.*)\n$/.exec(out) ?? [];
@@ -41,7 +41,7 @@ test("entries are added to a file that the service takes", async () => {
   expect(access.byCertificate(["login.internal"])?.scopes).toEqual(new Set(["sessions:create"]));
 });
 
-test("a token of one's own is read from standard input, and never shown", () => {
+test("an existing token is read from standard input, and never printed", () => {
   const token = "own-".repeat(10);
   const { code, out } = adminToken(["hash", ...WATCH], `${token}\n`);
   expect([code, out.includes(sha256(token)), out.includes(token)]).toEqual([0, true, false]);
@@ -71,7 +71,7 @@ test.each([
   [["create", "more", ...WATCH], "too many operands"],
   [["create", "--frob"], "Unknown option '--frob'"],
   [["create", ...WATCH, "--certificate", "x"], "and no other, takes --certificate"],
-])("wrong usage is answered with the right one: %j", (args, fault) => {
+])("wrong usage prints the usage: %j", (args, fault) => {
   const { code, out, err } = adminToken(args);
   expect([code, out]).toEqual([2, ""]);
   expect(err).toContain(fault);

@@ -49,7 +49,7 @@ describe("npm run keys", () => {
   it("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);
-    // A ring goes on with the algorithm that it has, whatever the shell says.
+    // A ring keeps its algorithm, whatever the environment names.
     expect(keys(["rotate", "signing", "--force", "--file", file()], { SIGNING_ALGORITHM: "ES256" }).code).toBe(0);
     expect(new Set(ring().signing.map((key) => key.alg))).toEqual(new Set(["EdDSA"]));
     const listed = keys(["list"]);
@@ -76,7 +76,7 @@ describe("npm run keys", () => {
     for (const { jwk } of [...signing, ...mac]) expect(out).not.toContain(jwk?.d ?? jwk?.k);
   });
 
-  it("rotates when the successor is known to everybody, and not before unless forced", () => {
+  it("rotates once every verifier can know the successor, and earlier only with --force", () => {
     keys(["create"]);
     const [first, second] = ring().signing.map((key) => key.kid);
     const early = keys(["rotate"]);
@@ -143,7 +143,7 @@ describe("npm run keys", () => {
     [["remove", "a", "b"], "too many operands"],
     [["retire"], "retire is called remove now"],
     [["rotate", "--pick-up", "soon"], "--pick-up must be a number of seconds"],
-  ])("says how it is used when it is used otherwise: %j", (args, fault) => {
+  ])("prints the usage for wrong arguments: %j", (args, fault) => {
     const { code, out, err } = keys(args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(fault);

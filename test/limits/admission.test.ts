@@ -82,7 +82,7 @@ describe("commands that wait for the store", () => {
   });
 });
 
-describe("a store that answers nothing", () => {
+describe("a store that does not reply", () => {
   test("is given a quarter of a second before most is refused", () => {
     begin(PROBES);
     ticks(STORE_TICKS - 1);
@@ -99,7 +99,7 @@ describe("a store that answers nothing", () => {
     expect(admission.accept()).toBe("store");
   });
 
-  test("is late from its first lost command on, and no more with its first answer", () => {
+  test("is late from its first lost command until its first reply", () => {
     const begun = begin(PROBES + 2);
     expect(admission.accept()).toBeUndefined();
     finish(begun.slice(0, 1), "lost");
@@ -128,8 +128,8 @@ describe("a store that answers nothing", () => {
   });
 });
 
-describe("a store that answers slowly", () => {
-  test("gets no more than a few until an answer came in time", () => {
+describe("a store that replies slowly", () => {
+  test("gets no more than a few commands until a reply comes in time", () => {
     const slow = begin(2);
     const begun = begin(PROBES);
     ticks(STORE_TICKS - 1);
@@ -143,7 +143,7 @@ describe("a store that answers slowly", () => {
     finish(begun);
   });
 
-  test("is not what an ending says that waits for replicas", () => {
+  test("is not inferred from an ending that waits for replicas", () => {
     const ending = begin(1);
     begin(PROBES);
     ticks(STORE_TICKS);

@@ -51,7 +51,7 @@ test("a command counts until it has ended, however it ends", async () => {
   const outcomes = [limited.find(sid), limited.find(sid), limited.end(sid, "logout")].map((one) => one.catch(() => {}));
   expect(admission.waiting).toBe(3);
   pending[0]?.resolve({ ok: false, reason: "unknown" });
-  pending[1]?.reject(new StoreUnavailable("no answer"));
+  pending[1]?.reject(new StoreUnavailable("no reply"));
   pending[2]?.reject(new Error("a bug"));
   await Promise.all(outcomes);
   expect(admission.waiting).toBe(0);

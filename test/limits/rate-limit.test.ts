@@ -44,7 +44,7 @@ test("a key at its limit takes nothing from others", async () => {
   expect(refused(await takeMany(limit, "b", 8))).toBe(0);
 });
 
-test("of ten thousand keys in one window, each has most of its limit, whoever shares its slot", async () => {
+test("of ten thousand keys in one window, each has most of its limit, whichever keys share its slot", async () => {
   const limit = createRateLimit({ count: 8, windowMs: 1_000, seed: 7 });
   const keys = Array.from({ length: 10_000 }, (_, at) => `key ${at}`);
   for (const key of keys) await takeMany(limit, key, 2);
@@ -53,7 +53,7 @@ test("of ten thousand keys in one window, each has most of its limit, whoever sh
   expect(over).toBe(0);
 });
 
-test("the first quarter is answered at once, without a promise", () => {
+test("the first quarter is accepted synchronously, without a promise", () => {
   const limit = createRateLimit({ count: 300, windowMs: 1_000, seed: 1 });
   for (let time = 0; time < 32; time++) expect(limit.take("a")).toBeUndefined();
   expect(limit.take("a")).toBeInstanceOf(Promise);

@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close(0)));
 });
 
-/** Answers with the version of HTTP that it was asked in. */
+/** Responds with the version of HTTP of the request. */
 const versionHandler: Handler = (request, response) => respond(response, 200, {}, request.httpVersion);
 
 async function opened(
@@ -75,7 +75,7 @@ describe("one port", () => {
     socket.setNoDelay(true);
     for (const piece of ["P", "R", "I * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) {
       await new Promise((resolve) => socket.write(piece, resolve));
-      await overHttp1(listener); // it has arrived when another has been answered
+      await overHttp1(listener); // it has arrived once a later request has its response
     }
     socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])); // an empty SETTINGS frame
     const [settings] = await once(socket, "data");
@@ -91,7 +91,7 @@ describe("one port", () => {
     expect((await closed).match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
   });
 
-  test("lets connections wait that come before anything answers", async () => {
+  test("holds connections that come before a handler is set", async () => {
     const listener = await openListener("test", "127.0.0.1", 0);
     listeners.push(listener);
     const early = overHttp1(listener);
@@ -208,7 +208,7 @@ describe("closing", () => {
   test.each([
     ["nothing", ""],
     ["the beginning of something", "P"],
-  ])("does not wait for connections that have said %s", async (_, text) => {
+  ])("does not wait for connections that have sent %s", async (_, text) => {
     const listener = await opened();
     const { socket, closed } = dial(listener);
     await new Promise<void>((resolve) => socket.write(`${text}`, () => resolve()));
@@ -219,7 +219,7 @@ describe("closing", () => {
     expect(await closed).toBe("");
   });
 
-  test("does not wait for the rest of a request that has been answered", async () => {
+  test("does not wait for the rest of a request that has its response", async () => {
     const listener = await opened(async (request, response) => {
       for await (const _ of request) break; // the first piece is enough to see that it is too large
       if (!(response instanceof Http2ServerResponse)) throw new Error("asked over HTTP/1.1");
@@ -237,7 +237,7 @@ describe("closing", () => {
     expect(performance.now() - start).toBeLessThan(5_000);
   });
 
-  test("lets an answer under way finish, and takes no new connection", async () => {
+  test("lets a response in progress finish, and accepts no new connection", async () => {
     const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<ServerResponse>();
     const listener = await opened((_request, response) => hasBeenAsked(response as ServerResponse));
     const { socket, closed } = dial(listener);
@@ -251,11 +251,11 @@ describe("closing", () => {
     await closing;
   });
 
-  test("lets an answer under way finish over HTTP/2, too, and says farewell", async () => {
+  test("lets a response in progress finish over HTTP/2, too, and sends GOAWAY", async () => {
     const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<Response>();
     const listener = await opened((_request, response) => hasBeenAsked(response));
     const session = connectHttp2(listener.url);
-    const farewell = once(session, "goaway");
+    const goaway = once(session, "goaway");
     const stream = session.request({ ":path": "/" });
     let body = "";
     stream.setEncoding("utf8").on("data", (chunk: string) => {
@@ -263,7 +263,7 @@ describe("closing", () => {
     });
     const response = await asked;
     const closing = listener.close(60_000);
-    expect((await farewell)[0]).toBe(constants.NGHTTP2_NO_ERROR);
+    expect((await goaway)[0]).toBe(constants.NGHTTP2_NO_ERROR);
     respond(response, 200, {}, "late");
     await once(stream, "close");
     expect(body).toBe("late");

@@ -20,7 +20,7 @@ const lines = (): Line[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Line);
 
-/** The events that an address has caused, once one of them matches: its operation has been answered by then. */
+/** The events that an address has caused, once one of them matches: its operation has completed by then. */
 async function recorded(headers: { readonly "x-forwarded-for": string }, last: string): Promise<Line[]> {
   const of = () => lines().filter(({ address }) => address === headers["x-forwarded-for"]);
   await waitFor(service, () => of().find(({ event }) => event === last));
@@ -193,12 +193,12 @@ test("a step-up is recorded with its methods and address", async () => {
 
 test("the end of all sessions is recorded with its time and address", async () => {
   const headers = from();
-  const answer = await openAdmin(service).call(
+  const response = await openAdmin(service).call(
     admin.revokeAllSessions,
     {},
     { ...bearer(service.adminToken), ...headers },
   );
-  const { revokedUntilTime } = message(answer);
+  const { revokedUntilTime } = message(response);
   const revokedUntil = revokedUntilTime && timestampMs(revokedUntilTime);
   expect(await recorded(headers, "all_sessions_ended")).toMatchObject([{ level: "warn", revokedUntil }]);
 });

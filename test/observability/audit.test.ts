@@ -45,13 +45,13 @@ function listening(level: string) {
     { write: (line) => void lines.push(line) },
   );
   const metrics = createMetrics();
-  return { audit: createAudit(log, metrics), metrics, told: () => lines.map((line) => JSON.parse(line)) };
+  return { audit: createAudit(log, metrics), metrics, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
 test.each(EVENTS)("$event is logged once at its level, and counted", async (event, level, metric) => {
-  const { audit, metrics, told } = listening("trace");
+  const { audit, metrics, reported } = listening("trace");
   audit(event, { address: () => "192.0.2.1", adminName: "login page" });
-  expect(told()).toMatchObject([{ ...event, level, msg: event.event, address: "192.0.2.1", by: "login page" }]);
+  expect(reported()).toMatchObject([{ ...event, level, msg: event.event, address: "192.0.2.1", by: "login page" }]);
   expect((await metrics.expose()).body).toContain(`\n${metric}\n`);
 });
 
@@ -60,12 +60,12 @@ const addressMustNotBeLookedUp = () => {
 };
 
 test("routine is counted but not logged at the usual level, and its address is not looked up", async () => {
-  const { audit, metrics, told } = listening("info");
+  const { audit, metrics, reported } = listening("info");
   audit(
     { event: "session_renewed", sid, subject: "alice", outcome: "rotate" },
     { address: addressMustNotBeLookedUp, adminName: undefined },
   );
-  expect(told()).toEqual([]);
+  expect(reported()).toEqual([]);
   expect((await metrics.expose()).body).toContain('session_renewed_total{outcome="rotate"} 1');
 });
 

@@ -10,7 +10,7 @@ function limitAt(start: number) {
   return { ...limit, at };
 }
 
-test("a flood leaves ten lines a second, and the next line says how many were suppressed", () => {
+test("a flood leaves ten lines a second, and the next line has the count of suppressed ones", () => {
   const { admit, at } = limitAt(0);
   const passed = Array.from({ length: 50 }, () => admit("bug", "bug")).filter((count) => count !== undefined);
   expect(passed).toEqual(Array.from({ length: LINES_PER_SECOND }, () => 0));

@@ -60,7 +60,7 @@ test("refusals of one reason do not use up the lines of another, nor the public 
   expect(lines.at(-1)).toMatchObject({ event: "log_lines_suppressed", level: "warn", lines: expect.any(Number) });
 });
 
-test("an error is told with its type, text, code, stack and cause, and nothing else that hangs on it", () => {
+test("an error is logged with its type, text, code, stack and cause, and no other property", () => {
   const [line] = logged(
     "error",
     `const cause = Object.assign(new TypeError("inner"), { code: "E_INNER", command: { args: ["s3cret"] } });

@@ -1,7 +1,7 @@
-/** What `/metrics` says of calls, asked of the real service through every protocol. */
+/** What `/metrics` reports of calls to the real service through every protocol. */
 import { expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { startService } from "../support/service.ts";
@@ -26,7 +26,7 @@ const reaches = (target: Target, series: string, value: number) =>
 const OPEN = 'session_open_streams{method="WatchRevocations"}';
 const ended = (code: string) => `session_rpc_duration_seconds_count{method="WatchRevocations",code="${code}"}`;
 
-test.each(RPC_DOORS)(
+test.each(RPC_PROTOCOLS)(
   "over $name a watch is open until its client leaves, and measured then as canceled",
   async (kind) => {
     const before = await metric(service, ended("canceled"));
@@ -47,7 +47,7 @@ test.each(RPC_DOORS)(
 );
 
 test("a watch that fails is measured with its code", async () => {
-  const caller = (RPC_DOORS[0] as (typeof RPC_DOORS)[number]).open(service.adminUrl);
+  const caller = (RPC_PROTOCOLS[0] as (typeof RPC_PROTOCOLS)[number]).open(service.adminUrl);
   const watch = caller.stream(admin.watchRevocations, { cursor: "not a cursor" }, bearer(service.adminToken));
   await expect(watch[Symbol.asyncIterator]().next()).rejects.toThrow();
   await reaches(service, ended("invalid_argument"), 1);
@@ -60,7 +60,7 @@ test("a unary call is measured with its code", async () => {
   await reaches(service, 'session_rpc_duration_seconds_count{method="Refresh",code="unauthenticated"}', 1);
 });
 
-test("a cross-site refusal is counted by the header that gave it away", async () => {
+test("a cross-site refusal is counted by the header that revealed it", async () => {
   for (const headers of [{ origin: "https://evil.example" }, { "sec-fetch-site": "cross-site" }]) {
     await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers });
   }

@@ -76,8 +76,8 @@ test("a store that goes away is recorded", async () => {
     for await (const batch of watch) if (batch.caughtUp) return;
   });
   await redis.stop();
-  const answer = await openPublic(service).call(SessionService.method.refresh, {}, cookie(user.refreshToken));
-  expect(answer).toMatchObject({ code: "E503_UNAVAILABLE" });
+  const response = await openPublic(service).call(SessionService.method.refresh, {}, cookie(user.refreshToken));
+  expect(response).toMatchObject({ code: "E503_UNAVAILABLE" });
   expect(await recorded(service, "store_unavailable")).toMatchObject({ level: "error", fault: expect.any(String) });
   expect(await recorded(service, "feed_unreadable")).toMatchObject({ level: "error" });
   expect(await recorded(service, "redis")).toMatchObject({ level: expect.stringMatching(/warn|error/) });

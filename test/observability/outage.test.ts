@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { outageLog } from "../../src/observability/outage.ts";
 
-test("an outage is told at once, again while it lasts, and not with every request", () => {
-  const told: unknown[] = [];
+test("an outage is logged at once, again while it lasts, and not with every request", () => {
+  const reported: unknown[] = [];
   let now = 0;
-  const report = outageLog({ error: (entry: { fault: string }) => void told.push(entry.fault) }, () => now);
+  const report = outageLog({ error: (entry: { fault: string }) => void reported.push(entry.fault) }, () => now);
   for (const [at, fault] of [
     [0, "timed out"],
     [1, "timed out"],
@@ -15,5 +15,5 @@ test("an outage is told at once, again while it lasts, and not with every reques
     now = at;
     report(new Error(fault));
   }
-  expect(told).toEqual(["timed out", "out of memory", "timed out"]);
+  expect(reported).toEqual(["timed out", "out of memory", "timed out"]);
 });

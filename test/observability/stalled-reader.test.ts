@@ -69,9 +69,9 @@ process.stdout.write("{}\\n");
 
 test("a reader that stalls costs lines, counted, and never memory", async () => {
   const child = run(["--input-type=module", "-e", FLOOD]);
-  const answers = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+  const responses = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   const next = async () =>
-    JSON.parse((await answers.next()).value ?? "") as { sent: number; lost: number; rss: number };
+    JSON.parse((await responses.next()).value ?? "") as { sent: number; lost: number; rss: number };
   await next();
   child.stdin?.write("flood\n");
   const first = await next();

@@ -28,7 +28,7 @@ test("what people write stays", () => {
   expect(safeText(text)).toBe(text);
 });
 
-test("a text of the longest length stays whole, a longer one is cut and says how long it was", () => {
+test("a text of the maximum length stays whole, a longer one is cut with a note of its length", () => {
   const longest = "x".repeat(MAX_FIELD_LENGTH);
   expect(safeText(longest)).toBe(longest);
   expect(safeText(`${longest}y`)).toBe(`${longest}… (${MAX_FIELD_LENGTH + 1} characters)`);

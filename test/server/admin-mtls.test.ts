@@ -6,7 +6,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { clientAuthority, type Pem, selfSigned } from "../support/certificate.ts";
-import { type ClientTls, RPC_DOORS } from "../support/clients.ts";
+import { type ClientTls, RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService } from "../support/service.ts";
 import { admin, bearer, message, somebody } from "../support/sessions.ts";
@@ -58,12 +58,12 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-describe.each(RPC_DOORS)("over $name", (kind) => {
+describe.each(RPC_PROTOCOLS)("over $name", (kind) => {
   const create = async (tls: ClientTls, headers: Record<string, string> = {}) => {
     const caller = kind.open(service.adminUrl, tls);
-    const answer = await caller.call(admin.createSession, { subject: somebody() }, headers);
+    const response = await caller.call(admin.createSession, { subject: somebody() }, headers);
     caller.close();
-    return answer;
+    return response;
   };
   const UNAUTHENTICATED = { code: "E001_AUTH_FAILURE", rpc: "unauthenticated", text: "authentication failed" };
   const DENIED = { code: "E403_FORBIDDEN", rpc: "permission_denied", text: "not allowed" };
@@ -85,9 +85,9 @@ describe.each(RPC_DOORS)("over $name", (kind) => {
   });
 
   test("a certificate whose signature is not the authority's is refused, or its connection dropped", async () => {
-    const answer = await create(pretending); // OpenSSL may not go on after a signature that does not fit
-    expect(answer.ok).toBe(false);
-    expect(["E001_AUTH_FAILURE", undefined]).toContain(!answer.ok && answer.code);
+    const response = await create(pretending); // OpenSSL may not go on after a signature that does not fit
+    expect(response.ok).toBe(false);
+    expect(["E001_AUTH_FAILURE", undefined]).toContain(!response.ok && response.code);
     message(await create(login));
   });
 
@@ -175,12 +175,12 @@ test("the verifier follows the feed with a client certificate", async () => {
     transport,
     fetch: async (url) => {
       const { hostname: _, pathname } = new URL(String(url));
-      const answer = await request(service.adminUrl, { path: pathname, ca });
-      return new Response(answer.body, { status: answer.status, headers: answer.headers });
+      const response = await request(service.adminUrl, { path: pathname, ca });
+      return new Response(response.body, { status: response.status, headers: response.headers });
     },
   });
   await verifier.ready;
-  const caller = (RPC_DOORS[0] as (typeof RPC_DOORS)[number]).open(service.adminUrl, ca);
+  const caller = (RPC_PROTOCOLS[0] as (typeof RPC_PROTOCOLS)[number]).open(service.adminUrl, ca);
   const created = message(await caller.call(admin.createSession, { subject: somebody() }, bearer(TOKEN)));
   expect(await verifier.verify(created.accessToken)).toMatchObject({ ok: true });
   const sessionId = created.session?.sessionId ?? "";

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { RPC_SCOPES } from "../../src/api/admin/scopes.ts";
 import { SCOPES, type Scope } from "../../src/session/admin-access.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
@@ -59,23 +59,23 @@ test("the documentation has the same table", () => {
 
 const UNARY = Object.values(SessionAdminService.method).filter((method) => method.methodKind === "unary");
 
-describe.each(RPC_DOORS)("over $name", (kind) => {
+describe.each(RPC_PROTOCOLS)("over $name", (kind) => {
   test.each(UNARY.map((method) => [method.name, method as DescMethodUnary] as const))(
     "%s is for its own scope and for full tokens",
     async (_, method) => {
       const caller = kind.open(service.adminUrl);
       const wanted: Scope = RPC_SCOPES[method.localName as keyof typeof RPC_SCOPES];
       for (const scope of SCOPES) {
-        const answer = await caller.call(method, {}, bearer(tokenOf(scope)));
-        if (scope === wanted) expect(answer, scope).not.toMatchObject({ rpc: "permission_denied" });
+        const response = await caller.call(method, {}, bearer(tokenOf(scope)));
+        if (scope === wanted) expect(response, scope).not.toMatchObject({ rpc: "permission_denied" });
         else {
-          expect(answer, scope).toMatchObject({
+          expect(response, scope).toMatchObject({
             code: "E403_FORBIDDEN",
             rpc: "permission_denied",
             text: "not allowed",
           });
         }
-        expect(answer).not.toMatchObject({ rpc: "unauthenticated" });
+        expect(response).not.toMatchObject({ rpc: "unauthenticated" });
       }
       expect(await caller.call(method, {}, bearer(FULL))).not.toMatchObject({ rpc: "permission_denied" });
       caller.close();

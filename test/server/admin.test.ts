@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { TokenType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { ErrorDetailSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { admin, bearer, cookie, logIn, message, openPublic, somebody } from "../support/sessions.ts";
 
@@ -33,7 +33,7 @@ describe.each(STORES)("on the %s store", (store) => {
   }
 
   throughEvery(
-    RPC_DOORS,
+    RPC_PROTOCOLS,
     () => service.adminUrl,
     (caller) => {
       describe("authentication", () => {
@@ -55,22 +55,22 @@ describe.each(STORES)("on the %s store", (store) => {
           ["without a scheme", { authorization: TOKENS[0] }],
           ["in a cookie", { cookie: `authorization=${TOKENS[0]}` }],
         ])(
-          "a credential that is %s gets the same answer, whatever the request",
+          "a credential that is %s gets the same response, whatever the request",
           async (_, headers: Record<string, string>) => {
-            const answers = [
+            const responses = [
               await caller.call(admin.createSession, { subject: somebody() }, headers),
               await caller.call(admin.createSession, {}, headers),
               await caller.call(admin.createSession, { subject: "x".repeat(70_000) }, headers),
               await caller.call(admin.getSession, NOBODY, headers),
             ];
-            for (const answer of answers) {
-              expect(answer).toMatchObject({
+            for (const response of responses) {
+              expect(response).toMatchObject({
                 ok: false,
                 code: "E001_AUTH_FAILURE",
                 rpc: "unauthenticated",
                 text: "authentication failed",
               });
-              expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+              expect(response.headers.get("www-authenticate")).toBe("Bearer");
             }
           },
         );
@@ -112,7 +112,7 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(await accepted(created)).toEqual([true, true]);
         });
 
-        test("what is not said is the service's own", async () => {
+        test("fields that are not given get the service's defaults", async () => {
           const created = message(await caller.call(admin.createSession, { subject: somebody() }, header));
           expect(created.session).toMatchObject({
             audience: service.publicUrl,
@@ -148,8 +148,8 @@ describe.each(STORES)("on the %s store", (store) => {
           ...RESERVED.map((name): [string, object] => [`claims.${name}`, { claims: { [name]: "x" } }]),
         ])("a bad %s is named, and makes no session", async (field, wanted) => {
           const subject = somebody();
-          const answer = await caller.call(admin.createSession, { subject, ...wanted }, header);
-          expect(answer).toMatchObject(badRequest(field));
+          const response = await caller.call(admin.createSession, { subject, ...wanted }, header);
+          expect(response).toMatchObject(badRequest(field));
           expect(message(await caller.call(admin.listSessions, { subject }, header)).sessions).toEqual([]);
         });
 
@@ -165,8 +165,8 @@ describe.each(STORES)("on the %s store", (store) => {
           };
           const created = message(await caller.call(admin.createSession, wanted, header));
           const sessionId = created.session?.sessionId ?? "";
-          const shown = message(await caller.call(admin.getSession, { sessionId }, header)).session;
-          expect(shown).toEqual(created.session);
+          const returned = message(await caller.call(admin.getSession, { sessionId }, header)).session;
+          expect(returned).toEqual(created.session);
           const token = created.accessToken;
           expect(message(await caller.call(admin.introspectToken, { token }, header)).active).toBe(true);
         });
@@ -178,14 +178,14 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(unary).toMatchObject({ ok: false, code: "E413_TOO_LARGE", rpc: "resource_exhausted" });
         const stream = caller.stream(admin.watchRevocations, { cursor: huge }, header)[Symbol.asyncIterator]();
         const failure = await stream.next().then(
-          () => "told",
+          () => "a batch",
           (error: unknown) => ConnectError.from(error).findDetails(ErrorDetailSchema)[0]?.code,
         );
         expect(failure).toBe("E413_TOO_LARGE");
       });
 
       describe("GetSession and ListSessions", () => {
-        test("a session is shown until it ends", async () => {
+        test("a session is returned until it ends", async () => {
           const { sid, subject } = await logIn(service);
           expect(message(await caller.call(admin.getSession, { sessionId: sid }, header)).session).toMatchObject({
             sessionId: sid,
@@ -220,8 +220,8 @@ describe.each(STORES)("on the %s store", (store) => {
           ["page_size", { pageSize: -1 }],
           ["page_token", { pageToken: "e30" }],
         ])("a bad %s of a list is named", async (field, wanted) => {
-          const answer = await caller.call(admin.listSessions, { subject: "x", ...wanted }, header);
-          expect(answer).toMatchObject(badRequest(field));
+          const response = await caller.call(admin.listSessions, { subject: "x", ...wanted }, header);
+          expect(response).toMatchObject(badRequest(field));
         });
       });
 
@@ -260,16 +260,16 @@ describe.each(STORES)("on the %s store", (store) => {
 
         test("bad ids are named", async () => {
           for (const sessionId of ["", "nonsense", `${NOBODY.sessionId}A`, `${"A".repeat(22)}B`]) {
-            for (const answer of [
+            for (const response of [
               await caller.call(admin.revokeSession, { sessionId }, header),
               await caller.call(admin.getSession, { sessionId }, header),
             ]) {
-              expect(answer).toMatchObject(badRequest("session_id"));
+              expect(response).toMatchObject(badRequest("session_id"));
             }
           }
           const wanted = { subject: "x", exceptSessionId: "nonsense" };
-          const answer = await caller.call(admin.revokeSubjectSessions, wanted, header);
-          expect(answer).toMatchObject(badRequest("except_session_id"));
+          const response = await caller.call(admin.revokeSubjectSessions, wanted, header);
+          expect(response).toMatchObject(badRequest("except_session_id"));
           expect(await caller.call(admin.revokeSubjectSessions, {}, header)).toMatchObject({
             code: "E400_INVALID_REQUEST",
           });
@@ -280,7 +280,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const introspect = async (token: string) =>
           message(await caller.call(admin.introspectToken, { token }, header));
 
-        test("a live access token is shown with its claims, a refresh token with its session's", async () => {
+        test("a live access token is returned with its claims, a refresh token with its session's", async () => {
           const user = await logIn(service, { claims: { role: "admin" } });
           const payload = JSON.parse(Buffer.from(user.accessToken.split(".")[1] ?? "", "base64url").toString());
           expect(await introspect(user.accessToken)).toMatchObject({
@@ -305,7 +305,7 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(session?.lastRefreshTime).toEqual(session?.createTime);
         });
 
-        test("of a token that would be refused nothing is told", async () => {
+        test("nothing is returned of a token that would be refused", async () => {
           const user = await logIn(service);
           const dead = await logIn(service);
           message(await caller.call(admin.revokeSession, { sessionId: dead.sid }, header));
@@ -317,17 +317,17 @@ describe.each(STORES)("on the %s store", (store) => {
             ["a dead one", dead.accessToken],
             ["a dead one", dead.refreshToken],
           ] as const) {
-            const answer = await introspect(text);
-            expect(answer.active, what).toBe(false);
-            expect(answer.tokenType, what).toBeUndefined();
-            expect(answer.type, what).toBeUndefined();
-            expect(answer.claims, what).toBeUndefined();
+            const response = await introspect(text);
+            expect(response.active, what).toBe(false);
+            expect(response.tokenType, what).toBeUndefined();
+            expect(response.type, what).toBeUndefined();
+            expect(response.claims, what).toBeUndefined();
           }
         });
 
         test("no token at all is a bad request", async () => {
-          const answer = await caller.call(admin.introspectToken, {}, header);
-          expect(answer).toMatchObject(badRequest("token"));
+          const response = await caller.call(admin.introspectToken, {}, header);
+          expect(response).toMatchObject(badRequest("token"));
         });
       });
     },

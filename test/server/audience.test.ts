@@ -1,7 +1,7 @@
-/** Whom access tokens are for: the public API accepts only those that are for it. */
+/** Audiences of access tokens: the public API accepts only its own. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { waitFor } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
@@ -20,7 +20,7 @@ describe.each(STORES)("on the %s store", (store) => {
     message(await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken))).active;
 
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => service.publicUrl,
     (caller) => {
       test.each<[string, { audience?: string; audiences?: string[] }]>([
@@ -32,15 +32,15 @@ describe.each(STORES)("on the %s store", (store) => {
         const mine = await logIn(service);
         const user = await logIn(service, { subject: mine.subject, ...wanted });
         const header = bearer(user.accessToken);
-        for (const answer of [
+        for (const response of [
           await caller.call(listSessions, {}, header),
           await caller.call(revokeSession, { sessionId: mine.sid }, header),
           await caller.call(revokeOtherSessions, {}, header),
           await caller.call(logout, {}, header),
           await caller.call(logout, {}, { ...header, ...cookie(user.refreshToken) }),
         ]) {
-          expect(answer).toMatchObject(REFUSED);
-          expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+          expect(response).toMatchObject(REFUSED);
+          expect(response.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
         }
         const list = message(await caller.call(listSessions, {}, bearer(mine.accessToken)));
         expect(list.data?.sessions).toHaveLength(2);
@@ -68,12 +68,12 @@ describe.each(STORES)("on the %s store", (store) => {
   );
 
   throughEvery(
-    RPC_DOORS,
+    RPC_PROTOCOLS,
     () => service.adminUrl,
     (caller) => {
       const header = () => bearer(service.adminToken);
 
-      test("several audiences are shown, the first also as the audience, and introspected", async () => {
+      test("several audiences are returned, the first also as the audience, and introspected", async () => {
         const audiences = [OTHER, APP, "urn:example:api"];
         const created = message(await caller.call(admin.createSession, { subject: "a", audiences }, header()));
         expect(created.session).toMatchObject({ audience: OTHER, audiences, clientId: OTHER });
@@ -81,8 +81,8 @@ describe.each(STORES)("on the %s store", (store) => {
         const { session } = message(await caller.call(admin.getSession, { sessionId }, header()));
         expect(session).toEqual(created.session);
         for (const token of [created.accessToken, created.refreshToken]) {
-          const answer = message(await caller.call(admin.introspectToken, { token }, header()));
-          expect(answer.claims?.aud).toEqual(audiences);
+          const response = message(await caller.call(admin.introspectToken, { token }, header()));
+          expect(response.claims?.aud).toEqual(audiences);
         }
       });
 
@@ -94,9 +94,9 @@ describe.each(STORES)("on the %s store", (store) => {
         ["audiences\\[0]: .*at most 255 bytes", { audiences: ["a".repeat(256)] }],
         ["audiences\\[0]: .*Cc", { audiences: ["a\nb"] }],
       ])("audiences that are not clear are refused (%s)", async (text, wanted) => {
-        const answer = await caller.call(admin.createSession, { subject: "a", ...wanted }, header());
-        expect(answer).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
-        expect(answer).toMatchObject({ text: expect.stringMatching(new RegExp(`^${text}`)) });
+        const response = await caller.call(admin.createSession, { subject: "a", ...wanted }, header());
+        expect(response).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST" });
+        expect(response).toMatchObject({ text: expect.stringMatching(new RegExp(`^${text}`)) });
       });
     },
   );

@@ -4,7 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RawAnswer, request } from "../support/raw-http.ts";
+import { type RawResponse, request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer } from "../support/sessions.ts";
 
@@ -27,13 +27,13 @@ const half = gzipSync("{}".repeat(100)).subarray(0, 15);
 /** @param flags 1: compressed */
 const envelope = (flags: number, data: Buffer) => Buffer.concat([Buffer.from([flags, 0, 0, 0, data.length]), data]);
 
-async function post(path: string, headers: Record<string, string>, body: Buffer): Promise<RawAnswer> {
+async function post(path: string, headers: Record<string, string>, body: Buffer): Promise<RawResponse> {
   const url = path === WATCH ? service.adminUrl : service.publicUrl;
   return request(url, { method: "POST", path, headers: { ...bearer(service.adminToken), ...headers }, body });
 }
 
-/** All that a response says of its error, whatever the protocol. */
-function told({ headers, trailers, body }: RawAnswer): string {
+/** The error of a response as text, whatever the protocol. */
+function reported({ headers, trailers, body }: RawResponse): string {
   const details =
     trailers.get("grpc-status-details-bin") ??
     headers.get("grpc-status-details-bin") ??
@@ -58,9 +58,9 @@ describe.each<[string, string, string, string]>([
   ])("a body that is %s", async (_, encoding, data) => {
     const expected = encoding === "br" ? ["E415_UNSUPPORTED_MEDIA_TYPE", 400] : ["E400_INVALID_REQUEST", 400];
     const body = isUnary ? data : envelope(1, data);
-    const answer = await post(path, { "content-type": type, [encodingHeader]: encoding }, body);
-    expect(told(answer)).toContain(expected[0]);
-    expect(answer.status).toBe(isUnary ? expected[1] : 200);
+    const response = await post(path, { "content-type": type, [encodingHeader]: encoding }, body);
+    expect(reported(response)).toContain(expected[0]);
+    expect(response.status).toBe(isUnary ? expected[1] : 200);
   });
 
   test("a body that stops in the middle", async () => {
@@ -94,7 +94,7 @@ test.each([
   ["gRPC streaming", WATCH, "application/grpc+proto"],
   ["gRPC-Web", UNARY, "application/grpc-web+proto"],
 ])("a compressed flag without an encoding over %s", async (_, path, type) => {
-  expect(told(await post(path, { "content-type": type }, envelope(1, half)))).toContain("E400_INVALID_REQUEST");
+  expect(reported(await post(path, { "content-type": type }, envelope(1, half)))).toContain("E400_INVALID_REQUEST");
 });
 
 test.each([
@@ -112,8 +112,8 @@ test.each([
     head.writeUInt32BE(length, 1);
     return post(UNARY, { "content-type": type }, isGrpc ? Buffer.concat([head, data]) : data);
   };
-  expect(told(await send(65_536))).toContain("E001_AUTH_FAILURE");
-  expect(told(await send(65_537))).toContain("E413_TOO_LARGE");
+  expect(reported(await send(65_536))).toContain("E001_AUTH_FAILURE");
+  expect(reported(await send(65_537))).toContain("E413_TOO_LARGE");
 });
 
 function varint(value: number): number[] {

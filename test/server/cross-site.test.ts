@@ -1,7 +1,7 @@
 /** Where a browser may call from: cross-site defence through every protocol, and CORS. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PUBLIC_DOORS } from "../support/clients.ts";
+import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { aService, throughEvery } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
@@ -14,7 +14,7 @@ const service = aService({ ALLOWED_ORIGINS: `${APP},${OTHER}` });
 type Headers = Readonly<Record<string, string>>;
 
 throughEvery(
-  PUBLIC_DOORS,
+  PUBLIC_PROTOCOLS,
   () => service.publicUrl,
   (caller) => {
     test.each<[string, () => Headers]>([
@@ -44,7 +44,7 @@ throughEvery(
       const user = await logIn(service);
       const other = await logIn(service, { subject: user.subject });
       const credentials = { ...cookie(user.refreshToken), ...bearer(user.accessToken), ...headers };
-      for (const answer of [
+      for (const response of [
         await caller.call(refresh, {}, credentials),
         await caller.call(logout, {}, credentials),
         await caller.call(logoutByCookie, {}, credentials),
@@ -52,8 +52,8 @@ throughEvery(
         await caller.call(revokeSession, { sessionId: other.sid }, credentials),
         await caller.call(revokeOtherSessions, {}, credentials),
       ]) {
-        expect(answer).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
-        expect(answer.headers.getSetCookie()).toEqual([]);
+        expect(response).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        expect(response.headers.getSetCookie()).toEqual([]);
       }
       const { sessions } = message(
         await openAdmin(service).call(admin.listSessions, { subject: user.subject }, bearer(service.adminToken)),
@@ -64,9 +64,9 @@ throughEvery(
 
     test("it is refused before any credential is read", async () => {
       const headers = { ...cookie("nonsense"), ...bearer("nonsense"), "sec-fetch-site": "cross-site" };
-      for (const answer of [await caller.call(refresh, {}, headers), await caller.call(logout, {}, headers)]) {
-        expect(answer).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
-        expect(answer.headers.get("www-authenticate")).toBeNull();
+      for (const response of [await caller.call(refresh, {}, headers), await caller.call(logout, {}, headers)]) {
+        expect(response).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
+        expect(response.headers.get("www-authenticate")).toBeNull();
       }
     });
   },
@@ -75,7 +75,7 @@ throughEvery(
 describe("with siblings not allowed", () => {
   const strict = aService({ ALLOW_SAME_SITE: "false" });
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => strict.publicUrl,
     (caller) => {
       test("a sibling is refused", async () => {
@@ -91,7 +91,7 @@ describe("with siblings not allowed", () => {
 describe("with cookies that cross sites (SameSite=None)", () => {
   const open = aService({ COOKIE_SAMESITE: "None", ALLOWED_ORIGINS: APP });
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => open.publicUrl,
     (caller) => {
       test("an allowed origin may call from another site, and nobody else", async () => {
@@ -100,9 +100,9 @@ describe("with cookies that cross sites (SameSite=None)", () => {
         for (const headers of [from, { ...from, origin: OTHER }, { ...from, origin: open.publicUrl }]) {
           expect(await caller.call(refresh, {}, headers)).toMatchObject({ ok: false, code: "E403_FORBIDDEN" });
         }
-        const answer = await caller.call(refresh, {}, { ...from, origin: APP });
-        message(answer);
-        expect(answer.headers.getSetCookie()[0]).toContain("; Secure; SameSite=None;");
+        const response = await caller.call(refresh, {}, { ...from, origin: APP });
+        message(response);
+        expect(response.headers.getSetCookie()[0]).toContain("; Secure; SameSite=None;");
       });
     },
   );
@@ -111,10 +111,10 @@ describe("with cookies that cross sites (SameSite=None)", () => {
 describe("behind a trusted proxy that ends TLS", () => {
   const behind = aService({ TRUST_PROXY: "1" });
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => behind.publicUrl,
     (caller) => {
-      test("the own origin is https, for those that the proxy says came so", async () => {
+      test("the own origin is https for requests that a trusted proxy received over https", async () => {
         const user = await logIn(behind);
         const secure = behind.publicUrl.replace("http:", "https:");
         const from = { ...cookie(user.refreshToken), origin: secure };
@@ -137,8 +137,8 @@ describe("CORS", () => {
   ] as const;
   const varies = (headers: globalThis.Headers) => (headers.get("vary") ?? "").split(/, */);
 
-  test.each(PATHS)("a preflight for %s %s from an allowed origin is answered", async (method, path) => {
-    const answer = await request(service.publicUrl, {
+  test.each(PATHS)("a preflight for %s %s from an allowed origin succeeds", async (method, path) => {
+    const response = await request(service.publicUrl, {
       method: "OPTIONS",
       path,
       headers: {
@@ -148,34 +148,34 @@ describe("CORS", () => {
         "sec-fetch-site": "cross-site",
       },
     });
-    expect(answer.status).toBe(204);
-    expect(answer.headers.get("access-control-allow-origin")).toBe(APP);
-    expect(answer.headers.get("access-control-allow-credentials")).toBe("true");
-    expect(answer.headers.get("access-control-allow-methods")?.split(", ")).toContain(method);
-    const allowed = answer.headers.get("access-control-allow-headers")?.toLowerCase().split(", ");
+    expect(response.status).toBe(204);
+    expect(response.headers.get("access-control-allow-origin")).toBe(APP);
+    expect(response.headers.get("access-control-allow-credentials")).toBe("true");
+    expect(response.headers.get("access-control-allow-methods")?.split(", ")).toContain(method);
+    const allowed = response.headers.get("access-control-allow-headers")?.toLowerCase().split(", ");
     expect(allowed).toEqual(expect.arrayContaining(["authorization", "content-type", "connect-protocol-version"]));
-    expect(varies(answer.headers)).toEqual(
+    expect(varies(response.headers)).toEqual(
       expect.arrayContaining(["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"]),
     );
   });
 
   test.each(["https://evil.example", "null", `${APP}:443`, `${APP}/`, "*"])(
-    "an origin of %s is allowed nothing, and the answer varies all the same",
+    "an origin of %s is allowed nothing, and the response has Vary all the same",
     async (origin) => {
       for (const method of ["OPTIONS", "POST"]) {
         const headers = { origin, "access-control-request-method": "POST" };
-        const answer = await request(service.publicUrl, { method, path: "/v1/auth/refresh", headers });
-        expect([...answer.headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
-        expect(varies(answer.headers)).toContain("Origin");
+        const response = await request(service.publicUrl, { method, path: "/v1/auth/refresh", headers });
+        expect([...response.headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
+        expect(varies(response.headers)).toContain("Origin");
       }
     },
   );
 
-  test("answers of every kind may be read by the origin that asked, and by it alone", async () => {
+  test("responses of every kind may be read by the requesting origin, and by no other", async () => {
     const user = await logIn(service);
     for (let i = 0; i < 9; i++) await logIn(service, { subject: user.subject });
     const from = { origin: APP };
-    const answers = [
+    const responses = [
       await request(service.publicUrl, {
         method: "POST",
         path: "/v1/auth/refresh",
@@ -203,8 +203,8 @@ describe("CORS", () => {
         body: "{}",
       }),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([200, 401, 405, 404, 200, 200, 200, 401]);
-    for (const { headers } of answers) {
+    expect(responses.map(({ status }) => status)).toEqual([200, 401, 405, 404, 200, 200, 200, 401]);
+    for (const { headers } of responses) {
       expect(headers.get("access-control-allow-origin")).toBe(APP);
       expect(headers.get("access-control-allow-credentials")).toBe("true");
       expect(headers.get("access-control-expose-headers")).toContain("Retry-After");
@@ -213,15 +213,15 @@ describe("CORS", () => {
   });
 
   test("keys are for everybody, without credentials", async () => {
-    const answer = await request(service.publicUrl, { path: "/.well-known/jwks.json", headers: { origin: APP } });
-    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-    expect(answer.headers.get("access-control-allow-credentials")).toBeNull();
+    const response = await request(service.publicUrl, { path: "/.well-known/jwks.json", headers: { origin: APP } });
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    expect(response.headers.get("access-control-allow-credentials")).toBeNull();
   });
 
   test("the admin API is for no browser", async () => {
     const headers = { origin: APP, "access-control-request-method": "POST" };
     const path = "/auth.admin.v1.SessionAdminService/CreateSession";
-    const answer = await request(service.adminUrl, { method: "OPTIONS", path, headers });
-    expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+    const response = await request(service.adminUrl, { method: "OPTIONS", path, headers });
+    expect(response.headers.get("access-control-allow-origin")).toBeNull();
   });
 });

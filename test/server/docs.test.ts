@@ -17,9 +17,9 @@ const get = (path: string, service = open) => request(service.publicUrl, { path 
 
 test("the document is the generated one, whether the page is wanted or not", async () => {
   for (const service of [open, closed]) {
-    const answer = await get("/openapi.json", service);
-    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/json"]);
-    expect(answer.body).toBe(readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8"));
+    const response = await get("/openapi.json", service);
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/json"]);
+    expect(response.body).toBe(readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8"));
   }
 });
 
@@ -33,10 +33,10 @@ test("the page asks nobody but the service, and all that it asks for is there", 
   expect(files.length).toBeGreaterThanOrEqual(3);
   for (const file of files) {
     expect(new URL(file, `${open.publicUrl}/docs`).origin).toBe(open.publicUrl);
-    const answer = await get(new URL(file, `${open.publicUrl}/docs`).pathname);
-    expect([file, answer.status]).toEqual([file, 200]);
-    expect(answer.headers.get("cache-control")).toMatch(/^public, max-age=[1-9]/);
-    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    const response = await get(new URL(file, `${open.publicUrl}/docs`).pathname);
+    expect([file, response.status]).toEqual([file, 200]);
+    expect(response.headers.get("cache-control")).toMatch(/^public, max-age=[1-9]/);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
   }
 });
 
@@ -49,7 +49,7 @@ test("its policy allows nothing inline, nothing from elsewhere, and no frame aro
   expect(page.body).not.toMatch(/<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)/);
 });
 
-test("Swagger UI is told not to show the document to its online validator", async () => {
+test("Swagger UI does not send the document to its online validator", async () => {
   expect((await get("/docs/start.js")).body).toContain("validatorUrl: null");
 });
 

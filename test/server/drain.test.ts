@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startBalancer } from "../support/balancer.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { startLoad, type Way } from "../support/load.ts";
 import { request } from "../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
@@ -83,11 +83,11 @@ test("while it drains it is not ready, and serves everything, new connections an
   const user = await logIn(service);
   const headers = { cookie: `refresh_token=${user.refreshToken}` };
   expect((await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers })).status).toBe(200);
-  const watch = RPC_DOORS[0]?.open(service.adminUrl).stream(admin.watchRevocations, {}, bearer(service.adminToken));
+  const watch = RPC_PROTOCOLS[0]?.open(service.adminUrl).stream(admin.watchRevocations, {}, bearer(service.adminToken));
   const batches = watch?.[Symbol.asyncIterator]();
   expect((await batches?.next())?.value.cursor).not.toBe("");
   service.kill("SIGINT");
-  // The stream ends with an error that says so; its last cursor resumes it elsewhere.
+  // The stream ends with an error of its own; its last cursor resumes it at another instance.
   await expect(
     (async () => {
       while (!(await batches?.next())?.done);

@@ -1,7 +1,7 @@
 /** What callers are promised to the second and to the letter. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES } from "../support/every-protocol.ts";
 import { startRedis } from "../support/redis.ts";
 import { startService, withKeys } from "../support/service.ts";
@@ -28,7 +28,7 @@ test("a bad cursor is a bad request in an outage, too", async () => {
   const redis = await startRedis();
   const service = await startService({ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) });
   await redis.stop();
-  for (const kind of RPC_DOORS) {
+  for (const kind of RPC_PROTOCOLS) {
     const caller = kind.open(service.adminUrl);
     const watch = caller.stream(admin.watchRevocations, { cursor: "not a cursor" }, bearer(service.adminToken));
     await expect(watch[Symbol.asyncIterator]().next()).rejects.toThrow(/cursor/);

@@ -1,7 +1,7 @@
 /** The hint cookie: set and cleared wherever the refresh cookie is, through every protocol. */
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, throughEvery } from "../support/every-protocol.ts";
 import { admin, bearer, cookie, logIn, message } from "../support/sessions.ts";
 
@@ -11,7 +11,7 @@ const SET = /^signed_in=1; Path=\/; Secure; SameSite=Strict; Max-Age=(\d+)$/;
 const CLEARED = "signed_in=; Path=/; Secure; SameSite=Strict; Max-Age=0";
 
 throughEvery(
-  PUBLIC_DOORS,
+  PUBLIC_PROTOCOLS,
   () => service.publicUrl,
   (caller) => {
     test("a refresh sets it for as long as the refresh cookie", async () => {
@@ -27,25 +27,25 @@ throughEvery(
     test("both ways of logging out clear it, and a refusal does not", async () => {
       const [one, two] = [await logIn(service), await logIn(service)];
       expect((await caller.call(refresh, {}, cookie("x"))).headers.getSetCookie()).toEqual([]);
-      for (const answer of [
+      for (const response of [
         await caller.call(logout, {}, bearer(one.accessToken)),
         await caller.call(logoutByCookie, {}, cookie(two.refreshToken)),
       ]) {
-        expect(answer.headers.getSetCookie()[1]).toBe(CLEARED);
-        expect(answer.headers.getSetCookie()).toHaveLength(2);
+        expect(response.headers.getSetCookie()[1]).toBe(CLEARED);
+        expect(response.headers.getSetCookie()).toHaveLength(2);
       }
     });
   },
 );
 
 throughEvery(
-  RPC_DOORS,
+  RPC_PROTOCOLS,
   () => service.adminUrl,
   (caller) => {
     describe("CreateSession", () => {
       test("returns it beside the refresh cookie", async () => {
-        const answer = await caller.call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
-        const { setCookie, setCookies } = message(answer);
+        const response = await caller.call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
+        const { setCookie, setCookies } = message(response);
         expect(setCookies[0]).toBe(setCookie);
         expect(setCookies[1]).toMatch(SET);
         expect(setCookies).toHaveLength(2);

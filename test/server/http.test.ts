@@ -1,7 +1,7 @@
 /** What HTTP callers see beyond the rules of the methods: shapes, statuses, headers, pages. */
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
-import { type RawAnswer, type RawRequest, request } from "../support/raw-http.ts";
+import { type RawRequest, type RawResponse, request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
 
 const service = aService();
@@ -14,39 +14,39 @@ const OTHERS = { method: "POST", path: "/v1/auth/sessions:revokeOthers" } as con
 const ask = (wanted: RawRequest) => request(service.publicUrl, wanted);
 
 /** The code of a failure, after a look at what every failure has. */
-function failure(answer: RawAnswer): [status: number, code: string] {
-  const body = JSON.parse(answer.body);
+function failure(response: RawResponse): [status: number, code: string] {
+  const body = JSON.parse(response.body);
   expect(Object.keys(body)).toEqual(["error"]);
   expect(Object.keys(body.error)).toEqual(["code", "message"]);
-  expect(answer.headers.get("content-type")).toBe("application/json");
-  expect(answer.headers.get("cache-control")).toBe("no-store");
-  expect(answer.cookies).toEqual([]);
-  return [answer.status, body.error.code];
+  expect(response.headers.get("content-type")).toBe("application/json");
+  expect(response.headers.get("cache-control")).toBe("no-store");
+  expect(response.cookies).toEqual([]);
+  return [response.status, body.error.code];
 }
 
 describe("success bodies", () => {
   test("refresh", async () => {
     const user = await logIn(service);
-    const answer = await ask({ ...REFRESH, headers: { ...JSON_TYPE, ...cookie(user.refreshToken) }, body: "{}" });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("content-type")).toBe("application/json");
-    expect(JSON.parse(answer.body)).toEqual({
+    const response = await ask({ ...REFRESH, headers: { ...JSON_TYPE, ...cookie(user.refreshToken) }, body: "{}" });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(JSON.parse(response.body)).toEqual({
       data: { accessToken: expect.stringMatching(/^ey[^.]+\.[^.]+\.[^.]+$/) },
     });
-    expect(answer.cookies).toHaveLength(1);
+    expect(response.cookies).toHaveLength(1);
   });
 
   test("logout", async () => {
     const user = await logIn(service);
-    const answer = await ask({ ...LOGOUT, headers: { ...JSON_TYPE, ...bearer(user.accessToken) }, body: "{}" });
-    expect([answer.status, answer.body]).toEqual([200, '{"data":{}}']);
+    const response = await ask({ ...LOGOUT, headers: { ...JSON_TYPE, ...bearer(user.accessToken) }, body: "{}" });
+    expect([response.status, response.body]).toEqual([200, '{"data":{}}']);
   });
 
   test("the list of sessions, empty fields and all", async () => {
     const user = await logIn(service);
-    const answer = await ask({ ...SESSIONS, headers: bearer(user.accessToken) });
+    const response = await ask({ ...SESSIONS, headers: bearer(user.accessToken) });
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
-    expect(JSON.parse(answer.body)).toEqual({
+    expect(JSON.parse(response.body)).toEqual({
       data: {
         sessions: [
           {
@@ -137,20 +137,20 @@ describe("request bodies", () => {
     for (const path of [REFRESH.path, "/auth.v1.SessionService/Refresh"]) {
       for (const wanted of [{ path }, { path: path + query }, { path: path + query, headers: cookie("x") }]) {
         const headers = { ...JSON_TYPE, ...("headers" in wanted ? wanted.headers : {}) };
-        const answer = await ask({ method: "POST", path: wanted.path, headers, body });
-        expect(answer.status).toBe(401);
-        expect(answer.body).toContain("E001_AUTH_FAILURE");
+        const response = await ask({ method: "POST", path: wanted.path, headers, body });
+        expect(response.status).toBe(401);
+        expect(response.body).toContain("E001_AUTH_FAILURE");
       }
     }
     const user = await logIn(service);
     const served = await ask({ ...REFRESH, path: REFRESH.path + query, headers: cookie(user.refreshToken), body });
     const { accessToken } = JSON.parse(served.body).data;
-    const answer = await openAdmin(service).call(
+    const response = await openAdmin(service).call(
       admin.introspectToken,
       { token: accessToken },
       bearer(service.adminToken),
     );
-    expect(message(answer).claims?.sub).toBe(user.subject);
+    expect(message(response).claims?.sub).toBe(user.subject);
   });
 });
 
@@ -184,14 +184,14 @@ describe("routes", () => {
     ["DELETE", SESSIONS.path, "GET"],
     ["GET", `${SESSIONS.path}/x`, "DELETE"],
     ["PATCH", OTHERS.path, "POST"],
-  ])("%s %s is not allowed, and Allow says what is", async (method, path, allowed) => {
-    const answer = await ask({ method, path });
-    expect(failure(answer)).toEqual([405, "E405_METHOD_NOT_ALLOWED"]);
-    expect(answer.headers.get("allow")?.split(", ")).toContain(allowed);
-    expect(answer.headers.get("allow")?.split(", ")).not.toContain(method);
+  ])("%s %s is not allowed, and Allow lists the methods that are", async (method, path, allowed) => {
+    const response = await ask({ method, path });
+    expect(failure(response)).toEqual([405, "E405_METHOD_NOT_ALLOWED"]);
+    expect(response.headers.get("allow")?.split(", ")).toContain(allowed);
+    expect(response.headers.get("allow")?.split(", ")).not.toContain(method);
     const options = await ask({ method: "OPTIONS", path });
     expect([options.status, options.body]).toEqual([204, ""]);
-    expect(options.headers.get("allow")).toBe(answer.headers.get("allow"));
+    expect(options.headers.get("allow")).toBe(response.headers.get("allow"));
   });
 
   test.each([
@@ -203,16 +203,16 @@ describe("routes", () => {
     ["pageToken=!", "page_token"],
   ])("a query of %s is refused, and the parameter named", async (query, name) => {
     const user = await logIn(service);
-    const answer = await ask({ path: `${SESSIONS.path}?${query}`, headers: bearer(user.accessToken) });
-    expect(failure(answer)).toEqual([400, "E400_INVALID_REQUEST"]);
-    expect(JSON.parse(answer.body).error.message).toContain(name);
+    const response = await ask({ path: `${SESSIONS.path}?${query}`, headers: bearer(user.accessToken) });
+    expect(failure(response)).toEqual([400, "E400_INVALID_REQUEST"]);
+    expect(JSON.parse(response.body).error.message).toContain(name);
   });
 
   test("a head that is too large gets 431", async () => {
     expect((await ask({ ...REFRESH, headers: { "x-long": "x".repeat(20_000) } })).status).toBe(431);
   });
 
-  test("a GET of a method without side effects is answered over Connect, and of no other", async () => {
+  test("Connect serves GET for methods without side effects, and for no others", async () => {
     const user = await logIn(service);
     const get = (method: string) =>
       ask({
@@ -230,7 +230,7 @@ describe("failures over Connect have the HTTP status that belongs to their code"
   const connect = (method: string, headers: Record<string, string>, body = "{}") =>
     ask({ method: "POST", path: `/auth.v1.SessionService/${method}`, headers: { ...JSON_TYPE, ...headers }, body });
 
-  test.each<[string, number, string, (token: string) => Promise<RawAnswer>]>([
+  test.each<[string, number, string, (token: string) => Promise<RawResponse>]>([
     ["E001_AUTH_FAILURE", 401, "unauthenticated", () => connect("Refresh", {})],
     ["E400_INVALID_REQUEST", 400, "invalid_argument", (t) => connect("ListSessions", bearer(t), '{"pageSize":-1}')],
     ["E403_FORBIDDEN", 403, "permission_denied", () => connect("Refresh", { "sec-fetch-site": "cross-site" })],
@@ -239,11 +239,11 @@ describe("failures over Connect have the HTTP status that belongs to their code"
     ["E400_INVALID_REQUEST", 400, "invalid_argument", (t) => connect("ListSessions", bearer(t), '{"pageSize":{}}')],
     ["E413_TOO_LARGE", 429, "resource_exhausted", (t) => connect("Logout", bearer(t), `{"a":"${"x".repeat(65_536)}"}`)],
   ])("%s: %d %s", async (code, status, rpc, failing) => {
-    const answer = await failing((await logIn(service)).accessToken);
-    const body = JSON.parse(answer.body);
-    expect([answer.status, body.code]).toEqual([status, rpc]);
+    const response = await failing((await logIn(service)).accessToken);
+    const body = JSON.parse(response.body);
+    expect([response.status, body.code]).toEqual([status, rpc]);
     expect(body.details).toMatchObject([{ type: "auth.v1.ErrorDetail", debug: { code } }]);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("cache-control")).toBe("no-store");
   });
 });
 
@@ -253,10 +253,10 @@ test.each([
   ["application/grpc+proto", Buffer.from([0, 0, 0, 0, 1, 0])],
 ])("a broken message as %s is the caller's fault", async (type, body) => {
   const path = "/auth.v1.SessionService/Refresh";
-  const answer = await ask({ method: "POST", path, headers: { "content-type": type }, body });
-  const details = answer.trailers.get("grpc-status-details-bin") ?? /details-bin: (\S+)/i.exec(answer.body)?.[1];
-  const told = details === undefined ? answer.body : Buffer.from(details, "base64").toString();
-  expect(told).toContain("E400_INVALID_REQUEST");
+  const response = await ask({ method: "POST", path, headers: { "content-type": type }, body });
+  const details = response.trailers.get("grpc-status-details-bin") ?? /details-bin: (\S+)/i.exec(response.body)?.[1];
+  const reported = details === undefined ? response.body : Buffer.from(details, "base64").toString();
+  expect(reported).toContain("E400_INVALID_REQUEST");
 });
 
 describe("pages", () => {
@@ -266,14 +266,14 @@ describe("pages", () => {
   ] as const;
 
   describe.each(listeners)("of the %s listener", (_, url) => {
-    test.each(["/healthz", "/readyz"])("%s answers, whatever the query", async (path) => {
+    test.each(["/healthz", "/readyz"])("%s responds, whatever the query", async (path) => {
       for (const wanted of [
         { path },
         { path: `${path}?verbose=1` },
         { path, headers: { origin: "https://evil.example" } },
       ]) {
-        const answer = await request(url(), wanted);
-        expect([answer.status, answer.body]).toEqual([200, "ok\n"]);
+        const response = await request(url(), wanted);
+        expect([response.status, response.body]).toEqual([200, "ok\n"]);
       }
       const head = await request(url(), { method: "HEAD", path });
       expect([head.status, head.body, head.headers.get("content-length")]).toEqual([200, "", "3"]);
@@ -282,10 +282,10 @@ describe("pages", () => {
     });
 
     test("the key set has public keys only, and may be cached", async () => {
-      const answer = await request(url(), { path: "/.well-known/jwks.json" });
-      expect(answer.headers.get("content-type")).toBe("application/json");
-      expect(answer.headers.get("cache-control")).toBe("public, max-age=300");
-      const { keys } = JSON.parse(answer.body) as { keys: Record<string, string>[] };
+      const response = await request(url(), { path: "/.well-known/jwks.json" });
+      expect(response.headers.get("content-type")).toBe("application/json");
+      expect(response.headers.get("cache-control")).toBe("public, max-age=300");
+      const { keys } = JSON.parse(response.body) as { keys: Record<string, string>[] };
       expect(keys.length).toBeGreaterThan(0);
       for (const key of keys) {
         expect(key).toMatchObject({ kty: "EC", crv: "P-256", alg: "ES256", use: "sig", kid: expect.any(String) });
@@ -296,9 +296,9 @@ describe("pages", () => {
 
   test("metrics are on the admin API alone", async () => {
     await logIn(service);
-    const answer = await request(service.adminUrl, { path: "/metrics" });
-    expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
-    expect(answer.body).toMatch(/^session_created_total [1-9]/m);
+    const response = await request(service.adminUrl, { path: "/metrics" });
+    expect(response.headers.get("content-type")).toMatch(/^text\/plain/);
+    expect(response.body).toMatch(/^session_created_total [1-9]/m);
   });
 
   test("the admin API has no session routes of browsers", async () => {

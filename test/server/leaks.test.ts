@@ -1,10 +1,10 @@
-/** No credential and no inside of the service gets out: not into the log, not into an answer. */
+/** No credential and no internal detail of the service gets out, neither into the log nor into a response. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
-import { type DoorKind, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { type ProtocolClient, PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, successor } from "../support/sessions.ts";
@@ -29,10 +29,10 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
       secrets.add(secret);
     }
     expect(secrets.size).toBeGreaterThan(2);
-    const told: string[] = [];
-    for (const [at, kind] of PUBLIC_DOORS.entries()) {
+    const reported: string[] = [];
+    for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
       const listener = kind.open(service.publicUrl);
-      const adminListener = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
+      const adminListener = (RPC_PROTOCOLS[at] ?? (RPC_PROTOCOLS[0] as ProtocolClient)).open(service.adminUrl);
       const header = bearer(service.adminToken);
       const user = await logIn(service, { claims: { role: "editor" } });
       const refreshed = await listener.call(refresh, {}, cookie(user.refreshToken));
@@ -41,7 +41,7 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
         secrets.add(token);
         secrets.add(token.split(".").at(-1) ?? "");
       }
-      const answers = [
+      const responses = [
         await listener.call(revokeSession, { sessionId: user.refreshToken }, bearer(accessToken)),
         await listener.call(listSessions, { pageToken: user.refreshToken }, bearer(accessToken)),
         await adminListener.call(admin.getSession, { sessionId: user.refreshToken }, header),
@@ -53,11 +53,12 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
         await listener.call(refresh, {}, cookie(user.refreshToken)),
       ];
       for (const [, text] of badRefreshTokens(user.refreshToken))
-        answers.push(await listener.call(refresh, {}, cookie(text)));
+        responses.push(await listener.call(refresh, {}, cookie(text)));
       for (const [, text] of [...forgedAccessTokens(accessToken), ...malleated(accessToken)]) {
-        answers.push(await listener.call(logout, {}, bearer(text)));
+        responses.push(await listener.call(logout, {}, bearer(text)));
       }
-      for (const answer of answers) if (!answer.ok) told.push(`${answer.text} ${JSON.stringify([...answer.headers])}`);
+      for (const response of responses)
+        if (!response.ok) reported.push(`${response.text} ${JSON.stringify([...response.headers])}`);
       for (const wanted of [
         { method: "POST", path: `/v1/auth/refresh?refresh_token=${user.refreshToken}`, headers: cookie("x") },
         {
@@ -69,8 +70,8 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
         { path: `/v1/auth/${user.refreshToken}` },
         { path: "/v1/auth/sessions?pageSize=x", headers: bearer(accessToken) },
       ]) {
-        const answer = await request(service.publicUrl, wanted);
-        told.push(`${answer.body} ${JSON.stringify([...answer.headers])}`);
+        const response = await request(service.publicUrl, wanted);
+        reported.push(`${response.body} ${JSON.stringify([...response.headers])}`);
       }
       listener.close();
       adminListener.close();
@@ -78,9 +79,9 @@ describe.each(STORES)("on the %s store, with everything logged", (store) => {
     const { body: metrics } = await request(service.adminUrl, { path: "/metrics" });
 
     expect(service.stderr()).toContain("authn_failed"); // the log was on
-    expect(told.length).toBeGreaterThan(100);
-    const everything = [service.stdout(), service.stderr(), metrics, ...told].join("\n");
+    expect(reported.length).toBeGreaterThan(100);
+    const everything = [service.stdout(), service.stderr(), metrics, ...reported].join("\n");
     for (const secret of secrets) if (secret !== "") expect(everything).not.toContain(secret);
-    for (const text of told) expect(text).not.toMatch(INSIDE);
+    for (const text of reported) expect(text).not.toMatch(INSIDE);
   });
 });

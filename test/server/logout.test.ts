@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens, malleated } from "../support/bad-tokens.ts";
-import { type Caller, PUBLIC_DOORS } from "../support/clients.ts";
+import { type Caller, PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
@@ -17,24 +17,24 @@ describe.each(STORES)("on the %s store", (store) => {
   /** All protocols at once, to see that what one listener did holds for the others. */
   let listeners: readonly Caller[] = [];
   beforeAll(() => {
-    listeners = PUBLIC_DOORS.map((kind) => kind.open(service.publicUrl));
+    listeners = PUBLIC_PROTOCOLS.map((kind) => kind.open(service.publicUrl));
   });
   afterAll(() => {
     for (const listener of listeners) listener.close();
   });
 
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => service.publicUrl,
     (caller) => {
-      test("logout ends the session, clears the cookie and answers with empty data", async () => {
+      test("logout ends the session, clears the cookie and responds with empty data", async () => {
         const user = await logIn(service);
-        const answer = await caller.call(logout, {}, bearer(user.accessToken));
-        expect(message(answer).data).toBeDefined();
-        expect(answer.headers.getSetCookie()).toEqual([
+        const response = await caller.call(logout, {}, bearer(user.accessToken));
+        expect(message(response).data).toBeDefined();
+        expect(response.headers.getSetCookie()).toEqual([
           "refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
         ]);
-        expect(answer.headers.get("cache-control")).toBe("no-store");
+        expect(response.headers.get("cache-control")).toBe("no-store");
       });
 
       test("after a logout neither token is good for anything, through any protocol", async () => {
@@ -42,20 +42,20 @@ describe.each(STORES)("on the %s store", (store) => {
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         for (const listener of listeners) {
           const header = bearer(user.accessToken);
-          for (const answer of [
+          for (const response of [
             await listener.call(logout, {}, header),
             await listener.call(listSessions, {}, header),
             await listener.call(revokeOtherSessions, {}, header),
           ]) {
-            expect(answer).toMatchObject(REFUSED);
-            expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
-            expect(answer.headers.getSetCookie()).toEqual([]);
+            expect(response).toMatchObject(REFUSED);
+            expect(response.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+            expect(response.headers.getSetCookie()).toEqual([]);
           }
           expect(await listener.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
         }
         for (const token of [user.accessToken, user.refreshToken]) {
-          const answer = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));
-          expect(message(answer).active).toBe(false);
+          const response = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));
+          expect(message(response).active).toBe(false);
         }
       });
 
@@ -75,9 +75,9 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         const texts = [...forgedAccessTokens(user.accessToken), ["a refresh token", user.refreshToken] as const];
         for (const [what, text] of texts) {
-          const answer = await caller.call(logout, {}, bearer(text));
-          expect(answer, what).toMatchObject(REFUSED);
-          expect(answer.headers.getSetCookie(), what).toEqual([]);
+          const response = await caller.call(logout, {}, bearer(text));
+          expect(response, what).toMatchObject(REFUSED);
+          expect(response.headers.getSetCookie(), what).toEqual([]);
         }
         message(await caller.call(listSessions, {}, bearer(user.accessToken)));
       });
@@ -86,17 +86,17 @@ describe.each(STORES)("on the %s store", (store) => {
         ["no Authorization", {}],
         ["the refresh cookie alone", cookie("x")],
       ])("with %s there is nobody to log out", async (_, headers) => {
-        const answer = await caller.call(logout, {}, headers);
-        expect(answer).toMatchObject(REFUSED);
-        expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+        const response = await caller.call(logout, {}, headers);
+        expect(response).toMatchObject(REFUSED);
+        expect(response.headers.get("www-authenticate")).toBe("Bearer");
       });
 
       test("the refresh cookie ends its session, and is cleared", async () => {
         const user = await logIn(service);
-        const answer = await caller.call(logoutByCookie, {}, cookie(user.refreshToken));
-        expect(message(answer).data).toBeDefined();
-        expect(answer.headers.getSetCookie()).toEqual(CLEARED);
-        expect(answer.headers.get("cache-control")).toBe("no-store");
+        const response = await caller.call(logoutByCookie, {}, cookie(user.refreshToken));
+        expect(message(response).data).toBeDefined();
+        expect(response.headers.getSetCookie()).toEqual(CLEARED);
+        expect(response.headers.get("cache-control")).toBe("no-store");
         for (const listener of listeners) {
           expect(await listener.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
           expect(await listener.call(listSessions, {}, bearer(user.accessToken))).toMatchObject(REFUSED);
@@ -107,9 +107,9 @@ describe.each(STORES)("on the %s store", (store) => {
         const user = await logIn(service);
         message(await caller.call(logout, {}, bearer(user.accessToken)));
         for (let time = 0; time < 2; time++) {
-          const answer = await caller.call(logoutByCookie, {}, cookie(user.refreshToken));
-          expect(message(answer).data).toBeDefined();
-          expect(answer.headers.getSetCookie()).toEqual(CLEARED);
+          const response = await caller.call(logoutByCookie, {}, cookie(user.refreshToken));
+          expect(message(response).data).toBeDefined();
+          expect(response.headers.getSetCookie()).toEqual(CLEARED);
         }
       });
 
@@ -125,9 +125,9 @@ describe.each(STORES)("on the %s store", (store) => {
         const texts = badRefreshTokens(user.refreshToken).map(([what, text]) => [what, cookie(text)] as const);
         const both = { cookie: `refresh_token=${user.refreshToken}; refresh_token=${other.refreshToken}` };
         for (const [what, headers] of [...texts, ["two of them", both], ["none at all", {}]] as const) {
-          const answer = await caller.call(logoutByCookie, {}, { ...bearer(user.accessToken), ...headers });
-          expect(answer, what).toMatchObject(REFUSED);
-          expect(answer.headers.getSetCookie(), what).toEqual([]);
+          const response = await caller.call(logoutByCookie, {}, { ...bearer(user.accessToken), ...headers });
+          expect(response, what).toMatchObject(REFUSED);
+          expect(response.headers.getSetCookie(), what).toEqual([]);
         }
         message(await caller.call(listSessions, {}, bearer(user.accessToken)));
         message(await caller.call(listSessions, {}, bearer(other.accessToken)));
@@ -159,13 +159,13 @@ describe("POST /v1/auth/logout", () => {
   ])("works with %s", async (_, headers, body) => {
     const user = await logIn(service);
     const own = { "sec-fetch-site": "same-origin", origin: service.publicUrl };
-    const answer = await request(service.publicUrl, {
+    const response = await request(service.publicUrl, {
       method: "POST",
       path: "/v1/auth/logout",
       headers: { ...cookie(user.refreshToken), ...own, ...headers },
       body,
     });
-    expect(answer).toMatchObject({ status: 200, body: '{"data":{}}', cookies: CLEARED });
+    expect(response).toMatchObject({ status: 200, body: '{"data":{}}', cookies: CLEARED });
     expect(await openPublic(service).call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
   });
 });
@@ -183,26 +183,26 @@ describe("with an access token that has expired", () => {
   }
 
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => service.publicUrl,
     (caller) => {
       test("the refresh cookie of the same live session completes a logout, and nothing else does", async () => {
         const [user, other] = await Promise.all([withExpired(), withExpired()]);
         const refused = [{}, cookie(other.refreshToken), cookie("x"), cookie(`${user.refreshToken}A`)];
         for (const headers of refused) {
-          const answer = await caller.call(logout, {}, { ...bearer(user.accessToken), ...headers });
-          expect(answer).toMatchObject(REFUSED);
-          expect(answer.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
-          expect(answer.headers.getSetCookie()).toEqual([]);
+          const response = await caller.call(logout, {}, { ...bearer(user.accessToken), ...headers });
+          expect(response).toMatchObject(REFUSED);
+          expect(response.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
+          expect(response.headers.getSetCookie()).toEqual([]);
         }
         const forged = { ...bearer(`${user.accessToken.slice(0, -4)}AAAA`), ...cookie(user.refreshToken) };
         expect(await caller.call(logout, {}, forged)).toMatchObject(REFUSED);
         message(await caller.call(refresh, {}, cookie(user.refreshToken))); // nothing has ended so far
 
         const both = { ...bearer(user.accessToken), ...cookie(user.refreshToken) };
-        const answer = await caller.call(logout, {}, both);
-        expect(message(answer).data).toBeDefined();
-        expect(answer.headers.getSetCookie()).toEqual(CLEARED);
+        const response = await caller.call(logout, {}, both);
+        expect(message(response).data).toBeDefined();
+        expect(response.headers.getSetCookie()).toEqual(CLEARED);
         expect(await caller.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(REFUSED);
         expect(await caller.call(logout, {}, both)).toMatchObject(REFUSED);
         message(await caller.call(refresh, {}, cookie(other.refreshToken)));

@@ -1,11 +1,11 @@
-/** gen/openapi.json and the running service agree: every operation answers, and as it says. */
+/** gen/openapi.json and the running service agree: every operation responds as documented. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { ERRORS } from "../../src/session/errors.ts";
 import { generated } from "../protoc-gen-openapi/describe.ts";
 import { type Document, operationsOf, type Place, resolve, schemaChecker } from "../protoc-gen-openapi/document.ts";
-import { type RawAnswer, type RawRequest, request } from "../support/raw-http.ts";
+import { type RawRequest, type RawResponse, request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, cookie, type LoggedIn, logIn, somebody } from "../support/sessions.ts";
 
@@ -43,19 +43,19 @@ function ask({ method, path, operation }: Place, who: LoggedIn | undefined, chan
   });
 }
 
-/** Holds an answer to what the operation says of its status, by name: `default` is for what nobody foresaw. */
-function expectAsDescribed({ operation }: Place, answer: RawAnswer, status: number) {
-  expect(answer.status, answer.body).toBe(status);
+/** Checks a response against the documented one of its status; `default` stands for undocumented statuses. */
+function expectAsDescribed({ operation }: Place, response: RawResponse, status: number) {
+  expect(response.status, response.body).toBe(status);
   expect(Object.keys(operation.responses)).toContain(String(status));
   const { headers = {}, content = {} } = resolve(
     generated,
     operation.responses[status] as Document["components"]["responses"][""],
   );
   for (const [name, { required }] of Object.entries(headers)) {
-    if (required) expect(answer.headers.get(name), name).not.toBeNull();
+    if (required) expect(response.headers.get(name), name).not.toBeNull();
   }
-  expect(Object.keys(content)).toContain(answer.headers.get("content-type"));
-  expect(check(content["application/json"]?.schema ?? { not: {} }, JSON.parse(answer.body))).toEqual([]);
+  expect(Object.keys(content)).toContain(response.headers.get("content-type"));
+  expect(check(content["application/json"]?.schema ?? { not: {} }, JSON.parse(response.body))).toEqual([]);
 }
 
 test("every route is an operation, and every operation a route", () => {
@@ -76,7 +76,7 @@ const withBody = titled.filter(([, { operation }]) => "415" in operation.respons
 const having = (kind: "path" | "query") =>
   titled.filter(([, { operation }]) => operation.parameters?.some((parameter) => parameter.in === kind));
 
-test.each(titled)("%s succeeds as it says", async (_, place) => {
+test.each(titled)("%s succeeds as documented", async (_, place) => {
   const subject = somebody();
   await logIn(service, { subject, client: { userAgent: "u", ipAddress: "192.0.2.1", displayName: "d" } });
   expectAsDescribed(place, await ask(place, await logIn(service, { subject })), 200);
@@ -113,7 +113,7 @@ test.each(having("path"))("%s does not know what is somebody else's", async (_, 
 });
 
 test.each(titled)("%s is among the methods that its path allows, and PUT is not", async (_, place) => {
-  const answer = await ask(place, undefined, { method: "PUT" });
-  expect(answer.status).toBe(405);
-  expect(answer.headers.get("allow")?.split(", ")).toContain(place.method);
+  const response = await ask(place, undefined, { method: "PUT" });
+  expect(response.status).toBe(405);
+  expect(response.headers.get("allow")?.split(", ")).toContain(place.method);
 });

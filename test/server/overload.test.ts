@@ -2,7 +2,7 @@
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PUBLIC_DOORS } from "../support/clients.ts";
+import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { aService } from "../support/every-protocol.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, waitFor, withKeys } from "../support/service.ts";
@@ -49,7 +49,7 @@ describe("while Redis is stalled", () => {
       ADMIN_TOKENS: "a".repeat(40),
       OVERLOAD_MAX_WAITING: String(MAX_WAITING),
       RATE_LIMIT_REFRESH: "off",
-      // Longer than the test keeps Redis from answering, on however busy a machine.
+      // Longer than the test stops Redis, even on a busy machine.
       REDIS_COMMAND_TIMEOUT: "10s",
     });
     user = await logIn(service);
@@ -60,7 +60,7 @@ describe("while Redis is stalled", () => {
     await redis.stop();
   });
 
-  test("all but a bounded number get 503 at once, the rest is served, and so is everything when it is back", async () => {
+  test("all but a bounded number get 503 at once, the rest is served, and so is everything when Redis is back", async () => {
     const agent = new Agent({ keepAlive: true });
     redis.pause();
     const accepted: Promise<Reply>[] = [];
@@ -73,7 +73,7 @@ describe("while Redis is stalled", () => {
         return given;
       });
     });
-    // Redis says nothing: whatever is answered now was refused early.
+    // Redis is stopped: every response so far is an early refusal.
     await until(async () => {
       if (early < REQUESTS - MAX_WAITING) throw new Error("not yet");
     });
@@ -111,7 +111,7 @@ describe("while Redis is stalled", () => {
     expect(JSON.parse(line)).toMatchObject({ event: "overloaded", cause: "store", level: "warn" });
   });
 
-  test.each(PUBLIC_DOORS)("$name: the refusal is the error of the table, and changes nothing", async (kind) => {
+  test.each(PUBLIC_PROTOCOLS)("$name: the refusal is the error of the table, and changes nothing", async (kind) => {
     const next = await logIn(service);
     const agent = new Agent({ keepAlive: true });
     redis.pause();
@@ -120,10 +120,10 @@ describe("while Redis is stalled", () => {
       if (!(await metrics(service)).includes(`session_store_commands_waiting ${MAX_WAITING}\n`)) throw new Error();
     });
     const caller = kind.open(service.publicUrl);
-    const answer = await caller.call(refresh, {}, cookie(next.refreshToken));
-    expect(answer).toMatchObject({ ok: false, code: "E503_UNAVAILABLE" });
-    expect(answer.headers.get("retry-after")).toBe("1");
-    expect(answer.headers.getSetCookie()).toEqual([]);
+    const response = await caller.call(refresh, {}, cookie(next.refreshToken));
+    expect(response).toMatchObject({ ok: false, code: "E503_UNAVAILABLE" });
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(response.headers.getSetCookie()).toEqual([]);
     const created = await openAdmin(service).call(admin.createSession, { subject: "x" }, bearer(service.adminToken));
     expect(created).toMatchObject({ ok: false, code: "E503_UNAVAILABLE" });
     redis.resume();

@@ -9,7 +9,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { configVariables } from "../../src/config/config.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { runToExit, scratch, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../support/sessions.ts";
@@ -31,7 +31,7 @@ async function connected(url: string, text: string): Promise<{ socket: Socket; r
 }
 
 describe("start", () => {
-  test("the first line of standard output says where the listeners are, and the rest how to try them", async () => {
+  test("the first line of standard output has the URLs of the listeners, and the quickstart follows", async () => {
     const service = await startService();
     expect(service.ready).toEqual({
       event: "ready",
@@ -104,7 +104,7 @@ describe("start", () => {
     expect(exit.stderr).toBe(`cannot open the ${listener} listener on 127.0.0.1:${port}: the port is taken\n`);
   });
 
-  test("with Redis a missing key ring is a fault that says how to make one", async () => {
+  test("with Redis a missing key ring is a fault, and the message names the command that creates one", async () => {
     const exit = await runToExit({ REDIS_URL: "redis://127.0.0.1:1" });
     expect(exit.code).toBe(1);
     expect(exit.stderr).toContain("npm run keys -- create");
@@ -125,9 +125,9 @@ test("a prefixed cookie name is set, and the plain one read until the date that 
   const COOKIE_MIGRATE_UNTIL = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
   const service = await startService({ COOKIE_NAME: "__Host-refresh_token", COOKIE_MIGRATE_UNTIL });
   const user = await logIn(service);
-  const answer = await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
-  message(answer);
-  const [set] = answer.headers.getSetCookie();
+  const response = await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
+  message(response);
+  const [set] = response.headers.getSetCookie();
   expect(set).toMatch(/^__Host-refresh_token=[^;]+; Path=\/; HttpOnly; Secure; SameSite=Lax; Max-Age=\d+$/);
   const left = await openPublic(service).call(logout, {}, bearer(user.accessToken));
   // Browsers remove a cookie only where it was set.
@@ -158,10 +158,10 @@ describe("stop", () => {
     expect(waiting.stdout()).toBe("");
   });
 
-  test("a request in flight is answered, with watchers open on every protocol", async () => {
+  test("a request in flight is completed, with watchers open on every protocol", async () => {
     const service = await startService();
     const user = await logIn(service);
-    const watches = RPC_DOORS.map((kind) => {
+    const watches = RPC_PROTOCOLS.map((kind) => {
       const caller = kind.open(service.adminUrl);
       const stream = caller.stream(admin.watchRevocations, {}, bearer(service.adminToken));
       return { caller, batches: stream[Symbol.asyncIterator]() };
@@ -169,7 +169,7 @@ describe("stop", () => {
     await Promise.all(watches.map(({ batches }) => batches.next()));
     const head = `POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\nCookie: refresh_token=${user.refreshToken}\r\n`;
     const { socket, received } = await connected(service.publicUrl, `${head}Content-Length: 2\r\n\r\n{`);
-    // The head has arrived when a request that was sent after it has been answered.
+    // The head has arrived once a later request has its response.
     await request(service.publicUrl, { path: "/healthz" });
     service.kill("SIGTERM");
     for (const { batches } of watches) {
@@ -238,7 +238,7 @@ describe("what outlives the process", () => {
   });
 });
 
-test("the end of whoever reads standard output does not end the service", async () => {
+test("the service survives the end of the process that reads its standard output", async () => {
   const { child, ready } = await startUnread();
   expect((await request(ready.public, { path: "/readyz" })).status).toBe(200);
   child.kill("SIGINT");
@@ -262,12 +262,12 @@ async function startUnread() {
     .poll(
       () =>
         request(ready.public, { path: "/readyz" }).then(
-          (answer) => answer.status,
+          (response) => response.status,
           () => 0,
         ),
       { timeout: 45_000 },
     )
     .toBe(200);
-  // What it has to say next, it says to nobody.
+  // Nobody reads what it writes from now on.
   return { child, ready };
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
-import { type Caller, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { type Caller, PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, somebody, successor } from "../support/sessions.ts";
@@ -22,19 +22,19 @@ const from = (address: string) => ({ "x-forwarded-for": address });
 
 const forge = (token: string) => token.slice(0, -1) + (token.endsWith("A") ? "B" : "A");
 
-function expectLimited(answer: Awaited<ReturnType<Caller["call"]>>) {
-  expect(answer).toMatchObject({ ok: false, code: "E429_RATE_LIMITED", text: "too many requests" });
-  if (!answer.ok && answer.rpc !== undefined) expect(answer.rpc).toBe("resource_exhausted");
-  const seconds = Number(answer.headers.get("retry-after"));
+function expectLimited(response: Awaited<ReturnType<Caller["call"]>>) {
+  expect(response).toMatchObject({ ok: false, code: "E429_RATE_LIMITED", text: "too many requests" });
+  if (!response.ok && response.rpc !== undefined) expect(response.rpc).toBe("resource_exhausted");
+  const seconds = Number(response.headers.get("retry-after"));
   expect(seconds).toBeGreaterThan(300);
   expect(seconds).toBeLessThanOrEqual(600);
-  expect(answer.headers.getSetCookie()).toEqual([]);
+  expect(response.headers.getSetCookie()).toEqual([]);
 }
 
 async function failOften(caller: Caller, token: string, address: string, times: number) {
   for (let time = 0; time < times; time++) {
-    const answer = await caller.call(refresh, {}, { ...cookie(forge(token)), ...from(address) });
-    expect(answer).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
+    const response = await caller.call(refresh, {}, { ...cookie(forge(token)), ...from(address) });
+    expect(response).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
   }
 }
 
@@ -44,7 +44,7 @@ const metric = async (service: Service, line: string) =>
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({ ...LIMITS, TRUST_PROXY: "1", REUSE_INTERVAL: "0" }, store);
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => service.publicUrl,
     (caller) => {
       test("a session is refreshed so often and no more, and nothing happens to it over the limit", async () => {
@@ -52,9 +52,9 @@ describe.each(STORES)("on the %s store", (store) => {
         const other = await logIn(service);
         let token = user.refreshToken;
         for (let time = 0; time < LIMIT; time++) {
-          const answer = await caller.call(refresh, {}, cookie(token));
-          message(answer);
-          token = successor(answer) ?? token;
+          const response = await caller.call(refresh, {}, cookie(token));
+          message(response);
+          token = successor(response) ?? token;
         }
         const look = async () =>
           message(await openAdmin(service).call(admin.getSession, { sessionId: user.sid }, bearer(service.adminToken)));
@@ -113,7 +113,7 @@ describe.each(STORES)("on the %s store", (store) => {
   );
 
   throughEvery(
-    RPC_DOORS,
+    RPC_PROTOCOLS,
     () => service.adminUrl,
     (caller) => {
       test("so many sessions are created for one subject, and any number for others", async () => {
@@ -139,7 +139,7 @@ describe.each(STORES)("on the %s store", (store) => {
     },
   );
 
-  test("each limit says in the log whom it holds back, without a token", async () => {
+  test("each limit logs what it limits, without a token", async () => {
     const lines = service
       .stderr()
       .split("\n")
@@ -154,7 +154,7 @@ describe("with every limit off", () => {
   const service = aService({ RATE_LIMIT_REFRESH: "off", RATE_LIMIT_FAILURES: "off", RATE_LIMIT_CREATE: "off" });
   test("nothing is refused", async () => {
     const user = await logIn(service);
-    const caller = PUBLIC_DOORS.at(-1)?.open(service.publicUrl) as Caller;
+    const caller = PUBLIC_PROTOCOLS.at(-1)?.open(service.publicUrl) as Caller;
     for (let time = 0; time < 400; time++) {
       message(await caller.call(refresh, {}, cookie(user.refreshToken)));
       await failOften(caller, user.refreshToken, "192.0.2.1", 1);
@@ -166,23 +166,23 @@ describe("by default", () => {
   const service = aService();
   test("a hundred tabs that all wake up, three times in a row, are served", async () => {
     const user = await logIn(service);
-    const caller = PUBLIC_DOORS.at(-1)?.open(service.publicUrl) as Caller;
+    const caller = PUBLIC_PROTOCOLS.at(-1)?.open(service.publicUrl) as Caller;
     for (let time = 0; time < 3; time++) {
       const tabs = Array.from({ length: 100 }, () => caller.call(refresh, {}, cookie(user.refreshToken)));
-      for (const answer of await Promise.all(tabs)) message(answer);
+      for (const response of await Promise.all(tabs)) message(response);
     }
   });
 
   test("one refresh token mints no flood of access tokens", async () => {
     const user = await logIn(service);
-    const caller = PUBLIC_DOORS.at(-1)?.open(service.publicUrl) as Caller;
+    const caller = PUBLIC_PROTOCOLS.at(-1)?.open(service.publicUrl) as Caller;
     let minted = 0;
     const start = performance.now();
     for (let time = 0; time < 20; time++) {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 50 }, () => caller.call(refresh, {}, cookie(user.refreshToken))),
       );
-      minted += answers.filter((answer) => answer.ok).length;
+      minted += responses.filter((response) => response.ok).length;
     }
     expect(minted).toBeGreaterThanOrEqual(300);
     // A window of the filter may end in between: 32 more. On a busy machine a window of the limit may, too.

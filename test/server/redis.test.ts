@@ -1,10 +1,16 @@
-/** The service and its Redis: what is never asked, and what is answered while there is none. */
+/** The service and its Redis: commands that are never sent, and responses during an outage. */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
-import { type Answer, type Caller, type DoorKind, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import {
+  type Caller,
+  type CallResult,
+  type ProtocolClient,
+  PUBLIC_PROTOCOLS,
+  RPC_PROTOCOLS,
+} from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording-proxy.ts";
 import { freePort, RedisServer, startRedis } from "../support/redis.ts";
@@ -55,7 +61,7 @@ describe("a credential that is not valid costs the store nothing", () => {
     await proxy.stop();
   });
 
-  test.each(PUBLIC_DOORS)("$name", async (kind) => {
+  test.each(PUBLIC_PROTOCOLS)("$name", async (kind) => {
     const user = await logIn(recorded);
     const caller = kind.open(recorded.publicUrl);
     message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on
@@ -79,15 +85,15 @@ describe("a credential that is not valid costs the store nothing", () => {
   const isOfSession = (words: readonly string[]) => words.some((word) => /^[\w-]{23}$/.test(word));
 });
 
-/** Every method with good credentials, all at once; each answer with how long it took, ms. */
+/** Every method with good credentials, all at once; each result with its duration, ms. */
 function everything(publicListener: Caller, adminListener: Caller, user: LoggedIn) {
   const { subject, sid: sessionId, accessToken, refreshToken } = user;
   const own = bearer(accessToken);
   const header = bearer(ADMIN_TOKEN);
   const start = performance.now();
-  const timed = async <O extends DescMessage>(call: Promise<Answer<O>>) => {
-    const answer = await call;
-    return { answer, took: performance.now() - start };
+  const timed = async <O extends DescMessage>(call: Promise<CallResult<O>>) => {
+    const response = await call;
+    return { response, took: performance.now() - start };
   };
   return Promise.all([
     timed(publicListener.call(refresh, {}, cookie(refreshToken))),
@@ -105,12 +111,12 @@ function everything(publicListener: Caller, adminListener: Caller, user: LoggedI
   ]);
 }
 
-/** Asks until the store can answer. */
-async function answers(url: string): Promise<void> {
+/** Polls until the store is available. */
+async function responses(url: string): Promise<void> {
   while ((await request(url, { path: "/readyz" })).status !== 200);
 }
 
-describe("while Redis does not answer, nobody is told no", () => {
+describe("while Redis does not respond, no credential is refused", () => {
   type Step = () => void | Promise<void>;
   test.each<[what: string, begin: Step, end: Step, lost: boolean]>([
     ["was killed", () => redis.kill(), () => redis.start(), true],
@@ -119,16 +125,16 @@ describe("while Redis does not answer, nobody is told no", () => {
     "Redis %s: unavailable after one command timeout on every protocol, and service when it is back",
     async (_, begin, end, lost) => {
       const users: LoggedIn[] = [];
-      while (users.length < PUBLIC_DOORS.length) users.push(await logIn(service));
+      while (users.length < PUBLIC_PROTOCOLS.length) users.push(await logIn(service));
       await begin();
       try {
-        for (const [at, kind] of PUBLIC_DOORS.entries()) {
+        for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
           const publicListener = kind.open(service.publicUrl);
-          const adminListener = (RPC_DOORS[at] ?? (RPC_DOORS[0] as DoorKind)).open(service.adminUrl);
-          for (const { answer, took } of await everything(publicListener, adminListener, users[at] as LoggedIn)) {
-            expect(answer).toMatchObject(UNAVAILABLE);
-            expect(answer.headers.get("retry-after")).toBe("1");
-            expect(answer.headers.getSetCookie()).toEqual([]);
+          const adminListener = (RPC_PROTOCOLS[at] ?? (RPC_PROTOCOLS[0] as ProtocolClient)).open(service.adminUrl);
+          for (const { response, took } of await everything(publicListener, adminListener, users[at] as LoggedIn)) {
+            expect(response).toMatchObject(UNAVAILABLE);
+            expect(response.headers.get("retry-after")).toBe("1");
+            expect(response.headers.getSetCookie()).toEqual([]);
             expect(took).toBeLessThan(MAX_RESPONSE_MS);
           }
           // What needs no store is known all the same.
@@ -142,8 +148,8 @@ describe("while Redis does not answer, nobody is told no", () => {
       } finally {
         await end();
       }
-      await answers(service.publicUrl);
-      for (const [at, kind] of PUBLIC_DOORS.entries()) {
+      await responses(service.publicUrl);
+      for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
         const listener = kind.open(service.publicUrl);
         const user = users[at] as LoggedIn;
         // A Redis that hung runs what it had received, the logouts among it.
@@ -159,10 +165,10 @@ describe("while Redis does not answer, nobody is told no", () => {
 
 test("watchers hear nothing while Redis is away, and again when it is back", async () => {
   const user = await logIn(service);
-  const caller = (RPC_DOORS[3] as DoorKind).open(service.adminUrl);
+  const caller = (RPC_PROTOCOLS[3] as ProtocolClient).open(service.adminUrl);
   const watch = () => caller.stream(admin.watchRevocations, {}, bearer(ADMIN_TOKEN))[Symbol.asyncIterator]();
   let batches = watch();
-  // After an outage the feed answers from its next beat on.
+  // After an outage the feed serves from its next heartbeat on.
   for (let silent = true; silent; batches = silent ? watch() : batches) {
     silent = await batches.next().then(
       () => false,
@@ -175,11 +181,11 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   await waitFor(service, () => silences() > before || undefined);
   await expect(watch().next()).rejects.toMatchObject({ code: Code.Unavailable });
   await redis.start();
-  await answers(service.publicUrl);
+  await responses(service.publicUrl);
   message(await openPublic(service).call(logout, {}, bearer(user.accessToken)));
-  for (let told = false; !told; ) {
+  for (let reported = false; !reported; ) {
     const { value } = await batches.next();
-    told = value?.revocations.some(({ sessionId }: { sessionId: string }) => sessionId === user.sid) ?? false;
+    reported = value?.revocations.some(({ sessionId }: { sessionId: string }) => sessionId === user.sid) ?? false;
   }
   caller.close();
 });
@@ -235,7 +241,7 @@ describe("a Redis that must not be used", () => {
     ["may evict", ["default"], (url) => url, "noeviction"],
     ["does not let its user ask", ["user", "on", ">pw", "~*", "&*", "+@all", "-info"], asUser, "+info"],
     ["has given its user no channel", ["user", "on", ">pw", "~*", "+@all"], asUser, "&session-revocations"],
-  ])("one that %s is refused at start, in one line that says why", async (_, user, url, why) => {
+  ])("one that %s is refused at start, with the reason in one line", async (_, user, url, why) => {
     const unfit = await startRedis("--maxmemory-policy", why === "noeviction" ? "allkeys-lru" : "noeviction");
     await unfit.admin.call("ACL", "SETUSER", ...user);
     const exit = await runToExit(env(url(unfit.url)));
@@ -255,7 +261,7 @@ describe("a Redis that must not be used", () => {
     await late.stop();
   });
 
-  test("one that becomes so is an outage, which ends when it is mended, with no restart", async () => {
+  test("one that becomes so is an outage, which ends when it is fixed, without a restart", async () => {
     const user = await logIn(service);
     const caller = openPublic(service);
     await redis.admin.config("SET", "maxmemory-policy", "allkeys-lru");
@@ -265,7 +271,7 @@ describe("a Redis that must not be used", () => {
     expect(await caller.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(UNAVAILABLE);
     expect(await caller.call(logout, {}, bearer(user.accessToken))).toMatchObject(UNAVAILABLE);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await answers(service.publicUrl);
+    await responses(service.publicUrl);
     message(await caller.call(refresh, {}, cookie(user.refreshToken)));
   });
 
@@ -278,7 +284,7 @@ describe("a Redis that must not be used", () => {
     expect(await caller.call(logout, {}, bearer(user.accessToken))).toMatchObject(UNAVAILABLE);
     expect((await request(own.publicUrl, { path: "/readyz" })).status).toBe(503);
     await redis.admin.call("ACL", "SETUSER", "user", "+zadd");
-    await answers(own.publicUrl);
+    await responses(own.publicUrl);
     message(await caller.call(logout, {}, bearer(user.accessToken)));
     expect(await redis.admin.call("ACL", "DELUSER", "user")).toBe(1);
     expect((await own.stop()).code).toBe(0);

@@ -58,18 +58,18 @@ describe("every response of the public API", () => {
     ...PUBLIC,
     ["a preflight", { method: "OPTIONS", path: "/v1/auth/refresh", headers: PREFLIGHT }, 204],
   ] as typeof PUBLIC)("%s", async (_, wanted, status) => {
-    const answer = await request(plain.publicUrl, wanted);
-    expect(answer.status).toBe(status);
-    expect(fields(answer.headers)).toEqual(["nosniff", "same-origin", null]);
+    const response = await request(plain.publicUrl, wanted);
+    expect(response.status).toBe(status);
+    expect(fields(response.headers)).toEqual(["nosniff", "same-origin", null]);
   });
 
   test.each(PUBLIC)("over TLS of ours has HSTS: %s", async (_, wanted, status) => {
-    const answer = await request(secure.publicUrl, { ...wanted, ca });
-    expect(answer.status).toBe(status);
-    expect(fields(answer.headers)).toEqual(["nosniff", "same-origin", "max-age=3600"]);
+    const response = await request(secure.publicUrl, { ...wanted, ca });
+    expect(response.status).toBe(status);
+    expect(fields(response.headers)).toEqual(["nosniff", "same-origin", "max-age=3600"]);
   });
 
-  test.each(PUBLIC)("has HSTS where a trusted proxy says https, and there alone: %s", async (_, wanted) => {
+  test.each(PUBLIC)("has HSTS where a trusted proxy reports https, and nowhere else: %s", async (_, wanted) => {
     const via = (scheme: string) =>
       request(proxied.publicUrl, { ...wanted, headers: { "x-forwarded-proto": scheme, ...wanted.headers } });
     expect(fields((await via("https")).headers)).toEqual(["nosniff", "same-origin", "max-age=31536000"]);
@@ -79,9 +79,9 @@ describe("every response of the public API", () => {
     expect(fields((await request(proxied.publicUrl, wanted)).headers)).toEqual(["nosniff", "same-origin", null]);
   });
 
-  test("nobody is believed to be a proxy unless TRUST_PROXY says so", async () => {
-    const answer = await request(plain.publicUrl, { path: "/healthz", headers: { "x-forwarded-proto": "https" } });
-    expect(fields(answer.headers)).toEqual(["nosniff", "same-origin", null]);
+  test("no header of a proxy is trusted unless TRUST_PROXY is set", async () => {
+    const response = await request(plain.publicUrl, { path: "/healthz", headers: { "x-forwarded-proto": "https" } });
+    expect(fields(response.headers)).toEqual(["nosniff", "same-origin", null]);
   });
 });
 
@@ -91,12 +91,12 @@ test.each<[string, RawRequest, number]>([
   ["no route", { path: "/nowhere" }, 404],
 ])("every response of the admin API: %s", async (_, wanted, status) => {
   const headers = { ...bearer(plain.adminToken), ...wanted.headers };
-  const answer = await request(plain.adminUrl, {
+  const response = await request(plain.adminUrl, {
     ...wanted,
     headers: status === 401 ? { ...wanted.headers } : headers,
   });
-  expect(answer.status).toBe(status);
-  expect(fields(answer.headers)).toEqual(["nosniff", "same-origin", null]);
+  expect(response.status).toBe(status);
+  expect(fields(response.headers)).toEqual(["nosniff", "same-origin", null]);
 });
 
 test.each([

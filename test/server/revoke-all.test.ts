@@ -4,7 +4,7 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { startService, waitFor } from "../support/service.ts";
 import {
@@ -29,8 +29,8 @@ async function taken(service: Pick<Running, "publicUrl" | "adminUrl" | "adminTok
   const listed = await open.call(listSessions, {}, bearer(user.accessToken));
   const introspected = [];
   for (const token of [user.accessToken, user.refreshToken]) {
-    const answer = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));
-    introspected.push(message(answer).active);
+    const response = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));
+    introspected.push(message(response).active);
   }
   const refreshed = await open.call(refresh, {}, cookie(user.refreshToken));
   return [listed.ok, ...introspected, refreshed.ok];
@@ -43,7 +43,7 @@ describe.each(STORES)("on the %s store", (store) => {
   const header = () => bearer(service.adminToken);
 
   throughEvery(
-    RPC_DOORS,
+    RPC_PROTOCOLS,
     () => service.adminUrl,
     (caller) => {
       test("every session ends, of every subject, and logins right after it live", async () => {
@@ -62,15 +62,15 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(created.session?.createTime && timestampMs(created.session.createTime)).toBeGreaterThan(until ?? 1e15);
       });
 
-      test("while others log in and refresh: what was answered before it ends, what is asked after it lives", async () => {
-        type Login = { readonly user: LoggedIn; readonly askedAt: number; readonly answeredAt: number };
+      test("while others log in and refresh: sessions created before it end, sessions requested after it live", async () => {
+        type Login = { readonly user: LoggedIn; readonly askedAt: number; readonly respondedAt: number };
         const logins: Login[] = [];
         let running = true;
         const work = async () => {
           while (running) {
             const askedAt = performance.now();
             const user = await logIn(service);
-            logins.push({ user, askedAt, answeredAt: performance.now() });
+            logins.push({ user, askedAt, respondedAt: performance.now() });
             await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
           }
         };
@@ -83,9 +83,9 @@ describe.each(STORES)("on the %s store", (store) => {
         await enough(logins.length + 20);
         running = false;
         await Promise.all(workers);
-        for (const { user, askedAt, answeredAt } of logins) {
+        for (const { user, askedAt, respondedAt } of logins) {
           const { ok } = await caller.call(admin.getSession, { sessionId: user.sid }, header());
-          if (answeredAt < from) expect(ok).toBe(false);
+          if (respondedAt < from) expect(ok).toBe(false);
           if (askedAt > until) expect(ok).toBe(true);
         }
       });

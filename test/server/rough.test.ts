@@ -1,4 +1,4 @@
-/** Requests that no client of ours sends: the service answers or hangs up, and goes on. */
+/** Malformed and unusual requests: the service responds or closes the connection, and goes on. */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -61,9 +61,9 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
     ["a body that is no gzip", `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip`],
     ["a deadline that is none", `POST ${path} HTTP/1.1\r\nHost: x\r\nConnect-Timeout-Ms: x`],
     ["a deadline that has passed", `POST ${path} HTTP/1.1\r\nHost: x\r\nConnect-Timeout-Ms: 0`],
-  ])("%s is answered, and not with a bug", async (_, head) => {
-    const answer = await exchange(urlOf(listener), Buffer.from(`${head}\r\n${BODY}`, "latin1"));
-    expect(answer).toMatch(/^HTTP\/1\.1 (2|4|501|504)/);
+  ])("%s gets a response, and not a 500", async (_, head) => {
+    const response = await exchange(urlOf(listener), Buffer.from(`${head}\r\n${BODY}`, "latin1"));
+    expect(response).toMatch(/^HTTP\/1\.1 (2|4|501|504)/);
   });
 
   test("anything at all is survived", async () => {
@@ -96,8 +96,8 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
         const head =
           `${method} ${path}${query} HTTP/1.1\r\nHost: x\r\nContent-Type: application/${kind}\r\n${lines}` +
           `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
-        const answer = await exchange(urlOf(listener), Buffer.concat([Buffer.from(head, "latin1"), body]), true);
-        expect(answer).not.toMatch(/^HTTP\/1\.1 500/);
+        const response = await exchange(urlOf(listener), Buffer.concat([Buffer.from(head, "latin1"), body]), true);
+        expect(response).not.toMatch(/^HTTP\/1\.1 500/);
       }),
       { numRuns: 60 },
     );
@@ -107,7 +107,7 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
     ["half an authority", { ":authority": "[" }],
     ["an authority with a space", { ":authority": "a b" }],
     ["a scheme of nonsense", { ":scheme": "x" }],
-  ])("over HTTP/2 %s is answered or refused", async (_, headers) => {
+  ])("over HTTP/2 %s gets a response or a reset", async (_, headers) => {
     const session = connectHttp2(urlOf(listener));
     const stream = session.request({
       ":method": "POST",

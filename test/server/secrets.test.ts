@@ -45,7 +45,7 @@ describe("a key ring that is gone", () => {
     await after.stop();
   });
 
-  test("makes a running service not ready until it is back, and says so, while refreshes go on", async () => {
+  test("makes a running service not ready until it is back, which is logged, while refreshes go on", async () => {
     const service = await startService();
     const user = await logIn(service);
     const path = join(service.dataDir, "keys.json");
@@ -60,7 +60,7 @@ describe("a key ring that is gone", () => {
   });
 });
 
-test("without its data directory a running service acknowledges nothing, is not ready, and says what to do", async () => {
+test("without its data directory a running service acknowledges nothing, is not ready, and logs what to do", async () => {
   const service = await startService();
   const user = await logIn(service);
   rmSync(service.dataDir, { recursive: true });

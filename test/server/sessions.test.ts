@@ -2,7 +2,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PUBLIC_DOORS } from "../support/clients.ts";
+import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { bearer, cookie, logIn, message } from "../support/sessions.ts";
 
@@ -12,7 +12,7 @@ const REFUSED = { ok: false, code: "E001_AUTH_FAILURE" };
 describe.each(STORES)("on the %s store", (store) => {
   const service = aService({}, store);
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => service.publicUrl,
     (caller) => {
       async function threeOf(subject?: string) {
@@ -26,8 +26,8 @@ describe.each(STORES)("on the %s store", (store) => {
         const [one, two] = await threeOf();
         const mine = await logIn(service, { subject: one.subject, client });
         await logIn(service); // somebody else's
-        const answer = await caller.call(listSessions, {}, bearer(mine.accessToken));
-        const { data } = message(answer);
+        const response = await caller.call(listSessions, {}, bearer(mine.accessToken));
+        const { data } = message(response);
         expect(data?.sessions).toHaveLength(4);
         expect(data?.nextPageToken).toBe("");
         const created = data?.sessions.map(({ createTime }) => createTime && timestampMs(createTime)) ?? [];
@@ -35,7 +35,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const ids = data?.sessions.map(({ sessionId }) => sessionId);
         expect(ids).toEqual(expect.arrayContaining([one.sid, two.sid, mine.sid]));
         expect(data?.sessions.filter(({ current }) => current)).toMatchObject([{ sessionId: mine.sid, ...client }]);
-        expect(answer.headers.get("cache-control")).toBe("no-store");
+        expect(response.headers.get("cache-control")).toBe("no-store");
       });
 
       test("pages follow each other without gaps or repeats", async () => {
@@ -58,8 +58,12 @@ describe.each(STORES)("on the %s store", (store) => {
         ["page_token", { pageToken: "nonsense" }],
       ])("a bad %s is named (%o)", async (field, input) => {
         const { accessToken } = await logIn(service);
-        const answer = await caller.call(listSessions, input, bearer(accessToken));
-        expect(answer).toMatchObject({ ok: false, code: "E400_INVALID_REQUEST", text: expect.stringContaining(field) });
+        const response = await caller.call(listSessions, input, bearer(accessToken));
+        expect(response).toMatchObject({
+          ok: false,
+          code: "E400_INVALID_REQUEST",
+          text: expect.stringContaining(field),
+        });
       });
 
       test("a revoked session is dead, for both of its tokens", async () => {
@@ -70,14 +74,14 @@ describe.each(STORES)("on the %s store", (store) => {
         message(await caller.call(refresh, {}, cookie(mine.refreshToken)));
       });
 
-      test("an id that is not of a live session of the caller is not found, whoever's it is", async () => {
+      test("an id that is not of a live session of the caller is not found, of any user", async () => {
         const [mine, old] = await threeOf();
         const stranger = await logIn(service);
         message(await caller.call(revokeSession, { sessionId: old.sid }, bearer(mine.accessToken)));
         const unknown = `${mine.sid.slice(0, 5)}AAAAA${mine.sid.slice(10)}`;
         for (const sessionId of [stranger.sid, old.sid, unknown, "nonsense", "%2e%2e", "a b"]) {
-          const answer = await caller.call(revokeSession, { sessionId }, bearer(mine.accessToken));
-          expect(answer, sessionId).toMatchObject({ ok: false, code: "E404_NOT_FOUND", text: "not found" });
+          const response = await caller.call(revokeSession, { sessionId }, bearer(mine.accessToken));
+          expect(response, sessionId).toMatchObject({ ok: false, code: "E404_NOT_FOUND", text: "not found" });
         }
         message(await caller.call(refresh, {}, cookie(stranger.refreshToken)));
       });

@@ -2,7 +2,7 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { RPC_DOORS } from "../support/clients.ts";
+import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import { admin, bearer, cookie, logIn, message, openPublic, somebody, successor } from "../support/sessions.ts";
 
@@ -23,7 +23,7 @@ describe.each(STORES)("on the %s store", (store) => {
   const header = () => bearer(service.adminToken);
 
   throughEvery(
-    RPC_DOORS,
+    RPC_PROTOCOLS,
     () => service.adminUrl,
     (caller) => {
       const elevate = (sessionId: string, at: number, more: object = {}) =>
@@ -35,7 +35,7 @@ describe.each(STORES)("on the %s store", (store) => {
       const active = async (token: string) =>
         message(await caller.call(admin.introspectToken, { token }, header())).claims;
 
-      test("what is said at creation is in tokens, introspection and the session", async () => {
+      test("an authentication given at creation is in tokens, introspection and the session", async () => {
         const at = ago(60 * SECOND);
         const wanted = {
           subject: somebody(),
@@ -45,19 +45,19 @@ describe.each(STORES)("on the %s store", (store) => {
           acr: "urn:example:silver",
         };
         const created = message(await caller.call(admin.createSession, wanted, header()));
-        const said = { auth_time: at / SECOND, amr: ["pwd", "hwk"], acr: "urn:example:silver" };
-        expect(claimsOf(created.accessToken)).toMatchObject({ ...said, role: "editor" });
-        expect(await active(created.accessToken)).toMatchObject(said);
-        expect(await active(created.refreshToken)).toMatchObject(said);
+        const authentication = { auth_time: at / SECOND, amr: ["pwd", "hwk"], acr: "urn:example:silver" };
+        expect(claimsOf(created.accessToken)).toMatchObject({ ...authentication, role: "editor" });
+        expect(await active(created.accessToken)).toMatchObject(authentication);
+        expect(await active(created.refreshToken)).toMatchObject(authentication);
         const sessionId = created.session?.sessionId ?? "";
         const { session } = message(await caller.call(admin.getSession, { sessionId }, header()));
-        expect(session).toMatchObject({ amr: said.amr, acr: said.acr });
+        expect(session).toMatchObject({ amr: authentication.amr, acr: authentication.acr });
         expect(session?.authTime && timestampMs(session.authTime)).toBe(at);
         const refreshed = message(await openPublic(service).call(refresh, {}, cookie(created.refreshToken)));
-        expect(claimsOf(refreshed.data?.accessToken ?? "")).toMatchObject({ ...said, role: "editor" });
+        expect(claimsOf(refreshed.data?.accessToken ?? "")).toMatchObject({ ...authentication, role: "editor" });
       });
 
-      test("of what is not said nothing is carried", async () => {
+      test("fields that are not given are in no token", async () => {
         const user = await logIn(service, { acr: "0" });
         expect(claimsOf(user.accessToken)).toMatchObject({ acr: "0" });
         for (const token of [user.accessToken, user.refreshToken]) {
@@ -68,16 +68,16 @@ describe.each(STORES)("on the %s store", (store) => {
         for (const name of ["auth_time", "amr", "acr"]) expect(claimsOf(plain.accessToken)).not.toHaveProperty(name);
       });
 
-      test("after a step-up the next access token says so, and the one before is as good as it was", async () => {
+      test("after a step-up the next access token carries it, and the one before stays valid", async () => {
         const first = ago(3600 * SECOND);
         const user = await logIn(service, { authTime: timestampFromMs(first), amr: ["pwd"], acr: "silver" });
         const at = ago(5 * SECOND);
         const { session } = message(await elevate(user.sid, at, { acr: "gold" }));
         expect(session).toMatchObject({ sessionId: user.sid, amr: ["pwd", "otp"], acr: "gold" });
-        const said = { auth_time: at / SECOND, amr: ["pwd", "otp"], acr: "gold" };
+        const authentication = { auth_time: at / SECOND, amr: ["pwd", "otp"], acr: "gold" };
         const refreshed = await openPublic(service).call(refresh, {}, cookie(user.refreshToken));
-        expect(claimsOf(message(refreshed).data?.accessToken ?? "")).toMatchObject(said);
-        expect(await active(successor(refreshed) ?? "")).toMatchObject(said);
+        expect(claimsOf(message(refreshed).data?.accessToken ?? "")).toMatchObject(authentication);
+        expect(await active(successor(refreshed) ?? "")).toMatchObject(authentication);
         expect(await active(user.accessToken)).toMatchObject({
           auth_time: first / SECOND,
           amr: ["pwd"],
@@ -136,8 +136,8 @@ describe.each(STORES)("on the %s store", (store) => {
         ["claims.sct", { claims: { sct: 1 } }],
         ["replaces_session_id", { replacesSessionId: "nonsense" }],
       ])("a bad %s of a creation is named", async (field, wanted) => {
-        const answer = await caller.call(admin.createSession, { subject: somebody(), ...wanted }, header());
-        expect(answer).toMatchObject(badRequest(field));
+        const response = await caller.call(admin.createSession, { subject: somebody(), ...wanted }, header());
+        expect(response).toMatchObject(badRequest(field));
       });
 
       test("the session that a new one replaces has ended", async () => {

@@ -1,4 +1,4 @@
-/** Being told to stop, by whoever tells it and however often. */
+/** Signals that stop the service: repeated, and through a parent process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -12,7 +12,7 @@ test("a second signal does not cut what is in flight", async () => {
   const service = await startService();
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);
-  // Answered only when its body has come: the rest of it is sent after the signals.
+  // The response waits for the rest of the body, which is sent after the signals.
   socket.write("POST /v1/auth/refresh HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{");
   await once(socket, "data"); // 100 Continue: the request has been taken up
   service.kill("SIGTERM");
@@ -20,13 +20,13 @@ test("a second signal does not cut what is in flight", async () => {
   service.kill("SIGTERM");
   service.kill("SIGINT");
   socket.write("}");
-  const [answer] = await once(socket, "data");
-  expect(String(answer)).toMatch(/^HTTP\/1.1 401 /);
+  const [response] = await once(socket, "data");
+  expect(String(response)).toMatch(/^HTTP\/1.1 401 /);
   socket.destroy();
   expect(await service.exited).toEqual({ code: 0, signal: null });
 });
 
-test("a connection that has said nothing does not hold up the end", async () => {
+test("a connection that has sent nothing does not delay the end", async () => {
   const service = await startService({ SHUTDOWN_TIMEOUT: "60s" });
   const { hostname, port } = new URL(service.publicUrl);
   const socket = connect(Number(port), hostname);

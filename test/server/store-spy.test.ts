@@ -19,7 +19,7 @@ import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
-import { PUBLIC_DOORS } from "../support/clients.ts";
+import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { throughEvery } from "../support/every-protocol.ts";
 import { scratch } from "../support/service.ts";
 import { bearer, cookie, message } from "../support/sessions.ts";
@@ -96,7 +96,7 @@ afterAll(async () => {
 
 describe("over a store that is watched", () => {
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => listener.url,
     (caller) => {
       test("what is refused without the store is refused without the store", async () => {
@@ -117,7 +117,7 @@ describe("over a store that is watched", () => {
         expect(calls).toEqual([]);
       });
 
-      test("a refresh is one step of the store, and so is each deed of an access token", async () => {
+      test("a refresh is one step of the store, and so is each operation with an access token", async () => {
         calls.length = 0;
         message(await caller.call(refresh, {}, cookie(user.refreshToken)));
         expect(calls.splice(0)).toEqual(["rotate"]);
@@ -125,7 +125,7 @@ describe("over a store that is watched", () => {
         expect(calls.splice(0)).toEqual(["endAll"]);
         await caller.call(revokeSession, { sessionId: "A".repeat(23) }, bearer(user.accessToken));
         expect(calls.splice(0)).toEqual(["endOwned"]);
-        // Whether the caller lives decides what it is told, whatever it asks.
+        // Whether the caller's own session lives decides the response, whatever the session id in the request.
         await caller.call(revokeSession, { sessionId: "x" }, bearer(user.accessToken));
         expect(calls.splice(0)).toEqual(["find"]);
       });
@@ -139,20 +139,20 @@ describe("over a store that breaks in a way that nobody foresaw", () => {
   });
 
   throughEvery(
-    PUBLIC_DOORS,
+    PUBLIC_PROTOCOLS,
     () => listener.url,
     (caller) => {
-      test("the caller hears of a bug and no more, and the log all of it", async () => {
+      test("the caller gets E500_INTERNAL and no more, and the log has all of it", async () => {
         logged.length = 0;
-        const answers = [
+        const responses = [
           await caller.call(refresh, {}, cookie(user.refreshToken)),
           await caller.call(logout, {}, bearer(user.accessToken)),
           await caller.call(listSessions, {}, bearer(user.accessToken)),
         ];
-        for (const answer of answers) {
-          expect(answer).toMatchObject({ ok: false, code: "E500_INTERNAL", text: "internal error" });
-          expect(JSON.stringify([...answer.headers])).not.toMatch(/hunter2|\.ts:/);
-          expect(answer.headers.getSetCookie()).toEqual([]);
+        for (const response of responses) {
+          expect(response).toMatchObject({ ok: false, code: "E500_INTERNAL", text: "internal error" });
+          expect(JSON.stringify([...response.headers])).not.toMatch(/hunter2|\.ts:/);
+          expect(response.headers.getSetCookie()).toEqual([]);
         }
         const bugs = logged.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "bug");
         expect(bugs.map(({ method }) => method)).toEqual(["Refresh", "Logout", "ListSessions"]);

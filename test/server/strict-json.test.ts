@@ -39,15 +39,15 @@ describe("CreateSession", () => {
     ["the binary form of infinity", binary(Buffer.from("a"), Number.POSITIVE_INFINITY), "application/proto"],
     ["the binary form of no number", binary(Buffer.from("a"), Number.NaN), "application/proto"],
   ])("refuses %s", async (_, body, type) => {
-    const answer = await create(body, type);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toContain("invalid_argument");
+    const response = await create(body, type);
+    expect(response.status).toBe(400);
+    expect(response.body).toContain("invalid_argument");
   });
 
   test("takes what is the replacement character, other planes and large numbers", async () => {
     expect((await create(binary(Buffer.from("ok"), 1.5), "application/proto")).status).toBe(200);
-    const answer = await create('{"subject":"a\ufffd","claims":{"x":"\\ud834\\udd1e","y":1e300}}');
-    expect(JSON.parse(answer.body).session).toMatchObject({ subject: "a\ufffd", claims: { x: "𝄞", y: 1e300 } });
+    const response = await create('{"subject":"a\ufffd","claims":{"x":"\\ud834\\udd1e","y":1e300}}');
+    expect(JSON.parse(response.body).session).toMatchObject({ subject: "a\ufffd", claims: { x: "𝄞", y: 1e300 } });
     const found = await openAdmin(service).call(admin.listSessions, { subject: "a\ufffd" }, bearer(service.adminToken));
     expect(message(found).sessions).toHaveLength(1);
   });
@@ -56,7 +56,7 @@ describe("CreateSession", () => {
 test("the public API refuses a body that is not UTF-8, by RPC and by route", async () => {
   const body = Buffer.from('{"x":"\xff"}', "latin1");
   for (const path of ["auth.v1.SessionService/Refresh", "v1/auth/refresh"]) {
-    const answer = await post(service.publicUrl, path, body);
-    expect(answer.status, path).toBe(400);
+    const response = await post(service.publicUrl, path, body);
+    expect(response.status, path).toBe(400);
   }
 });

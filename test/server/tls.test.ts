@@ -8,7 +8,7 @@ import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { selfSigned } from "../support/certificate.ts";
-import { type Caller, PUBLIC_DOORS, RPC_DOORS } from "../support/clients.ts";
+import { type Caller, PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { admin, bearer, cookie, message, somebody } from "../support/sessions.ts";
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test("the ready line says https", () => {
+test("the ready line has https URLs", () => {
   expect(service.publicUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   expect(service.adminUrl).toMatch(/^https:/);
 });
@@ -37,18 +37,21 @@ async function created(caller: Caller) {
   return message(await caller.call(admin.createSession, { subject: somebody() }, bearer(service.adminToken)));
 }
 
-describe.each(PUBLIC_DOORS.map((kind, at) => ({ ...kind, admin: RPC_DOORS[at] ?? RPC_DOORS[0] })))("$name", (kind) => {
-  test("a session is created, refreshed and ended", async () => {
-    const adminListener = kind.admin?.open(service.adminUrl, ca) as Caller;
-    const publicListener = kind.open(service.publicUrl, ca);
-    const { accessToken, refreshToken } = await created(adminListener);
-    const origin = { "sec-fetch-site": "same-origin" };
-    message(await publicListener.call(refresh, {}, { ...cookie(refreshToken), ...origin }));
-    message(await publicListener.call(logout, {}, { ...bearer(accessToken), ...origin }));
-    adminListener.close();
-    publicListener.close();
-  });
-});
+describe.each(PUBLIC_PROTOCOLS.map((kind, at) => ({ ...kind, admin: RPC_PROTOCOLS[at] ?? RPC_PROTOCOLS[0] })))(
+  "$name",
+  (kind) => {
+    test("a session is created, refreshed and ended", async () => {
+      const adminListener = kind.admin?.open(service.adminUrl, ca) as Caller;
+      const publicListener = kind.open(service.publicUrl, ca);
+      const { accessToken, refreshToken } = await created(adminListener);
+      const origin = { "sec-fetch-site": "same-origin" };
+      message(await publicListener.call(refresh, {}, { ...cookie(refreshToken), ...origin }));
+      message(await publicListener.call(logout, {}, { ...bearer(accessToken), ...origin }));
+      adminListener.close();
+      publicListener.close();
+    });
+  },
+);
 
 test("the own origin is the secure one", async () => {
   const from = (origin: string) => request(service.publicUrl, { ...REFRESH, headers: { origin }, ca });

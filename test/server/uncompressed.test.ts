@@ -1,4 +1,4 @@
-/** Tokens stay as they are on the wire: they do not compress, and what is compressed beside a secret can tell of it. */
+/** Responses are never compressed: tokens do not shrink, and compression beside a secret reveals it (BREACH). */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -17,18 +17,18 @@ const willing = { "accept-encoding": "gzip", "content-type": "application/json" 
 test.each(["/v1/auth/refresh", "/auth.v1.SessionService/Refresh"])("%s", async (path) => {
   const { refreshToken } = await logIn(service, { claims });
   const headers = { ...willing, ...cookie(refreshToken) };
-  const answer = await request(service.publicUrl, { method: "POST", path, headers, body: "{}" });
-  expect(JSON.parse(answer.body).data.accessToken.length).toBeGreaterThan(2_000);
-  expect(answer.headers.get("content-encoding")).toBeNull();
+  const response = await request(service.publicUrl, { method: "POST", path, headers, body: "{}" });
+  expect(JSON.parse(response.body).data.accessToken.length).toBeGreaterThan(2_000);
+  expect(response.headers.get("content-encoding")).toBeNull();
 });
 
 test("/auth.admin.v1.SessionAdminService/CreateSession", async () => {
-  const answer = await request(service.adminUrl, {
+  const response = await request(service.adminUrl, {
     method: "POST",
     path: "/auth.admin.v1.SessionAdminService/CreateSession",
     headers: { ...willing, ...bearer(service.adminToken) },
     body: JSON.stringify({ subject: "alice", claims }),
   });
-  expect(JSON.parse(answer.body).accessToken.length).toBeGreaterThan(2_000);
-  expect(answer.headers.get("content-encoding")).toBeNull();
+  expect(JSON.parse(response.body).accessToken.length).toBeGreaterThan(2_000);
+  expect(response.headers.get("content-encoding")).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** What the log says of settings that keep browsers out. */
+/** Warnings about settings that keep browsers out. */
 import { expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
 import { startService, waitFor } from "../support/service.ts";

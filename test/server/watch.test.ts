@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { RevocationReason } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { type Caller, RPC_DOORS } from "../support/clients.ts";
+import { type Caller, RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
 import {
   admin,
@@ -46,13 +46,13 @@ describe.each(STORES)("on the %s store", (store) => {
     }
   }
 
-  /** Reads until `wanted` have been told and the log is at its end; what was told, and the last cursor. */
+  /** Reads until `wanted` have been reported and the log is at its end: what was reported, and the last cursor. */
   async function until(next: () => Promise<Batch>, ...wanted: readonly string[]) {
-    const told = new Map<string, Batch["revocations"][number]>();
+    const reported = new Map<string, Batch["revocations"][number]>();
     for (;;) {
       const { revocations, cursor, caughtUp } = await next();
-      for (const revocation of revocations) told.set(revocation.sessionId, revocation);
-      if (caughtUp && wanted.every((sid) => told.has(sid))) return { told, cursor };
+      for (const revocation of revocations) reported.set(revocation.sessionId, revocation);
+      if (caughtUp && wanted.every((sid) => reported.has(sid))) return { reported, cursor };
     }
   }
 
@@ -61,18 +61,18 @@ describe.each(STORES)("on the %s store", (store) => {
   }
 
   throughEvery(
-    RPC_DOORS,
+    RPC_PROTOCOLS,
     () => service.adminUrl,
     (caller) => {
-      test("what is revoked now is told first, then that this was all, then what is revoked later", async () => {
+      test("what is revoked now comes first, then caughtUp, then what is revoked later", async () => {
         const [before, after] = [await logIn(service), await logIn(service)];
         await end(before.sid);
         await watching(caller, "", async (next) => {
-          const { told } = await until(next, before.sid);
-          expect(told.has(after.sid)).toBe(false);
+          const { reported } = await until(next, before.sid);
+          expect(reported.has(after.sid)).toBe(false);
           await end(after.sid);
           const later = await until(next, after.sid);
-          expect([...later.told.keys()]).toEqual([after.sid]);
+          expect([...later.reported.keys()]).toEqual([after.sid]);
           expect(later.cursor).not.toBe("");
         });
       });
@@ -97,12 +97,12 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(ConnectError.from(failure).rawMessage).toMatch(/^cursor: /);
       });
 
-      test("without an admin token nothing is told", async () => {
+      test("without an admin token nothing is reported", async () => {
         const stream = caller.stream(admin.watchRevocations, {}, bearer("x".repeat(40)));
         const failure = await stream[Symbol.asyncIterator]()
           .next()
           .then(
-            () => "told",
+            () => "a batch",
             (error: unknown) => ConnectError.from(error).code,
           );
         expect(failure).toBe(Code.Unauthenticated);
@@ -111,7 +111,7 @@ describe.each(STORES)("on the %s store", (store) => {
   );
 
   test("heartbeats come through every protocol", async () => {
-    const beat = async (kind: (typeof RPC_DOORS)[number]) => {
+    const beat = async (kind: (typeof RPC_PROTOCOLS)[number]) => {
       const caller = kind.open(service.adminUrl);
       const gaps = await watching(caller, "", async (next) => {
         await until(next);
@@ -126,10 +126,10 @@ describe.each(STORES)("on the %s store", (store) => {
       return Math.max(...gaps);
     };
     // The interval itself is tested with a clock (feed.test.ts); here the margin is for a busy machine.
-    expect(Math.max(...(await Promise.all(RPC_DOORS.map(beat))))).toBeLessThan(5_000);
+    expect(Math.max(...(await Promise.all(RPC_PROTOCOLS.map(beat))))).toBeLessThan(5_000);
   });
 
-  describe("every way in which a session ends is told with its reason", () => {
+  describe("every way in which a session ends is reported with its reason", () => {
     const open = { admin: () => openAdmin(service), public: () => openPublic(service) };
     const rows: [reason: string, end: () => Promise<string>][] = [
       [
@@ -191,14 +191,14 @@ describe.each(STORES)("on the %s store", (store) => {
           const user = await logIn(service);
           let token = user.refreshToken;
           for (let generation = 0; generation < 3; ) {
-            const answer = await open.public().call(refresh, {}, cookie(token));
-            message(answer);
-            const next = successor(answer) ?? "";
+            const response = await open.public().call(refresh, {}, cookie(token));
+            message(response);
+            const next = successor(response) ?? "";
             if (next !== token) generation++;
             token = next;
           }
-          const answer = await open.public().call(refresh, {}, cookie(user.refreshToken));
-          expect(answer.ok).toBe(false);
+          const response = await open.public().call(refresh, {}, cookie(user.refreshToken));
+          expect(response.ok).toBe(false);
           return user.sid;
         },
       ],
@@ -209,8 +209,8 @@ describe.each(STORES)("on the %s store", (store) => {
       await watching(caller, "", async (next) => {
         const start = Date.now();
         const sid = await ends();
-        const { told } = await until(next, sid);
-        const revocation = told.get(sid);
+        const { reported } = await until(next, sid);
+        const revocation = reported.get(sid);
         expect(revocation?.reason).toBe(reason);
         const name = reason.toUpperCase() as keyof typeof RevocationReason;
         expect(revocation?.revocationReason).toBe(RevocationReason[name]);

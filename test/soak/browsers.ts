@@ -20,7 +20,7 @@ type Flight = {
   readonly token: PresentedToken;
   readonly arrives: number;
   readonly returns: number;
-  answer?: PresentedToken;
+  response?: PresentedToken;
 };
 
 export type Browser = {
@@ -120,18 +120,18 @@ export async function browse(
     const again = dice.chance(0.05);
     const store = dice.pick(world.instances);
     report.refreshes++;
-    const answers = await Promise.all([refresh(store), ...(again ? [refresh(dice.pick(world.instances))] : [])]);
-    for (const answer of answers) if (answer !== undefined) flight.answer = answer;
-    if (flight.answer === undefined) report.unanswered++;
+    const responses = await Promise.all([refresh(store), ...(again ? [refresh(dice.pick(world.instances))] : [])]);
+    for (const response of responses) if (response !== undefined) flight.response = response;
+    if (flight.response === undefined) report.unanswered++;
 
     async function refresh(store: SessionStore): Promise<PresentedToken | undefined> {
       try {
-        const answer = await store.rotate(browser.sid, flight.token, fresh);
-        const outcome = outcomeOf(answer);
+        const response = await store.rotate(browser.sid, flight.token, fresh);
+        const outcome = outcomeOf(response);
         report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
-        browser.history.push(`${tick}: ${brief(flight.token)} ${outcome} ${answer.ok ? brief(answer.child) : ""}`);
-        if (!answer.ok) throw new WrongLogout(`${outcome}\n${browser.history.join("\n")}`);
-        return answer.child;
+        browser.history.push(`${tick}: ${brief(flight.token)} ${outcome} ${response.ok ? brief(response.child) : ""}`);
+        if (!response.ok) throw new WrongLogout(`${outcome}\n${browser.history.join("\n")}`);
+        return response.child;
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
         browser.history.push(`${tick}: ${brief(flight.token)} unavailable`);
@@ -142,7 +142,7 @@ export async function browse(
 
   function deliver(browser: Browser): void {
     const home = dice.shuffle(browser.flights.filter(({ returns }) => returns === tick));
-    for (const { answer } of home) if (answer !== undefined && browser.adopts) browser.jar = answer;
+    for (const { response } of home) if (response !== undefined && browser.adopts) browser.jar = response;
     browser.flights = browser.flights.filter(
       ({ arrives, returns }) => returns > tick && !(returns === Number.POSITIVE_INFINITY && arrives <= tick),
     );
@@ -165,9 +165,9 @@ export async function expectOneChain(world: World, browsers: readonly Browser[])
     await world.advance(2 * REUSE_INTERVAL);
     await Promise.all(
       browsers.map(async (browser) => {
-        const answer = await store.rotate(browser.sid, browser.jar, nonce());
-        if (!answer.ok) throw new WrongLogout(`at the end: ${answer.reason}\n${browser.history.join("\n")}`);
-        browser.jar = answer.child;
+        const response = await store.rotate(browser.sid, browser.jar, nonce());
+        if (!response.ok) throw new WrongLogout(`at the end: ${response.reason}\n${browser.history.join("\n")}`);
+        browser.jar = response.child;
       }),
     );
   }
@@ -177,7 +177,7 @@ export async function expectOneChain(world: World, browsers: readonly Browser[])
       const reused = await store.rotate(sid, old[at] ?? jar, nonce());
       const after = await store.rotate(sid, jar, nonce());
       if (outcomeOf(reused) !== "reuse" || outcomeOf(after) !== "revoked") {
-        throw new Error(`two chains: an old token was answered ${outcomeOf(reused)}, the newest ${outcomeOf(after)}`);
+        throw new Error(`two chains: an old token was responded ${outcomeOf(reused)}, the newest ${outcomeOf(after)}`);
       }
     }),
   );

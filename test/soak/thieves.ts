@@ -45,8 +45,8 @@ export async function steal(world: World, dice: Dice): Promise<number> {
   await Promise.all(
     thefts.map(async (theft) => {
       if (!dice.chance(0.5)) return;
-      const answer = await store.rotate(theft.sid, theft.holds[0], nonce());
-      if ("child" in answer && dice.chance(0.5)) theft.holds.fill(answer.child);
+      const response = await store.rotate(theft.sid, theft.holds[0], nonce());
+      if ("child" in response && dice.chance(0.5)) theft.holds.fill(response.child);
     }),
   );
   for (let turn = 0; turn < PRESENTATIONS; turn++) {
@@ -54,18 +54,18 @@ export async function steal(world: World, dice: Dice): Promise<number> {
     await Promise.all(
       thefts.map(async (theft) => {
         const who = ((theft.order >> turn) & 1) as 0 | 1;
-        const answer = await store.rotate(theft.sid, theft.holds[who], nonce());
+        const response = await store.rotate(theft.sid, theft.holds[who], nonce());
         if (theft.last !== undefined && theft.last !== who) theft.changes++;
         theft.last = who;
-        if (answer.ok) {
+        if (response.ok) {
           if (theft.dead) throw new UnseenTheft(`order ${theft.order}: a dead session was served`);
           if (theft.changes > 2)
             throw new UnseenTheft(`order ${theft.order}: change of hands ${theft.changes} was served`);
-          theft.holds[who] = answer.child;
+          theft.holds[who] = response.child;
           theft.served++;
         } else {
-          if (answer.reason !== (theft.dead ? "revoked" : "reuse"))
-            throw new UnseenTheft(`unexpected: ${answer.reason}`);
+          if (response.reason !== (theft.dead ? "revoked" : "reuse"))
+            throw new UnseenTheft(`unexpected: ${response.reason}`);
           if (theft.changes === 0) throw new UnseenTheft(`order ${theft.order}: a single holder was refused`);
           theft.dead = true;
         }

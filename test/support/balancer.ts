@@ -1,4 +1,4 @@
-/** A TCP load balancer: new connections go to backends in turn whose /readyz says so; open ones stay where they are. */
+/** A TCP load balancer: new connections go in turn to backends whose /readyz is 200; open ones stay where they are. */
 import { EventEmitter, once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { request } from "./raw-http.ts";
@@ -25,7 +25,7 @@ export async function startBalancer(): Promise<Balancer> {
   let turn = 0;
   const check = async (backend: Backend) => {
     const status = await request(backend.url, { path: "/readyz" }).then(
-      (answer) => answer.status,
+      (response) => response.status,
       () => 0,
     );
     backend.refusals = status === 200 ? 0 : backend.refusals + 1;

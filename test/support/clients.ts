@@ -22,16 +22,16 @@ import {
 } from "@connectrpc/connect-node";
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { ErrorDetailSchema } from "../../gen/auth/v1/session_pb.ts";
-import { type RawAnswer, request } from "./raw-http.ts";
+import { type RawResponse, request } from "./raw-http.ts";
 
 /** What a caller sees. Headers hold trailers too: where a protocol puts them is its own affair. */
-export type Answer<O extends DescMessage> =
+export type CallResult<O extends DescMessage> =
   | { readonly ok: true; readonly message: MessageShape<O>; readonly headers: Headers }
   | {
       readonly ok: false;
       /** The stable code of the error detail, such as `E001_AUTH_FAILURE`. */
       readonly code: string | undefined;
-      /** The RPC code, such as `unauthenticated`. What JSON HTTP, which has none, stands for is not told. */
+      /** The RPC code, such as `unauthenticated`. Undefined for JSON HTTP, which has none. */
       readonly rpc: string | undefined;
       readonly text: string;
       readonly headers: Headers;
@@ -42,7 +42,7 @@ export type Caller = {
     method: DescMethodUnary<I, O>,
     input?: MessageInitShape<I>,
     headers?: Readonly<Record<string, string>>,
-  ): Promise<Answer<O>>;
+  ): Promise<CallResult<O>>;
   /** @throws ConnectError, also for protocols that are not Connect's */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
@@ -56,7 +56,7 @@ export type Caller = {
 /** The authority that is trusted, and for mutual TLS the client's own certificate and key, all PEM. */
 export type ClientTls = Buffer | { readonly ca: Buffer; readonly cert: Buffer; readonly key: Buffer };
 
-export type DoorKind = { readonly name: string; open(url: string, tls?: ClientTls): Caller };
+export type ProtocolClient = { readonly name: string; open(url: string, tls?: ClientTls): Caller };
 
 const tlsOptions = (tls: ClientTls | undefined) =>
   tls === undefined ? {} : Buffer.isBuffer(tls) ? { ca: tls } : { ...tls };
@@ -95,7 +95,7 @@ function overTransport(transport: Transport, close = () => {}): Caller {
   };
 }
 
-/** An answer of trailers only shows them as both: what was there before stays. */
+/** A trailers-only response has its fields in both places: the first wins. */
 function headersOf(...metadata: readonly Metadata[]): Headers {
   const headers = new Headers();
   for (const one of metadata) {
@@ -204,14 +204,14 @@ function overJson(url: string, tls?: ClientTls): Caller {
       if (verb === undefined || path === undefined) throw new Error(`${method.name} has no JSON route`);
       const body = verb === "GET" ? undefined : "{}";
       const type = body === undefined ? {} : { "content-type": "application/json" };
-      const answer = await request(url, {
+      const response = await request(url, {
         method: verb,
         path,
         headers: { ...type, ...headers },
         body,
         ...tlsOptions(tls),
       });
-      return readJson(method, answer);
+      return readJson(method, response);
     },
     stream(method) {
       throw new Error(`${method.name} has no JSON route`);
@@ -220,15 +220,15 @@ function overJson(url: string, tls?: ClientTls): Caller {
   };
 }
 
-function readJson<O extends DescMessage>(method: { readonly output: O }, answer: RawAnswer): Answer<O> {
-  const json = JSON.parse(answer.body);
-  if (answer.status === 200) return { ok: true, message: fromJson(method.output, json), headers: answer.headers };
+function readJson<O extends DescMessage>(method: { readonly output: O }, response: RawResponse): CallResult<O> {
+  const json = JSON.parse(response.body);
+  if (response.status === 200) return { ok: true, message: fromJson(method.output, json), headers: response.headers };
   const { code, message } = json.error as { code: string; message: string };
-  return { ok: false, code, rpc: undefined, text: message, headers: answer.headers };
+  return { ok: false, code, rpc: undefined, text: message, headers: response.headers };
 }
 
 /** Every listener that speaks RPC. */
-export const RPC_DOORS: readonly DoorKind[] = [
+export const RPC_PROTOCOLS: readonly ProtocolClient[] = [
   {
     name: "Connect JSON",
     open: (baseUrl, tls) =>
@@ -259,4 +259,4 @@ export const RPC_DOORS: readonly DoorKind[] = [
 ];
 
 /** Every listener of the public service. */
-export const PUBLIC_DOORS: readonly DoorKind[] = [...RPC_DOORS, { name: "JSON HTTP", open: overJson }];
+export const PUBLIC_PROTOCOLS: readonly ProtocolClient[] = [...RPC_PROTOCOLS, { name: "JSON HTTP", open: overJson }];

@@ -1,6 +1,6 @@
 /** One rule, every listener, and every store behind it. */
 import { afterAll, beforeAll, describe } from "vitest";
-import type { Caller, DoorKind } from "./clients.ts";
+import type { Caller, ProtocolClient } from "./clients.ts";
 import { type RedisServer, startRedis } from "./redis.ts";
 import { type Service, startService, withKeys } from "./service.ts";
 
@@ -33,7 +33,11 @@ export function aService(
 }
 
 /** The same rules once per listener; the caller is open while they run. */
-export function throughEvery(kinds: readonly DoorKind[], url: () => string, rules: (caller: Caller) => void): void {
+export function throughEvery(
+  kinds: readonly ProtocolClient[],
+  url: () => string,
+  rules: (caller: Caller) => void,
+): void {
   describe.each(kinds)("$name", (kind) => {
     let open: Caller;
     beforeAll(() => {

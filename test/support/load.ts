@@ -1,4 +1,4 @@
-/** Clients that refresh one session after another's answer until they are told to stop, each in its own way of connecting. */
+/** Clients that refresh their session in a loop until they are stopped, each in its own way of connecting. */
 
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request as send } from "node:http";
@@ -8,7 +8,7 @@ export type Load = {
   /** What did not go as it should, in words. */
   readonly failures: readonly string[];
   readonly requests: () => number;
-  /** Resolves when every client has had its last answer. */
+  /** Resolves when every client has its last response. */
   stop(): Promise<void>;
 };
 

@@ -1,4 +1,4 @@
-/** HTTP/1.1 exactly as told: raw paths, any header, no cookie jar, no redirects. */
+/** Plain HTTP/1.1: raw paths, any header, no cookie jar, no redirects. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 
@@ -14,7 +14,7 @@ export type RawRequest = {
   readonly key?: Buffer;
 };
 
-export type RawAnswer = {
+export type RawResponse = {
   readonly status: number;
   readonly headers: Headers;
   /** Each `Set-Cookie` by itself. */
@@ -27,7 +27,7 @@ export type RawAnswer = {
 export function request(
   url: string,
   { method = "GET", path, headers = {}, body, ca, cert, key }: RawRequest,
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
   // Node leaves it out where a method usually has no body.
@@ -52,7 +52,7 @@ export function request(
   });
 }
 
-async function read(incoming: IncomingMessage): Promise<RawAnswer> {
+async function read(incoming: IncomingMessage): Promise<RawResponse> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
   const headers = new Headers();

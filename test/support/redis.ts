@@ -59,7 +59,7 @@ export class RedisServer {
     return this.#admin;
   }
 
-  /** Stops answering, without closing a connection. */
+  /** Stops the process, without closing a connection. */
   pause(): void {
     this.#process?.kill("SIGSTOP");
   }
@@ -140,7 +140,7 @@ export async function replicate(replica: ClusterNode, master: ClusterNode): Prom
 /**
  * A replica that reports what it has.
  *
- * WAIT alone does not tell: to a master that never had a replica every write is at offset 0, which a replica that was just
+ * WAIT alone does not show it: to a master that never had a replica every write is at offset 0, which a replica that was just
  * attached counts as having, and that one then stays silent until its first report, up to a second later.
  */
 export async function startReplica(master: RedisServer, ...args: readonly string[]): Promise<RedisServer> {

@@ -104,7 +104,7 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
   });
 }
 
-/** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` says otherwise. */
+/** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` sets something else. */
 export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
   // Nobody is behind a load balancer here: tests of the drain set a delay.

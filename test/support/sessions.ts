@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { type CreateSessionRequestSchema, SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { type Answer, type Caller, type DoorKind, RPC_DOORS } from "./clients.ts";
+import { type Caller, type CallResult, type ProtocolClient, RPC_PROTOCOLS } from "./clients.ts";
 
 export const admin = SessionAdminService.method;
 
@@ -14,41 +14,41 @@ export type LoggedIn = {
   readonly setCookie: string;
 };
 
-/** Somebody whom no other test knows. */
+/** A subject of this test alone. */
 export const somebody = () => `subject-${randomUUID()}`;
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 export const cookie = (token: string) => ({ cookie: `refresh_token=${token}` });
 
-const anyDoor = RPC_DOORS[0] as DoorKind;
+const anyProtocol = RPC_PROTOCOLS[0] as ProtocolClient;
 
 /** A caller for those who want an admin call made, not tested. */
-export const openAdmin = (service: { readonly adminUrl: string }): Caller => anyDoor.open(service.adminUrl);
+export const openAdmin = (service: { readonly adminUrl: string }): Caller => anyProtocol.open(service.adminUrl);
 /** The same on the public API. */
-export const openPublic = (service: { readonly publicUrl: string }): Caller => anyDoor.open(service.publicUrl);
+export const openPublic = (service: { readonly publicUrl: string }): Caller => anyProtocol.open(service.publicUrl);
 
 export async function logIn(
   service: { readonly adminUrl: string; readonly adminToken: string },
   wanted: MessageInitShape<typeof CreateSessionRequestSchema> = {},
 ): Promise<LoggedIn> {
   const subject = wanted.subject ?? somebody();
-  const answer = await openAdmin(service).call(
+  const response = await openAdmin(service).call(
     admin.createSession,
     { ...wanted, subject } as MessageInitShape<typeof CreateSessionRequestSchema>,
     bearer(service.adminToken),
   );
-  const { session, ...tokens } = message(answer);
-  if (session === undefined) throw new Error("no session in the answer");
+  const { session, ...tokens } = message(response);
+  if (session === undefined) throw new Error("no session in the response");
   return { subject, sid: session.sessionId, ...tokens };
 }
 
-/** The message of an answer that ought to be one. */
-export function message<O extends DescMessage>(answer: Answer<O>): MessageShape<O> {
-  if (!answer.ok) throw new Error(`refused: ${answer.code} ${answer.rpc} ${answer.text}`);
-  return answer.message;
+/** The message of a call that must have succeeded. */
+export function message<O extends DescMessage>(response: CallResult<O>): MessageShape<O> {
+  if (!response.ok) throw new Error(`refused: ${response.code} ${response.rpc} ${response.text}`);
+  return response.message;
 }
 
 /** The refresh token in a `Set-Cookie`, if there is one. */
-export function successor(answer: { readonly headers: Headers }): string | undefined {
-  return /^refresh_token=([^;]*);/.exec(answer.headers.getSetCookie()[0] ?? "")?.[1];
+export function successor(response: { readonly headers: Headers }): string | undefined {
+  return /^refresh_token=([^;]*);/.exec(response.headers.getSetCookie()[0] ?? "")?.[1];
 }

@@ -1,4 +1,4 @@
-/** Resolves with the first answer that is not an error; tries again and again, and gives up with the test. */
+/** Resolves with the first attempt that succeeds. Retries until the test times out. */
 export async function until<T>(attempt: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -108,9 +108,9 @@ describe("a broken ring is refused with one error that names the fault and no se
       refused = error;
     }
     expect(refused).toBeInstanceOf(KeyRingFault);
-    const said = String((refused as Error).stack);
-    expect(said).toMatch(fault);
-    for (const secret of secrets) expect(said).not.toContain(secret?.slice(0, 8));
+    const stack = String((refused as Error).stack);
+    expect(stack).toMatch(fault);
+    for (const secret of secrets) expect(stack).not.toContain(secret?.slice(0, 8));
   });
 });
 

@@ -19,7 +19,7 @@ test.each<[ErrorCode, string, string]>([
   ["E001_AUTH_FAILURE", "www-authenticate", "Bearer"],
   ["E429_RATE_LIMITED", "retry-after", "1"],
   ["E503_UNAVAILABLE", "retry-after", "1"],
-])("%s says %s: %s", (code, header, value) => {
+])("%s carries %s: %s", (code, header, value) => {
   expect(toConnectError(new ServiceError(code), noBug).metadata.get(header)).toBe(value);
 });
 
@@ -47,7 +47,7 @@ test("a bad request names its field", () => {
   expect(toConnectError(invalidRequest("subject", "is required"), noBug).rawMessage).toBe("subject: is required");
 });
 
-test("a store that cannot answer is unavailable, and its own words stay inside", () => {
+test("a store that cannot reply is unavailable, and its own text stays inside", () => {
   const error = toConnectError(new StoreUnavailable("connect ECONNREFUSED 10.0.0.1:6379"), noBug);
   expect([errorCodeOf(error), error.rawMessage]).toEqual(["E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message]);
 });
@@ -57,7 +57,7 @@ test("what has been translated stays as it is", () => {
   expect(toConnectError(error, noBug)).toBe(error);
 });
 
-describe("what nobody foresaw is told as a bug, once, and the caller hears nothing of it", () => {
+describe("an unforeseen error is reported as a bug, once, and its text does not reach the caller", () => {
   test.each([
     ["an error", new Error("the password is hunter2")],
     ["a text", "hunter2"],

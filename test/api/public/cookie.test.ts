@@ -71,7 +71,7 @@ describe("reading", () => {
 });
 
 describe("writing", () => {
-  test("as the contract says", () => {
+  test("has the attributes of the contract", () => {
     expect(cookieOf().set("T", 60)).toEqual([
       "refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=60",
     ]);

@@ -5,7 +5,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { onTestFinished } from "vitest";
 import { generateRing } from "../../../src/tokens/generate-key.ts";
 import { createRingFile } from "../../../src/tokens/ring-file.ts";
-import { type Answer, type Caller, RPC_DOORS } from "../../support/clients.ts";
+import { type Caller, type CallResult, RPC_PROTOCOLS } from "../../support/clients.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 
@@ -70,7 +70,7 @@ const opened = new WeakMap<Service, Callers>();
 
 /** Callers for both listeners of a service. */
 export function callersOf(service: Service): Callers {
-  const { open } = pick(RPC_DOORS.slice(0, 2)); // Connect, in JSON or binary
+  const { open } = pick(RPC_PROTOCOLS.slice(0, 2)); // Connect, in JSON or binary
   const listeners = opened.get(service) ?? { public: open(service.publicUrl), admin: open(service.adminUrl) };
   opened.set(service, listeners);
   return listeners;
@@ -78,7 +78,7 @@ export function callersOf(service: Service): Callers {
 
 /** The outcome of a call; undefined when it is unknown whether the call was executed. @throws for any other failure */
 export function outcomeOf<O extends DescMessage, T>(
-  response: Answer<O>,
+  response: CallResult<O>,
   toOutcome: (message: MessageShape<O>) => T,
 ): T | "dead" | undefined {
   if (response.ok) return toOutcome(response.message);
