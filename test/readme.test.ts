@@ -95,6 +95,24 @@ describe("the table of rooms", () => {
   });
 });
 
+test.each(readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory()))(
+  "the table of rooms has what src/$name imports",
+  ({ name: room }) => {
+    const files = readdirSync(join(ROOT, "src", room), { recursive: true, encoding: "utf8" });
+    const rooms = files
+      .filter((file) => /\.tsx?$/.test(file))
+      .flatMap((file) =>
+        [...read(join("src", room, file)).matchAll(/(?:from |import\()"(\.[^"]+)"/g)].map(([, specifier = ""]) =>
+          join("src", room, dirname(file), specifier).replace(/^src\//, ""),
+        ),
+      )
+      .map((path) => path.split("/")[0] ?? "");
+    const row = tableOf(read("docs/architecture.md"), "Rooms").find(([where]) => where === `\`src/${room}/\``);
+    const listed = (row?.[2] ?? "").split(",")[0]?.startsWith("nothing") ? [] : (row?.[2] ?? "").split(", ");
+    expect([...new Set(rooms)].filter((other) => other !== room).sort()).toEqual(listed);
+  },
+);
+
 test("the README is short, and its lines are readable", () => {
   const lines = README.split("\n");
   expect(lines.length).toBeLessThanOrEqual(150);
