@@ -27,12 +27,12 @@ export function encodeRequest(type: DescMessage, message: Message, route: Route,
   if (route.verb !== "") tail = `:${route.verb}`;
   const target = `/${path.filter((segment) => segment !== "").join("/")}${tail}`;
   const method = route.method;
-  if (route.body === "*") return { method, target, body: JSON.stringify(json), headers: jsonHeaders };
+  if (route.body === "*") return { method, target, body: jsonText(json), headers: jsonHeaders };
   const bodyField = type.fields.find((field) => field.name === route.body);
   let body: string | undefined;
   if (bodyField !== undefined) {
     const value = json[bodyField.jsonName];
-    if (value !== undefined) body = JSON.stringify(value);
+    if (value !== undefined) body = jsonText(value);
     delete json[bodyField.jsonName];
   }
   const query = [...queryOf(type, json, "")].map(([name, text]) => `${encodeURIComponent(name)}=${encodeQuery(text)}`);
@@ -73,7 +73,13 @@ function valueAt(type: DescMessage, message: Message, path: string, registry: Re
 
 /** The text of a JSON value in a query or a path: without quotes. */
 function textOf(json: JsonValue): string {
-  return typeof json === "string" ? json : JSON.stringify(json);
+  return typeof json === "string" ? json : jsonText(json);
+}
+
+/** JSON.stringify loses the sign of -0, which proto JSON has. */
+function jsonText(json: JsonValue): string {
+  const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+  return JSON.stringify(json, (_, value: unknown) => (Object.is(value, -0) ? rawJSON("-0") : value));
 }
 
 function remove(type: DescMessage, json: JsonObject, path: string): void {

@@ -1,0 +1,34 @@
+/** A sample of the round trip over Google's protos; all of them by `npm run roundtrip`. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { loadGoogleProtos } from "./google-protos.ts";
+import { type RoundTripReport, roundTrip } from "./round-trip.ts";
+
+/** Small packages that have, together, every kind of binding: verbs, `**`, mixins, raw bodies, 64-bit path variables. */
+const DIRECTORIES = [
+  "google/appengine",
+  "google/cloud/language",
+  "google/cloud/talent",
+  "google/container",
+  "google/datastore",
+  "google/firestore",
+  "google/iam",
+  "google/longrunning",
+  "google/pubsub",
+  "google/storagetransfer",
+];
+
+describe("random messages over the routes of Google's services", () => {
+  let report: RoundTripReport;
+  beforeAll(async () => {
+    report = await roundTrip(loadGoogleProtos(DIRECTORIES), 1);
+  });
+
+  it("cover hundreds of routes in every form", () => {
+    expect(report.routes).toBeGreaterThan(300);
+    for (const [form, trips] of Object.entries(report.trips)) expect(trips, form).toBeGreaterThan(300);
+  });
+
+  it("arrive as they were sent, and so do the responses", () => {
+    expect(report.wrong).toEqual([]);
+  });
+});
