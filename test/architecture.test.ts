@@ -162,7 +162,6 @@ const LONG_FACTORIES = [
   "browser/session.ts: createSession",
   "http/client/rest-transport.ts: createRestTransport",
   "http/handler.ts: createRequestHandler",
-  "session/feed.ts: followRevocations",
   "verifier/key-set.ts: followKeySet",
   "verifier/revocations.ts: followRevocations",
   "verifier/verifier.ts: createVerifier",

@@ -17,13 +17,13 @@ const KEY_RING_GONE =
 export function followSecrets(
   ring: KeyRing,
   access: FollowedAdminAccess,
-  feed: Pick<RevocationFeed, "beat">,
+  feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
   const stopRing = ring.watch({
     changed: ({ signing, revokedKids }) => {
       log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
-      feed.beat();
+      feed.wakeWatchers();
     },
     refused: (fault) =>
       log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
@@ -32,7 +32,7 @@ export function followSecrets(
   const stopAccess = access.watch({
     changed: (names) => {
       log.info({ event: "admin_tokens_changed", names }, "admin_tokens_changed");
-      feed.beat();
+      feed.wakeWatchers();
     },
     refused: (fault) =>
       log.error(

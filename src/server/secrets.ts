@@ -31,7 +31,7 @@ export async function openKeyRing(config: Config): Promise<KeyRing> {
     return await loadOrCreateKeyRing(config.keysFile, {
       alg: config.signingAlgorithm,
       now: Date.now(),
-      hasSessions: () => holdsSessions(embeddedFile(config), Date.now()),
+      hasSessions: () => holdsSessions(embeddedFile(config), Date.now),
     });
   } catch (error) {
     throw error instanceof KeyRingFault ? startError(error) : startError(error, "KEYS_FILE");

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
-import { followRevocations } from "../session/feed.ts";
+import { createRevocationFeed } from "../session/feed.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
 import { createApis } from "./apis.ts";
@@ -14,6 +14,9 @@ import { openAdminAccess, openKeyRing, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
 import { waitForStore } from "./wait-for-store.ts";
+
+/** Below it, a stall that the store's guards tolerate (500 ms) is longer than a quarter of the reuse interval. */
+const MIN_REUSE_INTERVAL_MS = 2_000;
 
 export type Service = {
   readonly publicUrl: string;
@@ -55,7 +58,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
       { event: "feed_unreadable", err },
       "the revocation log cannot be read: the feed is silent until it can be",
     );
-  const feed = followRevocations({ store, clock: Date.now, instance: entropy.text(12), onError });
+  const feed = createRevocationFeed({ store, clock: Date.now, instance: entropy.text(12), onError });
   const stopFollowing = followSecrets(ring, access, feed, log);
   const audit = createAudit(log, metrics);
   const apis = createApis({ config, log, metrics, audit, entropy, ring, access, store, feed, issuer });
@@ -89,6 +92,12 @@ function reportSettings(config: Config, issuer: string, log: Logger): void {
     log.warn(
       { event: "issuer_default", issuer },
       "ISSUER is not set: instances on other ports will not accept each other's access tokens",
+    );
+  }
+  if (config.reuseInterval > 0 && config.reuseInterval < MIN_REUSE_INTERVAL_MS) {
+    log.warn(
+      { event: "reuse_interval_short" },
+      "REUSE_INTERVAL is less than 2s: a stall of the service or the store may log out a browser (docs/rotation.md)",
     );
   }
   if (config.accessTokenTtl < 5 * config.reuseInterval) {

@@ -1,48 +1,50 @@
 /**
- * The revocation feed: one follower of the store's log in each process, however many watch.
+ * The revocation feed: one follower of the store's log in each process, however many watchers there are.
  *
- * Batches come in a steady beat while the store answers, with or without revocations. In an outage there is at
- * most news, which does not claim to be all of it. What is told is told at least once.
+ * Batches arrive at a steady interval while the store responds, with or without revocations. In an outage a batch may hold
+ * news, and does not claim to be complete. Every revocation is delivered at least once.
  *
- * All that is not yet forgotten is in memory, so that no watcher makes the store work, wherever he comes from.
+ * Everything that has not expired is kept in memory, so that no watcher costs the store a read, whatever its cursor. All times
+ * of revocations and batches are the store's own time (ports.ts): they are compared with each other, never with a clock.
  */
 import { ServiceError } from "./errors.ts";
-import type { Revocation, SessionId } from "./model.ts";
+import { FeedLog } from "./feed-log.ts";
+import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
 
-/** The beat, ms: how long a lost hint can delay a revocation. Half of the promised heartbeat. */
-const BEAT = 500;
+/** How long a lost hint can delay a revocation; half of the promised heartbeat. */
+const HEARTBEAT_INTERVAL_MS = 500;
 /** Revocations in one batch: some 60 KiB. */
-const BATCH = 1000;
-/** How long a watcher may take to accept a batch, ms. It can come back to where it was. */
-const PATIENCE = 10_000;
+const MAX_BATCH = 1000;
+/** How long a watcher may take to accept a batch. It can resume where it was. */
+const WATCHER_TIMEOUT_MS = 10_000;
 
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
-  /** All sessions that were created at this time of the store's own or before have ended, ms; 0: none by that. */
+  /** All sessions that were created at this time or before have ended, ms by the store's own time; 0: none. */
   readonly revokedUntil: number;
-  /** Whether all that was revoked at `asOf` has been told. Nobody says so while the store does not answer. */
+  /** Whether everything that was revoked at `asOf` has been delivered. False while the store does not respond. */
   readonly caughtUp: boolean;
-  /** When the log was last read, by the store's clock, ms. */
+  /** When the log was last read, ms by the store's own time. */
   readonly asOf: number;
 };
 
 export type RevocationFeed = {
   /**
-   * @param cursor of the last batch seen; empty for all that is revoked now
+   * @param cursor of the last batch seen; empty for everything that is revoked now
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
   watch(cursor: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined>;
-  /** Tells the watchers at once (of something that is not in the log, such as a revoked key), also in an outage. */
-  beat(): void;
+  /** Sends the watchers a batch at once (because of news outside the log, such as a revoked key), also in an outage. */
+  wakeWatchers(): void;
   /** Ends every watch, and the following. */
   close(): Promise<void>;
 };
 
 type Deps = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
-  /** Measures the patience with watchers, and nothing else: what has expired is told by the store's clock. */
+  /** Measures how long watchers take, and nothing else. */
   readonly clock: Clock;
   /** A name that no other process has, nor this one after a restart: base64url. */
   readonly instance: string;
@@ -50,151 +52,144 @@ type Deps = {
 };
 
 /** Starts to follow the log. */
-export function followRevocations({ store, clock, instance, onError }: Deps): RevocationFeed {
-  const log: Revocation[] = [];
-  /** Until when each session is revoked, as far as told: a second ending of it may last longer. */
-  const known = new Map<SessionId, number>();
-  /** Position of `log[0]` in all that was ever told. */
-  let base = 0;
-  let cursor = "";
-  let asOf = 0;
-  /** Only ever later: whoever came from before it may be told again. */
-  let revokedUntil = 0;
-  let answering = false;
-  const tried = Promise.withResolvers<void>();
-  let closed = false;
-  const waiting = new Set<() => void>();
-  let beatCount = 0;
+export function createRevocationFeed(deps: Deps): RevocationFeed {
+  return new Feed(deps);
+}
 
-  function beat(): void {
-    beatCount++;
-    for (const wake of waiting) wake();
+class Feed implements RevocationFeed {
+  readonly #deps: Deps;
+  readonly #log = new FeedLog();
+  readonly #stopHints: () => void;
+  readonly #following: Promise<void>;
+  readonly #firstRead = Promise.withResolvers<void>();
+  readonly #waiting = new Set<() => void>();
+  #wakeCount = 0;
+  #storeCursor = "";
+  #asOf = 0;
+  /** Never decreases: a watcher that came before it changed still has to learn it. */
+  #revokedUntil = 0;
+  #storeResponds = false;
+  #closed = false;
+  /** Whether entries may have been missed since the last read began. */
+  #missed = false;
+  #readNow = () => {};
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#stopHints = deps.store.onRevocation((hint) => this.#takeHint(hint));
+    this.#following = this.#follow();
   }
 
-  /** Resolves at the next beat, or when `signal` is aborted. */
-  function nextBeat(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        waiting.delete(wake);
-        signal.removeEventListener("abort", wake);
-        resolve();
-      };
-      waiting.add(wake);
-      signal.addEventListener("abort", wake);
-      if (signal.aborted) wake();
-    });
+  wakeWatchers(): void {
+    this.#wakeCount++;
+    for (const wake of this.#waiting) wake();
   }
 
-  function forgetExpired(): void {
-    let expired = 0;
-    for (const { sid, expiresAt } of log) {
-      if (expiresAt > asOf) break;
-      if (known.get(sid) === expiresAt) known.delete(sid);
-      expired++;
+  async *watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
+    this.#parseCursor(from); // an invalid cursor is rejected without waiting
+    await this.#firstRead.promise;
+    if (!this.#storeResponds) throw new StoreUnavailable("the revocation log cannot be read");
+    let position = this.#parseCursor(from);
+    while (!signal.aborted && !this.#closed) {
+      const wakeCount = this.#wakeCount;
+      const start = Math.max(position, this.#log.start);
+      const revocations = this.#log.read(start, MAX_BATCH);
+      position = start + revocations.length;
+      const isComplete = position === this.#log.end;
+      yield* this.#offer({
+        revocations,
+        cursor: `${this.#deps.instance}.${position}`,
+        revokedUntil: this.#revokedUntil,
+        caughtUp: isComplete && this.#storeResponds,
+        asOf: this.#asOf,
+      });
+      // There may be news since the watcher began to take the batch.
+      if (isComplete && wakeCount === this.#wakeCount) await this.#nextWake(signal);
     }
-    if (expired > 0) log.splice(0, expired);
-    base += expired;
+    if (this.#closed || !signal.aborted)
+      throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
   }
 
-  function append(revocations: readonly Revocation[]): void {
-    for (const entry of revocations) {
-      const { sid, expiresAt } = entry;
-      if (expiresAt <= asOf || expiresAt <= (known.get(sid) ?? 0)) continue;
-      known.set(sid, expiresAt);
-      log.push(entry);
-    }
+  close(): Promise<void> {
+    this.#closed = true;
+    this.#stopHints();
+    this.#readNow();
+    this.wakeWatchers();
+    return this.#following;
   }
 
-  /** Reads what is new and beats. An outage makes the feed fall silent, and is told once. */
-  async function read(): Promise<void> {
-    try {
-      const batch = await store.revocations(cursor === "" ? undefined : cursor);
-      asOf = batch.now;
-      forgetExpired();
-      append(batch.revocations);
-      revokedUntil = Math.max(revokedUntil, batch.revokedUntil);
-      cursor = batch.cursor;
-      answering = true;
-      beat();
-    } catch (error) {
-      if (answering) onError(error);
-      answering = false;
-    }
-    tried.resolve();
-  }
-
-  let missed = false;
-  let readNow = () => {};
-  const stopHints = store.onRevocation((hint) => {
+  #takeHint(hint: readonly Revocation[]): void {
     if (hint.length > 0) {
-      append(hint);
-      beat();
+      this.#log.append(hint, this.#asOf);
+      this.wakeWatchers();
     } else {
-      missed = true;
-      readNow();
+      this.#missed = true;
+      this.#readNow();
     }
-  });
-  async function follow(): Promise<void> {
-    while (!closed) {
-      missed = false;
-      await read();
-      if (missed || closed) continue;
+  }
+
+  async #follow(): Promise<void> {
+    while (!this.#closed) {
+      this.#missed = false;
+      await this.#read();
+      if (this.#missed || this.#closed) continue;
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, BEAT);
-        readNow = () => {
+        const timer = setTimeout(resolve, HEARTBEAT_INTERVAL_MS);
+        this.#readNow = () => {
           clearTimeout(timer);
           resolve();
         };
       });
     }
   }
-  const following = follow();
 
-  /** A cursor is a place in the memory of one instance. To another one it says nothing: told twice beats never told. */
-  function parseCursor(text: string): number {
-    if (text === "") return base;
-    const [, givenBy, at] = /^([\w-]+)\.(\d{1,15})$/.exec(text) ?? [];
-    if (givenBy === undefined) throw new InvalidCursor("not a cursor of the feed");
-    return givenBy === instance ? Math.min(Number(at), base + log.length) : base;
+  /** Reads what is new and wakes the watchers. In an outage the feed falls silent, and reports the first error. */
+  async #read(): Promise<void> {
+    const { store, onError } = this.#deps;
+    try {
+      const batch = await store.revocations(this.#storeCursor === "" ? undefined : this.#storeCursor);
+      this.#asOf = batch.now;
+      this.#log.forgetExpired(batch.now);
+      this.#log.append(batch.revocations, batch.now);
+      this.#revokedUntil = Math.max(this.#revokedUntil, batch.revokedUntil);
+      this.#storeCursor = batch.cursor;
+      this.#storeResponds = true;
+      this.wakeWatchers();
+    } catch (error) {
+      if (this.#storeResponds) onError(error);
+      this.#storeResponds = false;
+    }
+    this.#firstRead.resolve();
   }
 
-  async function* offer(batch: FeedBatch): AsyncGenerator<FeedBatch, void, undefined> {
-    const offered = clock();
+  /** A cursor is a position in the memory of one instance. From another one, everything is delivered again. */
+  #parseCursor(text: string): number {
+    if (text === "") return this.#log.start;
+    const [, givenBy, at] = /^([\w-]+)\.(\d{1,15})$/.exec(text) ?? [];
+    if (givenBy === undefined) throw new InvalidCursor("not a cursor of the feed");
+    return givenBy === this.#deps.instance ? Math.min(Number(at), this.#log.end) : this.#log.start;
+  }
+
+  async *#offer(batch: FeedBatch): AsyncGenerator<FeedBatch, void, undefined> {
+    const { clock } = this.#deps;
+    const offeredAt = clock();
     yield batch;
-    if (clock() - offered > PATIENCE) {
+    if (clock() - offeredAt > WATCHER_TIMEOUT_MS) {
       throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");
     }
   }
 
-  async function* watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
-    parseCursor(from); // what is no cursor need not wait
-    await tried.promise;
-    if (!answering) throw new StoreUnavailable("the revocation log cannot be read");
-    let position = parseCursor(from);
-    while (!signal.aborted && !closed) {
-      const beats = beatCount;
-      const start = Math.max(0, position - base);
-      const revocations = log.slice(start, start + BATCH);
-      position = base + start + revocations.length;
-      const toldAll = start + revocations.length === log.length;
-      const caughtUp = toldAll && answering;
-      yield* offer({ revocations, cursor: `${instance}.${position}`, revokedUntil, caughtUp, asOf });
-      // A beat may have come while the watcher was taking the batch.
-      if (toldAll && beats === beatCount) await nextBeat(signal);
-    }
-    if (closed || !signal.aborted)
-      throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
+  /** Resolves when the watchers are woken, or when `signal` is aborted. */
+  #nextWake(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", wake);
+      if (signal.aborted) wake();
+    });
   }
-
-  return {
-    watch,
-    beat,
-    close() {
-      closed = true;
-      stopHints();
-      readNow();
-      beat();
-      return following;
-    },
-  };
 }

@@ -1,45 +1,44 @@
 /**
- * Whether this process has stood still: stopped, starved of its processor, asleep with its machine.
+ * Detects that this process was stalled: stopped, starved of its processor, suspended with its machine.
  *
- * What it reads from its sockets right after that may have been sent any time before, longer ago than the rules of rotation
- * allow for. So for a moment the store is "unavailable": the caller, if there still is one, asks again.
+ * What it reads from its sockets right after a stall may have been sent longer ago than the rules of rotation allow for. So
+ * the store is "unavailable" for a moment: a caller that is still there tries again.
  */
 import { StoreUnavailable } from "../session/ports.ts";
 import { steadyClock } from "./steady.ts";
 
-/** How often the process looks whether it has stood still, ms. */
-const BEAT = 250;
-/** For how long after a stall requests may have been sent during it: they are read within a few turns of the event loop, ms. */
-const BACKLOG = 500;
+const CHECK_INTERVAL_MS = 250;
+/** How long after a stall requests that were sent during it are still being read: some turns of the event loop. */
+const BACKLOG_MS = 500;
 
 export type StallGuard = {
-  /** @throws StoreUnavailable when what is handled now may be too old to be acted upon */
+  /** @throws StoreUnavailable when the request that is handled now may be too old to be acted upon */
   check(): void;
   close(): void;
 };
 
 /**
- * It may stand still for a quarter of the reuse interval, or for 500 ms if that is more: as much is left for the network.
- * Without a reuse interval nothing is promised, and nothing is refused.
+ * Tolerates stalls of a quarter of the reuse interval, which leaves as much for the network, and at least 500 ms: the start
+ * warns of a reuse interval below 2 s. Without a reuse interval nothing is promised, and nothing is rejected.
  */
 export function createStallGuard(reuseInterval: number, clock = steadyClock): StallGuard {
-  const limit = reuseInterval === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseInterval / 4, 2 * BEAT);
-  let beatAt = clock();
+  const limitMs = reuseInterval === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseInterval / 4, 2 * CHECK_INTERVAL_MS);
+  let checkedAt = clock();
   let suspectUntil = Number.NEGATIVE_INFINITY;
-  const beat = (now: number) => {
-    if (now - beatAt > limit) suspectUntil = now + BACKLOG;
-    beatAt = now;
+  const record = (now: number) => {
+    if (now - checkedAt > limitMs) suspectUntil = now + BACKLOG_MS;
+    checkedAt = now;
   };
   const look = () => {
     clock.refresh();
-    beat(clock());
+    record(clock());
   };
-  const timer = setInterval(look, BEAT).unref();
+  const timer = setInterval(look, CHECK_INTERVAL_MS).unref();
   return {
     check() {
       const now = clock();
-      if (now - beatAt > 2 * BEAT) look();
-      if (now < suspectUntil) throw new StoreUnavailable("the process stood still: requests may be too old");
+      if (now - checkedAt > 2 * CHECK_INTERVAL_MS) look();
+      if (now < suspectUntil) throw new StoreUnavailable("the process was stalled: requests may be too old");
     },
     close: () => clearInterval(timer),
   };

@@ -122,13 +122,16 @@ export class Revocations {
       this.#following = true;
       this.#setReady.resolve();
     }
-    if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs);
+    if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, batch.asOfTime && timestampMs(batch.asOfTime));
   }
 
-  /** By the clock that tokens expire by: an entry is kept until the last token of its session is rejected as expired. */
-  #sweep(nowMs: number): void {
+  /**
+   * Forgets what is over by the store's time, which entries are measured in, and by the clock that tokens expire by: the two
+   * may differ.
+   */
+  #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
     this.#sweptAtMs = nowMs;
-    const wallMs = this.#deps.clock();
-    for (const [sid, expiresAtMs] of this.#expiries) if (expiresAtMs <= wallMs) this.#expiries.delete(sid);
+    const overMs = Math.min(asOfMs, this.#deps.clock());
+    for (const [sid, expiresAtMs] of this.#expiries) if (expiresAtMs <= overMs) this.#expiries.delete(sid);
   }
 }

@@ -30,6 +30,18 @@ test("the start warns of a token life in which a thief may stay unseen, and of n
   expect(await warned("50s")).toBe(false);
 });
 
+test("the start warns of a reuse interval that is shorter than the stalls it has to cover, and of no other", async () => {
+  const warned = async (reuseInterval: string) => {
+    const service = await startService({ REUSE_INTERVAL: reuseInterval });
+    const found = eventsOf(service.stderr()).some(({ event }) => event === "reuse_interval_short");
+    await service.stop();
+    return found;
+  };
+  expect(await warned("1999ms")).toBe(true);
+  expect(await warned("2s")).toBe(false);
+  expect(await warned("0")).toBe(false);
+});
+
 test.each([
   ["a foreign origin", { origin: "https://a.example" }, ["ALLOWED_ORIGINS with this origin"]],
   [

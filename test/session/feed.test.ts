@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type FeedBatch, followRevocations, type RevocationFeed } from "../../src/session/feed.ts";
+import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../src/session/feed.ts";
 import type { Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
@@ -46,7 +46,7 @@ function createWorld() {
         },
         onRevocation: (wake) => real.onRevocation(wake),
       };
-      return this.manage(followRevocations({ store, clock: () => here + ahead, instance: random.nonce(), onError }));
+      return this.manage(createRevocationFeed({ store, clock: () => here + ahead, instance: random.nonce(), onError }));
     },
     /** A feed that ends with the world. */
     manage(feed: RevocationFeed): RevocationFeed {
@@ -158,7 +158,7 @@ function createTimedLog() {
     },
     follow: () =>
       world.manage(
-        followRevocations({
+        createRevocationFeed({
           store: {
             revocations: async (cursor = "0") => ({
               revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
@@ -313,7 +313,7 @@ test("a session that is ended again is told again, with its longer life, and is 
     },
   };
   const feed = world.manage(
-    followRevocations({ store, clock: world.processClock, instance: random.nonce(), onError: () => {} }),
+    createRevocationFeed({ store, clock: world.processClock, instance: random.nonce(), onError: () => {} }),
   );
   const sid = random.sessionId("alice");
   const ending = (): Revocation => ({
@@ -400,12 +400,12 @@ test("in an outage what comes to be known is told, and nobody is said to know al
   world.down = true;
   const reads = world.reads;
   while (world.reads < reads + 2) {
-    feed.beat(); // as when a key is revoked
+    feed.wakeWatchers(); // as when a key is revoked
     await next(watch);
     await new Promise(setImmediate);
   }
   world.advance(1000);
-  feed.beat();
+  feed.wakeWatchers();
   expect(await next(watch)).toEqual({
     revocations: [],
     revokedUntil: 0,

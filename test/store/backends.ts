@@ -81,8 +81,8 @@ export function movable(steady: () => number): Partial<RedisStoreOptions> {
   return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeout: 5_000, recheckMs: NEVER_MS };
 }
 
-/** The longest delay of a timer. */
-const NEVER_MS = 2 ** 31 - 1;
+/** The longest delay of a timer: for tests that count what a store asks Redis. */
+export const NEVER_MS = 2 ** 31 - 1;
 
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {
   const { kind, nodes } = target(url);

@@ -46,6 +46,54 @@ it("forgets a session when its last token has expired, so that memory is bounded
   }
 });
 
+it.each([
+  ["ahead of", 10_000_000, false],
+  ["behind", 100_000, true],
+])("remembers a session until its time is over by the store's time and by a clock %s it", async (_, start, after) => {
+  let [wall, store, monotonic] = [start, 1_000_000, 0];
+  let next = () => {};
+  const batches = new ReadableStream<void>({
+    start(controller) {
+      next = () => controller.enqueue();
+    },
+  });
+  const transport = createRouterTransport(({ service }) =>
+    service(SessionAdminService, {
+      async *watchRevocations() {
+        const revocations = [{ sessionId: "a", expireTime: timestampFromMs(store + 300_000) }];
+        yield { revocations, caughtUp: true, asOfTime: timestampFromMs(store) };
+        let count = 0;
+        for await (const _ of batches) {
+          const heard = [{ sessionId: `batch ${++count}`, expireTime: timestampFromMs(store + 900_000) }];
+          yield { revocations: heard, caughtUp: true, asOfTime: timestampFromMs(store) };
+        }
+      },
+    }),
+  );
+  const closing = new AbortController();
+  onTestFinished(() => closing.abort());
+  const revocations = new Revocations({
+    client: createClient(SessionAdminService, transport),
+    clock: () => wall,
+    monotonic: () => monotonic,
+    revokeKeys: () => {},
+    report: () => {},
+    signal: closing.signal,
+  });
+  await revocations.ready;
+  let count = 0;
+  const hasAfter = async (ms: number) => {
+    [wall, store, monotonic] = [wall + ms, store + ms, monotonic + ms];
+    next();
+    count += 1;
+    await eventually(() => revocations.has(`batch ${count}`, 0));
+    return revocations.has("a", 0);
+  };
+  expect(await hasAfter(100_000)).toBe(true);
+  expect(await hasAfter(189_999)).toBe(true);
+  expect(await hasAfter(10_001)).toBe(after);
+});
+
 it("keeps a session that was delivered twice until the later expiry", async () => {
   let now = 1_000_000;
   let sendNext = () => {};

@@ -1,13 +1,22 @@
 import { existsSync } from "node:fs";
+import type { Clock } from "../../session/ports.ts";
+import { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 
-/** Whether the file is there and has live sessions. Never makes one. @throws what SQLite says of a file that is none */
-export function holdsSessions(path: string, now: number): boolean {
+/**
+ * Whether the file exists and holds live sessions, by the store's own time. Never creates the file.
+ *
+ * @param clock the clock of the day
+ * @param steady that of StoreClock, for tests
+ * @throws StoreUnavailable when it is no database that can be read
+ */
+export function holdsSessions(path: string, clock: Clock, steady?: Clock): boolean {
   if (!existsSync(path)) return false;
   return guarded(() => {
     const db = whenUnlocked(() => openDatabase(path, (opened) => opened));
     try {
+      const now = new StoreClock(db, clock, steady).now();
       return db.prepare("SELECT 1 FROM sessions WHERE idle_expires_at > ? LIMIT 1").get(now) !== undefined;
     } finally {
       db.close();

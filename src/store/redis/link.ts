@@ -71,10 +71,7 @@ export class Link {
       clustered: this.#clustered,
       commandTimeout: options.commandTimeout,
       steady: this.#steady,
-      ask: (tag, args) => {
-        const keys = this.#keysOf([tag]);
-        return this.#sender.send(this.client, "eval", [this.#scripts.sync.text, keys.length, keys, args]);
-      },
+      ask: (tag, args) => this.#sync(tag, args),
     });
     this.#needed = neededCommands(this.#scripts, options.target, options.waitReplicas);
   }
@@ -186,6 +183,18 @@ export class Link {
   ): Promise<unknown> {
     const keys = this.#keysOf(tags);
     return this.#sender.send(this.client, command, [script, keys.length, keys, args, from, until, shift]);
+  }
+
+  /** Runs lua/sync.lua, which has no window. */
+  async #sync(tag: string, args: Arguments): Promise<unknown> {
+    const { sha, text } = this.#scripts.sync;
+    const keys = this.#keysOf([tag]);
+    try {
+      return await this.#sender.send(this.client, "evalsha", [sha, keys.length, keys, args]);
+    } catch (error) {
+      if (!isUnknownScript(error)) throw error;
+      return this.#sender.send(this.client, "eval", [text, keys.length, keys, args]);
+    }
   }
 
   /**

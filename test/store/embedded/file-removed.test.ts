@@ -14,7 +14,13 @@ let path: string;
 let store: SessionStore;
 
 function open(): SessionStore {
-  return createEmbeddedStore({ path, clock: () => NOW, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+  return createEmbeddedStore({
+    path,
+    clock: () => NOW,
+    steady: () => NOW,
+    reuseInterval: REUSE_INTERVAL,
+    markerLife: MARKER_LIFE,
+  });
 }
 
 beforeEach(() => {
@@ -86,14 +92,32 @@ test("a directory that comes back under its name is served again", async () => {
 
 describe("whether a file holds sessions", () => {
   test("is false where there is none, and makes none", () => {
-    expect(holdsSessions(join(directory, "none.db"), NOW)).toBe(false);
+    expect(holdsSessions(join(directory, "none.db"), () => NOW)).toBe(false);
     expect(() => cpSync(join(directory, "none.db"), join(directory, "copy"))).toThrow("ENOENT");
   });
 
-  test("is true while a session lives", async () => {
-    expect(holdsSessions(path, NOW)).toBe(false);
+  test.each([2 * IDLE, -2 * IDLE])("is told by the store's time, though the clock was set by %d ms", async (step) => {
     await store.create(newSession(subject()), nonce(), 1);
-    expect(holdsSessions(path, NOW)).toBe(true);
-    expect(holdsSessions(path, NOW + IDLE)).toBe(false);
+    const holdsAfter = (ms: number) =>
+      holdsSessions(
+        path,
+        () => NOW + step + ms,
+        () => NOW + ms,
+      );
+    expect(holdsAfter(1)).toBe(true);
+    expect(holdsAfter(IDLE)).toBe(false);
+  });
+
+  test("is true while a session lives", async () => {
+    const holdsAfter = (ms: number) =>
+      holdsSessions(
+        path,
+        () => NOW + ms,
+        () => NOW + ms,
+      );
+    expect(holdsAfter(0)).toBe(false);
+    await store.create(newSession(subject()), nonce(), 1);
+    expect(holdsAfter(0)).toBe(true);
+    expect(holdsAfter(IDLE)).toBe(false);
   });
 });

@@ -148,7 +148,7 @@ describe("is unavailable", () => {
     store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: 2_800, markerLife: MARKER_LIFE });
     const sid = sidOf(subject());
     for (const resume = performance.now() + 800; performance.now() < resume; );
-    await expect(store.end(sid, "logout")).rejects.toThrow(/stood still/);
+    await expect(store.end(sid, "logout")).rejects.toThrow(/was stalled/);
     expect(await until(() => store?.end(sid, "logout") ?? Promise.reject())).toEqual(MARKED);
   });
 

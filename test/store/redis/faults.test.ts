@@ -9,7 +9,7 @@ import type { PresentedToken } from "../../../src/session/rotation.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { freePort, RedisServer, startRedis } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
+import { NEVER_MS, redisOptions } from "../backends.ts";
 import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
@@ -328,7 +328,7 @@ describe("a Redis that must not be used", () => {
 
 test("a refresh is one command", async () => {
   const redis = await server();
-  const store = await open(redis.url);
+  const store = await open(redis.url, { recheckMs: NEVER_MS });
   const { sid, first } = await login(store);
   await store.rotate(sid, first, nonce());
   const commands = async () => {

@@ -153,7 +153,7 @@ test("after the process stood still for a quarter of R nothing is done for a mom
   const store = await open(redis.url, { reuseInterval: 2_800 });
   const { sid, jar } = await browser(store);
   for (const resume = performance.now() + 800; performance.now() < resume; );
-  await expect(store.rotate(sid, jar, nonce())).rejects.toThrow(/stood still/);
+  await expect(store.rotate(sid, jar, nonce())).rejects.toThrow(/was stalled/);
   expect(outcomeOf(await until(() => store.rotate(sid, jar, nonce())))).toMatch(/repeat|rotate/);
 });
 

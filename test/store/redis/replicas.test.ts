@@ -7,7 +7,7 @@ import { CuttingProxy } from "../../proofs/support/proxy.ts";
 import { type RedisServer, startRedis, startReplica } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
-import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
+import { ALREADY_ENDED, MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 async function aRedis(): Promise<RedisServer> {
   const redis = await startRedis();
@@ -154,5 +154,5 @@ test("endings that wait for replicas share their waits, and pile nothing up wher
 
   await aReplicaOf(redis);
   expect(await until(() => store.end(sidOf(subject()), "logout"))).toEqual(MARKED);
-  expect(await Promise.all(sids.map((sid) => store.end(sid, "logout")))).toEqual(sids.map(() => "already"));
+  expect(await Promise.all(sids.map((sid) => store.end(sid, "logout")))).toEqual(sids.map(() => ALREADY_ENDED));
 });

@@ -5,7 +5,7 @@ import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { CuttingProxy } from "../../proofs/support/proxy.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
+import { NEVER_MS, redisOptions } from "../backends.ts";
 import { newSession, nonce, subject } from "../sessions.ts";
 
 async function aRedis(): Promise<RedisServer> {
@@ -15,7 +15,7 @@ async function aRedis(): Promise<RedisServer> {
 }
 
 async function open(url: string): Promise<SessionStore> {
-  const store = await createRedisStore(redisOptions(url, { commandTimeout: 2_000 }));
+  const store = await createRedisStore(redisOptions(url, { commandTimeout: 2_000, recheckMs: NEVER_MS }));
   onTestFinished(() => store.close());
   await until(() => store.ping());
   return store;

@@ -746,8 +746,8 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
   revokedKeyIds: string[];
 
   /**
-   * When the store was last read, by the store's clock. It reveals the age of a batch that
-   * arrives late, or while the store does not respond.
+   * When the store was last read, by the store's own time, which continues unchanged when a clock is set.
+   * It reveals the age of a batch that arrives late, or while the store does not respond.
    *
    * @generated from field: google.protobuf.Timestamp as_of_time = 5;
    */
@@ -785,14 +785,15 @@ export type Revocation = Message<"auth.admin.v1.Revocation"> & {
   sessionId: string;
 
   /**
-   * When the session ended.
+   * When the session ended, by the store's own time (see `as_of_time`).
    *
    * @generated from field: google.protobuf.Timestamp revoke_time = 2;
    */
   revokeTime?: Timestamp | undefined;
 
   /**
-   * When the last access token of the session has expired: the entry is not needed after that.
+   * When the last access token of the session has expired: the entry is not needed once both `as_of_time`
+   * and the clock that tokens are verified by have passed it.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */

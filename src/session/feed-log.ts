@@ -1,0 +1,47 @@
+import type { Revocation, SessionId } from "./model.ts";
+
+/** The revocations that have not expired, in memory. Each has a position, which counts all that were ever appended. */
+export class FeedLog {
+  readonly #entries: Revocation[] = [];
+  /** Until when each session is revoked, ms: a second ending of a session may last longer than the first. */
+  readonly #latestExpiry = new Map<SessionId, number>();
+  #start = 0;
+
+  /** Position of the oldest entry. */
+  get start(): number {
+    return this.#start;
+  }
+
+  /** Position after the newest entry. */
+  get end(): number {
+    return this.#start + this.#entries.length;
+  }
+
+  /** At most `limit` entries from a position on; those that have been forgotten are left out. */
+  read(position: number, limit: number): Revocation[] {
+    const from = Math.max(0, position - this.#start);
+    return this.#entries.slice(from, from + limit);
+  }
+
+  /** Appends what is news. @param now the store's time, ms */
+  append(revocations: readonly Revocation[], now: number): void {
+    for (const entry of revocations) {
+      const { sid, expiresAt } = entry;
+      if (expiresAt <= now || expiresAt <= (this.#latestExpiry.get(sid) ?? 0)) continue;
+      this.#latestExpiry.set(sid, expiresAt);
+      this.#entries.push(entry);
+    }
+  }
+
+  /** @param now the store's time, ms */
+  forgetExpired(now: number): void {
+    let expired = 0;
+    for (const { sid, expiresAt } of this.#entries) {
+      if (expiresAt > now) break;
+      if (this.#latestExpiry.get(sid) === expiresAt) this.#latestExpiry.delete(sid);
+      expired++;
+    }
+    if (expired > 0) this.#entries.splice(0, expired);
+    this.#start += expired;
+  }
+}
