@@ -44,7 +44,7 @@ export const readManifest = (name: string) => readJson<Manifest>(join(PACKAGES, 
 /** The compiled form of a source file, from the package's root. */
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
-/** @param declaration whether somebody imports it */
+/** @param declaration whether the package has exports, and so needs declarations */
 function compile(name: string, sources: readonly string[], declaration: boolean): void {
   const config = join(OUT, `tsconfig.${name}.json`);
   const compilerOptions = { noEmit: false, declaration, rootDir: ROOT, outDir: join(OUT, name) };

@@ -1,4 +1,4 @@
-/** What the options of a field say of its values: `buf.validate` rules and `google.api.field_behavior` (AIP-203). */
+/** The options of fields as schema keywords: `buf.validate` rules and `google.api.field_behavior` (AIP-203). */
 import { type DescField, getOption, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { type FieldRules, Ignore, field as rulesOption, type StringRules } from "../../gen/buf/validate/validate_pb.ts";
@@ -51,7 +51,7 @@ export function itemKeywords(field: DescField): Schema {
   return type.case === "repeated" && type.value.items ? valueKeywords(type.value.items) : {};
 }
 
-/** Rules that a zero value escapes cannot be said of a field without presence: there, zero and absent are the same. */
+/** Whether the rules do not apply. Without presence, zero and absent are the same: `IF_ZERO_VALUE` then has no keyword. */
 function ignores(field: DescField, { ignore }: FieldRules): boolean {
   if (ignore === Ignore.ALWAYS) return true;
   return ignore === Ignore.IF_ZERO_VALUE && field.presence === FeatureSet_FieldPresence.IMPLICIT;

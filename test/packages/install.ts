@@ -1,4 +1,4 @@
-/** A directory of somebody else's, with packages as `npm install` leaves them there. */
+/** The directory of a consumer, with packages as `npm install` leaves them there. */
 import { execFile } from "node:child_process";
 import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ export type Directory = {
 
 /**
  * Packs a built package, unpacks it and links the dependencies that it declares, and no other package. `alsoLinked` are
- * what the user's own package.json asks for.
+ * the consumer's own dependencies.
  */
 export async function installPacked(folder: string, alsoLinked: readonly string[] = []): Promise<Directory> {
   const path = await mkdtemp(join(tmpdir(), "packed-"));

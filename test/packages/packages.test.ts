@@ -1,4 +1,4 @@
-/** The published packages, packed, and used in a directory of somebody else's. */
+/** The published packages, packed, and used in the directory of a consumer. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { cp, readFile } from "node:fs/promises";
@@ -31,7 +31,7 @@ describe.each(packageNames())("the package %s", (name) => {
     expect((await manifestOf(name)).engines.node).toBe(`>=${oldest.replace(/\.0$/, "")}`);
   });
 
-  test("says what it is in a README", async () => {
+  test("has a README with its name", async () => {
     expect(await readFile(join(built(name), "README.md"), "utf8")).toContain(`# ${(await manifestOf(name)).name}\n`);
   });
 });
@@ -130,7 +130,7 @@ describe("the example of docs/http-layer.md", () => {
   });
   afterAll(() => directory.remove());
 
-  test("generates, compiles and prints what the page says", async () => {
+  test("generates, compiles and prints what docs/http-layer.md shows", async () => {
     await directory.run("buf", ["generate"]);
     const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
     expect(compiled.stdout).toBe("");

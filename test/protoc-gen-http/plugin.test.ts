@@ -93,7 +93,7 @@ describe("the executable", () => {
       stdio: ["pipe", "pipe", "pipe"],
     });
 
-  it("speaks the protocol of protoc plugins", () => {
+  it("implements the protocol of protoc plugins", () => {
     const request = create(CodeGeneratorRequestSchema, { parameter: "target=ts" });
     const response = fromBinary(CodeGeneratorResponseSchema, run(toBinary(CodeGeneratorRequestSchema, request)));
     expect(response.file).toEqual([]);

@@ -72,8 +72,8 @@ describe("operations", () => {
         //
         // Or none.
         //
-        // (-- Do not tell
-        // anybody. --)
+        // (-- Internal
+        // note. --)
         // buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         rpc Get(M) returns (M) { option (google.api.http) = { post: "/a/{id}" body: "*" }; }
       }

@@ -28,7 +28,7 @@ describe("paths", () => {
     }
   });
 
-  test("the description of a multi-segment variable says that it takes any number of segments", () => {
+  test("the description of a multi-segment variable mentions any number of segments", () => {
     const [many] = get(`get: "/v1/{name=**}"`).operation.parameters ?? [];
     const [one] = get(`get: "/v1/{name}"`).operation.parameters ?? [];
     expect(many?.description).toMatch(/any number of path segments/i);

@@ -9,7 +9,7 @@ const followed = () => {
   return freshness;
 };
 
-it("knows nothing before the first complete batch", () => {
+it("is infinitely old before the first complete batch", () => {
   const freshness = new Freshness();
   freshness.record(1_000_000, false, M, W);
   expect(freshness.ageMs(M, W)).toBe(Number.POSITIVE_INFINITY);
