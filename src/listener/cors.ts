@@ -2,17 +2,17 @@
  * CORS with credentials, for the configured origins exactly (Fetch standard, section 3.3). Everything
  * that differs by origin says so with `Vary`, for caches in between.
  */
+import { cors } from "@connectrpc/connect";
 import { type Handler, type Request, type Response, respond } from "./exchange.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
 
 const PREFLIGHT = {
-  "access-control-allow-methods": "GET, POST, DELETE",
-  "access-control-allow-headers":
-    "Authorization, Content-Type, Connect-Protocol-Version, Connect-Timeout-Ms, Grpc-Timeout, X-Grpc-Web, X-User-Agent",
+  "access-control-allow-methods": [...cors.allowedMethods, "DELETE"].join(", "),
+  "access-control-allow-headers": ["Authorization", ...cors.allowedHeaders].join(", "),
   "access-control-max-age": "7200",
 };
-/** What a page may read of an answer beyond the safelisted: the gRPC-Web status, and when to try again. */
-const EXPOSED = "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Retry-After, WWW-Authenticate";
+/** The response headers that scripts may read: those of the RPC protocols, when to try again, and the challenge. */
+const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate"].join(", ");
 
 /** @param headersFor of preflights, which are answered here */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {

@@ -1,7 +1,13 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
+import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
 import { BadInput } from "../codec/bad-input.ts";
 import type { HeaderMap } from "./header-map.ts";
 
-const UNITS_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
+type Parsed = {
+  readonly timeoutMs?: number | undefined;
+  readonly error?: Pick<ConnectError, "rawMessage"> | undefined;
+};
 
 /**
  * Reads the timeout of a call, in milliseconds, from `Connect-Timeout-Ms` (milliseconds), `Grpc-Timeout` (up to eight
@@ -13,22 +19,22 @@ export function readTimeout(headers: HeaderMap, maxMs: number): number | undefin
   for (const [name, parse] of PARSERS) {
     const value = headers.get(name);
     if (value === null) continue;
-    const timeoutMs = parse(value);
-    if (timeoutMs === undefined) throw new BadInput("header", name, `invalid timeout "${value}"`);
-    if (timeoutMs > maxMs) throw new BadInput("header", name, `timeout ${timeoutMs}ms must be <= ${maxMs}`);
+    const { timeoutMs, error } = parse(value, maxMs);
+    if (error !== undefined) throw new BadInput("header", name, error.rawMessage);
     return timeoutMs;
   }
   return undefined;
 }
 
-const PARSERS: readonly (readonly [name: string, parse: (value: string) => number | undefined])[] = [
-  ["connect-timeout-ms", (value) => (/^\d{1,10}$/.test(value) ? Number(value) : undefined)],
-  [
-    "grpc-timeout",
-    (value) => {
-      const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(value) ?? [];
-      return digits === undefined ? undefined : Number(digits) * (UNITS_MS[unit ?? ""] ?? 0);
-    },
-  ],
-  ["x-server-timeout", (value) => (/^\d{1,10}(?:\.\d{1,9})?$/.test(value) ? Number(value) * 1_000 : undefined)],
+/** The parsers of connect-es for its own headers, and one for that of Google's API gateways. */
+const PARSERS: readonly (readonly [name: string, parse: (value: string, maxMs: number) => Parsed])[] = [
+  ["connect-timeout-ms", parseConnectTimeout],
+  ["grpc-timeout", parseGrpcTimeout],
+  ["x-server-timeout", parseServerTimeout],
 ];
+
+function parseServerTimeout(value: string, maxMs: number): Parsed {
+  if (!/^\d{1,10}(?:\.\d{1,9})?$/.test(value)) return { error: { rawMessage: `invalid timeout "${value}"` } };
+  const timeoutMs = Number(value) * 1_000;
+  return timeoutMs > maxMs ? { error: { rawMessage: `timeout ${timeoutMs}ms must be <= ${maxMs}` } } : { timeoutMs };
+}
