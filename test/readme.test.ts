@@ -181,3 +181,12 @@ test("every npm command that is named exists", () => {
   expect(named).toEqual(expect.arrayContaining(["start", "test", "keys", "generate"]));
   expect(named.filter((name) => !scripts.includes(name ?? ""))).toEqual([]);
 });
+
+test("the README promises the Node versions of the manifests", () => {
+  const engineOf = (manifest: string) => (JSON.parse(read(manifest)).engines.node as string).replace(">=", "");
+  const packages = readdirSync(join(ROOT, "deploy/packages"), { withFileTypes: true }).filter((e) => e.isDirectory());
+  const published = packages.map(({ name }) => engineOf(`deploy/packages/${name}/package.json`));
+  expect(README).toContain(`Node ${engineOf("package.json")} or newer`);
+  for (const version of published)
+    expect(README.replaceAll("\n", " ")).toContain(`packages run on Node ${version} and newer`);
+});

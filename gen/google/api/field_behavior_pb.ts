@@ -21,14 +21,14 @@ export const file_google_api_field_behavior: GenFile = /*@__PURE__*/
  */
 export const FieldBehavior = {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: FIELD_BEHAVIOR_UNSPECIFIED = 0;
    */
   FIELD_BEHAVIOR_UNSPECIFIED: 0,
 
   /**
-   * A request may leave it out.
+   * A request may omit it.
    *
    * @generated from enum value: OPTIONAL = 1;
    */
@@ -42,7 +42,7 @@ export const FieldBehavior = {
   REQUIRED: 2,
 
   /**
-   * Set by the service; what a request says of it is ignored.
+   * Set by the service; ignored in a request.
    *
    * @generated from enum value: OUTPUT_ONLY = 3;
    */
@@ -70,7 +70,7 @@ export const FieldBehavior = {
   UNORDERED_LIST: 6,
 
   /**
-   * A response has a value for it where the request had none.
+   * A response has a default for it if the request had none.
    *
    * @generated from enum value: NON_EMPTY_DEFAULT = 7;
    */
