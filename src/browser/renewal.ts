@@ -94,14 +94,13 @@ export function createRenewal(realm: Realm, baseUrl: string, closed: AbortSignal
   }
 
   function handOver({ text, ageMs, dueMs, replacement }: HeldToken, to?: ChannelLike): void {
-    send({ type: "token", text, ageMs: ageMs(), dueMs, replacement, sentAtMs: realm.Date.now() }, to);
+    send({ type: "token", text, bornAtMs: realm.Date.now() - ageMs(), dueMs, replacement }, to);
   }
 
   /** Takes another tab's token unless it is worse than ours. */
   function consider(message: TokenMessage): void {
-    // A frozen tab gets its messages late.
-    const lateMs = Math.max(0, realm.Date.now() - message.sentAtMs);
-    const other = holdToken({ ...message, ageMs: message.ageMs + lateMs }, realm);
+    // By the wall clock, which the tabs share: a frozen tab gets its messages late.
+    const other = holdToken({ ...message, ageMs: Math.max(0, realm.Date.now() - message.bornAtMs) }, realm);
     if (!other || leftMs(other) <= 0) return;
     const { sid, iat } = other.claims;
     if (sid && sid === endedSid) return;
@@ -129,18 +128,18 @@ export function createRenewal(realm: Realm, baseUrl: string, closed: AbortSignal
    *
    * @param newerThan only tokens that were issued after this time (s) are of interest
    */
-  async function askTabs(newerThan = 0): Promise<boolean> {
+  async function askTabs(newerThan = 0, patienceMs = 0): Promise<boolean> {
     const { signal } = epoch;
     const replyTo = name + realm.Math.random();
     const box = open(replyTo);
     send({ type: "ask", newerThan, replyTo, sid: token?.claims.sid });
-    await sleep(realm, ASK_MS, signal);
+    await sleep(realm, ASK_MS + patienceMs, signal);
     box?.close();
     return signal.aborted;
   }
 
   async function request(replacement: boolean, { signal } = epoch): Promise<Outcome> {
-    if (backoffMs() > 0) return { ok: false, cause: "backoff" };
+    if (backoffMs() > 0) return { ok: false, cause: "wait" };
     const sentMs = nowMs();
     const outcome = await post(realm, `${baseUrl}/v1/auth/refresh`, closed);
     // Meanwhile another tab has brought a token, the session has ended or another one has begun: that is newer.
@@ -153,7 +152,7 @@ export function createRenewal(realm: Realm, baseUrl: string, closed: AbortSignal
     } else if (outcome.ok || "cause" in outcome) {
       // Never all clients at once, also where the service names a time.
       const ceilingMs = Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures);
-      const waitMs = (outcome.retryAfterMs ?? 0) + ceilingMs * realm.Math.random();
+      const waitMs = (outcome.retryAfterMs || 0) + ceilingMs * realm.Math.random();
       fail(failures + 1, waitMs);
       send({ type: "failed", failures, waitMs });
     } else end(true);
@@ -176,13 +175,15 @@ export function createRenewal(realm: Realm, baseUrl: string, closed: AbortSignal
      * Obtains a token, from another tab or from the service. Single flight; never rejects.
      *
      * @param replacement whether a service has refused the token in hand
+     * @param patienceMs how much longer the other tabs are given to hand over a token
      */
-    renew(replacement = false): Promise<Outcome> {
+    renew(replacement = false, patienceMs = 0): Promise<Outcome> {
       flight ??= new Promise<Outcome>((resolve) => {
         const started = epoch;
+        const startedMs = nowMs();
         const turn = async () => {
-          // What the tab that had the lock before us obtained may still be on its way.
-          await askTabs(token?.claims.iat);
+          // What the tab that had the lock before us obtained may still be on its way: where locks take long, so do messages.
+          await askTabs(token?.claims.iat, patienceMs + nowMs() - startedMs);
           if (started.signal.aborted) return;
           resolve(await request(replacement, started));
           // Until the others have received it, so that none of them takes its turn.

@@ -5,11 +5,16 @@ import { type Realm, sleep } from "./realm.ts";
 const TIMEOUT_MS = 15_000;
 
 export type Outcome =
-  | { readonly ok: true; readonly accessToken?: string | undefined; readonly retryAfterMs?: undefined }
-  /** The session has ended. */
-  | { readonly ok: false }
-  /** It cannot be known now. */
-  | { readonly ok: false; readonly cause: unknown; readonly retryAfterMs?: number };
+  | (Details & { readonly ok: true })
+  /** Without a cause: the session has ended. With one, it cannot be known now. */
+  | (Details & { readonly ok: false });
+
+type Details = {
+  readonly accessToken?: string | undefined;
+  readonly cause?: unknown;
+  /** NaN where the service named no time. */
+  readonly retryAfterMs?: number;
+};
 
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
@@ -30,7 +35,7 @@ export async function post(realm: Realm, url: string, closed: AbortSignal): Prom
     const body = (await response.json().catch(() => {})) as Body | undefined;
     if (response.ok && body?.data) return { ok: true, accessToken: body.data.accessToken };
     if (body?.error?.code === "E001_AUTH_FAILURE") return { ok: false };
-    return { ok: false, cause: response.status, retryAfterMs: Number(response.headers.get("retry-after")) * 1000 || 0 };
+    return { ok: false, cause: response.status, retryAfterMs: Number(response.headers.get("retry-after")) * 1000 };
   } catch (cause) {
     return { ok: false, cause };
   } finally {

@@ -11,6 +11,9 @@ import { leftMs } from "./token.ts";
 /** After a wake all tabs would look at once: they spread over so long, ms. */
 const WAKE_SPREAD_MS = 500;
 
+/** Nobody waits for a refresh ahead of expiry: busy tabs have longer to hand over theirs, ms. */
+const PATIENCE_MS = 500;
+
 export type SessionOptions = {
   /** Where the service is. Default: the page's origin. */
   readonly baseUrl?: string;
@@ -116,20 +119,20 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
     }
   }
 
-  async function renew(replacement?: boolean): Promise<Outcome> {
+  async function renew(replacement?: boolean, patienceMs?: number): Promise<Outcome> {
     const current = use();
     if (hintCookie && !`; ${realm.document?.cookie}`.includes(`; ${hintCookie}=`)) {
       current.end();
       return { ok: false };
     }
-    const outcome = await current.renew(replacement);
+    const outcome = await current.renew(replacement, patienceMs);
     schedule();
     return outcome;
   }
 
   function failure(outcome: Outcome): SessionError {
     const reason = disposed.aborted ? "disposed" : renewal?.snapshot.state === "ended" ? "ended" : "unavailable";
-    return new SessionError(reason, "cause" in outcome ? outcome.cause : undefined);
+    return new SessionError(reason, outcome.cause);
   }
 
   /** Runs one thing later; what was planned before is dropped. */
@@ -147,7 +150,7 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
     const { token, snapshot } = renewal;
     if (!token && snapshot.state !== "offline") return;
     const dueMs = token ? token.dueMs - token.ageMs() : 0;
-    plan(Math.max(dueMs, renewal.backoffMs(), 1), () => isVisible(realm) && void renew());
+    plan(Math.max(dueMs, renewal.backoffMs(), 1), () => isVisible(realm) && void renew(false, PATIENCE_MS));
   }
 
   function woken({ type, persisted }: WakeEvent): void {

@@ -15,8 +15,8 @@ const LOCK_COUNT = 3;
 
 export type TokenMessage = Pick<HeldToken, "text" | "dueMs" | "replacement"> & {
   readonly type: "token";
-  readonly ageMs: number;
-  readonly sentAtMs: number;
+  /** When the token was issued, by the wall clock of this device. */
+  readonly bornAtMs: number;
 };
 
 export type TabMessage =

@@ -40,9 +40,8 @@ export function claimsOf(text = ""): Claims | undefined {
     const bytes = Uint8Array.from(atob(payload), (char) => char.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes)) as Claims;
     return claims.exp > claims.iat ? claims : undefined;
-  } catch {
-    return undefined;
-  }
+  } catch {}
+  return undefined;
 }
 
 /** @returns undefined for what is no JWT */
