@@ -1,15 +1,11 @@
 import { readFile } from "node:fs/promises";
 import type { Transport } from "@connectrpc/connect";
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-  Http2SessionManager,
-} from "@connectrpc/connect-node";
+import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { createHttpHandler, type NodeHandler } from "../node/node-handler.ts";
 import type { NodeResponse } from "../node/node-response.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
+import { createGrpcUpstream } from "./grpc-transport.ts";
 import { type GatewayListener, listen, type TlsFiles } from "./listen.ts";
 import { checkReadiness } from "./readiness.ts";
 import { createRequestLog, type RequestLog, type WriteLog } from "./request-log.ts";
@@ -73,7 +69,7 @@ function createTransport(args: GatewayArguments, sessionManager: Http2SessionMan
   const options = { baseUrl: args.upstream, httpVersion: "2", sessionManager } as const;
   switch (args.protocol) {
     case "grpc":
-      return createGrpcTransport(options);
+      return createGrpcUpstream({ baseUrl: args.upstream, sessionManager });
     case "grpc-web":
       return createGrpcWebTransport(options);
     case "connect":

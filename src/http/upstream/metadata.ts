@@ -100,8 +100,12 @@ function tokens(connection: string | null): readonly string[] {
 
 /** Adds the headers or trailers of an upstream's response to those of the response. */
 export function copyResponseMetadata(from: Headers, to: Headers, matcher = forwardResponseHeader): void {
-  for (const [name, value] of from) {
+  const add = (name: string, value: string) => {
     const decision = matcher(name);
     if (decision !== false) to.append(decision === true ? name : decision, value);
-  }
+  };
+  if (from instanceof HeaderMap) {
+    const lines = from.lines();
+    for (let i = 0; i < lines.length; i += 2) add(lines[i] ?? "", lines[i + 1] ?? "");
+  } else for (const [name, value] of from) add(name, value);
 }

@@ -7,6 +7,11 @@ import { type Admit, randomMessage, randomScalar, randomText, setRandom } from "
 
 /** A request that a route can carry, as http.proto defines it. */
 export function randomRequest(random: Random, { input }: DescMethod, route: Route): Message {
+  if (route.body === "*" && isHttpBody(input)) {
+    const body = reflect(input);
+    fillHttpBody(random, body);
+    return body.message;
+  }
   const message = reflect(input, randomMessage(random, input, route.body === "*" ? everything : queryable));
   if (route.body !== "*") {
     const body = input.fields.find(({ name }) => name === route.body);

@@ -1,0 +1,112 @@
+import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import { constants } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+
+/** What a unary gRPC call returned. */
+export interface GrpcResult {
+  readonly header: IncomingHttpHeaders;
+  readonly trailer: IncomingHttpHeaders;
+  readonly message: Uint8Array;
+}
+
+/** Length of the prefix of a message: a flag and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
+const PREFIX_BYTES = 5;
+
+export function envelope(message: Uint8Array): Buffer {
+  const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.byteLength);
+  framed[0] = 0;
+  framed.writeUInt32BE(message.byteLength, 1);
+  framed.set(message, PREFIX_BYTES);
+  return framed;
+}
+
+/**
+ * Reads the response of a unary call.
+ * @param onRead called for each piece that arrives
+ * @throws ConnectError as from the wire if the server sent a status; `unavailable` if the connection was lost
+ */
+export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, onRead: () => void): Promise<GrpcResult> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let header: IncomingHttpHeaders = {};
+    let trailer: IncomingHttpHeaders | undefined;
+    stream.on("response", (head) => {
+      header = head;
+    });
+    stream.on("trailers", (tail) => {
+      trailer = tail;
+    });
+    stream.on("data", (chunk: Buffer) => {
+      onRead();
+      length += chunk.byteLength;
+      if (length - PREFIX_BYTES <= readMaxBytes) {
+        chunks.push(chunk);
+        return;
+      }
+      reject(new ConnectError(`the response is larger than ${readMaxBytes} bytes`, Code.ResourceExhausted));
+      stream.close(constants.NGHTTP2_CANCEL);
+    });
+    stream.on("error", (error) => reject(lost(error)));
+    stream.on("end", () => {
+      // A response that the server or the connection has cut ends too.
+      if (trailer === undefined && header["grpc-status"] === undefined) return;
+      try {
+        const message = messageOf(header, trailer ?? header, chunks);
+        resolve({ header, trailer: trailer ?? {}, message });
+      } catch (error) {
+        reject(error);
+      }
+    });
+    stream.on("close", () => reject(httpError(header) ?? lost(undefined)));
+  });
+}
+
+function messageOf(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders, chunks: readonly Buffer[]): Uint8Array {
+  if (trailer["grpc-status"] !== "0") throw statusError(header, trailer);
+  const [only] = chunks;
+  const data = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
+  if (data.byteLength < PREFIX_BYTES) throw new ConnectError("protocol error: no response message", Code.Unimplemented);
+  if (data[0] !== 0) throw new ConnectError("protocol error: a compressed message was not asked for", Code.Internal);
+  const end = PREFIX_BYTES + data.readUInt32BE(1);
+  if (data.byteLength !== end) throw new ConnectError("protocol error: not one response message", Code.Unimplemented);
+  return data.subarray(PREFIX_BYTES, end);
+}
+
+function statusError(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders): ConnectError {
+  const error = findTrailerError(headersOf(trailer)) ?? new ConnectError("protocol error: no status", Code.Internal);
+  if (trailer !== header) for (const [name, value] of headersOf(header)) error.metadata.append(name, value);
+  return error;
+}
+
+/** The error of a response that is not gRPC, such as that of a proxy. */
+function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
+  const status = Number(header[":status"] ?? 200);
+  if (status === 200) return undefined;
+  // http-grpc-status-mapping.md
+  const codes: Readonly<Record<number, Code>> = {
+    400: Code.Internal,
+    401: Code.Unauthenticated,
+    403: Code.PermissionDenied,
+    404: Code.Unimplemented,
+    429: Code.Unavailable,
+    502: Code.Unavailable,
+    503: Code.Unavailable,
+    504: Code.Unavailable,
+  };
+  return new ConnectError(`HTTP status ${status}`, codes[status] ?? Code.Unknown);
+}
+
+function lost(cause: unknown): ConnectError {
+  return new ConnectError("the connection was lost", Code.Unavailable, undefined, undefined, cause);
+}
+
+function headersOf(lines: IncomingHttpHeaders): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(lines)) {
+    if (name.startsWith(":") || value === undefined) continue;
+    for (const one of [value].flat()) headers.append(name, one);
+  }
+  return headers;
+}

@@ -1,0 +1,118 @@
+import {
+  type ClientHttp2Stream,
+  constants,
+  type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
+} from "node:http2";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager, type Http2SessionOptions } from "@connectrpc/connect-node";
+import { HeaderMap } from "../call/header-map.ts";
+import { envelope, type GrpcResult, readResponse } from "./grpc-call.ts";
+
+export interface GrpcUpstreamOptions extends Http2SessionOptions {
+  /** Such as `http://127.0.0.1:50051`. */
+  readonly baseUrl: string;
+  /** Options of `http2.connect`: certificates, authorities. */
+  readonly nodeOptions?: SecureClientSessionOptions;
+  /** Keeps the connection. Default: one with the options above. */
+  readonly sessionManager?: Http2SessionManager;
+  /** Limit of the message of a unary response, in bytes. Default: 4 MiB, as in gRPC. */
+  readonly readMaxBytes?: number;
+}
+
+const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
+
+/**
+ * A transport for gRPC servers whose unary calls cost a third of those of `createGrpcTransport`: no interceptors, no compression, and
+ * headers that are read in place. Streams are those of `createGrpcTransport`.
+ */
+export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
+  const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
+  const sessionManager = options.sessionManager ?? new Http2SessionManager(baseUrl, options, nodeOptions);
+  const { stream } = createGrpcTransport({ baseUrl, sessionManager, readMaxBytes });
+  const prefix = new URL(baseUrl).pathname.replace(/\/+$/, "");
+  return {
+    stream,
+    async unary(method, signal, timeoutMs, header, input) {
+      if (signal?.aborted) throw ConnectError.from(signal.reason, Code.Canceled);
+      const path = `${prefix}/${method.parent.typeName}/${method.name}`;
+      const headers = headersFor(header as [string, string][] | undefined, timeoutMs);
+      const bytes = envelope(toBinary(method.input, create(method.input, input)));
+      const call = await open(sessionManager, path, headers);
+      const guard = guardCall(call, signal, timeoutMs);
+      try {
+        const response = readResponse(call, readMaxBytes, () => sessionManager.notifyResponseByteRead(call));
+        call.end(bytes);
+        const result = await response;
+        return unaryResponse(method, result) as never;
+      } catch (error) {
+        throw guard.reason() ?? error;
+      } finally {
+        guard.end();
+      }
+    },
+  };
+}
+
+async function open(
+  manager: Http2SessionManager,
+  path: string,
+  headers: OutgoingHttpHeaders,
+): Promise<ClientHttp2Stream> {
+  try {
+    return await manager.request("POST", path, headers, {});
+  } catch (cause) {
+    throw new ConnectError("no connection", Code.Unavailable, undefined, undefined, cause);
+  }
+}
+
+function unaryResponse(method: Parameters<Transport["unary"]>[0], { header, trailer, message }: GrpcResult) {
+  return {
+    stream: false,
+    service: method.parent,
+    method,
+    header: new HeaderMap(header),
+    trailer: new HeaderMap(trailer),
+    message: fromBinary(method.output, message),
+  };
+}
+
+function headersFor(metadata: readonly [string, string][] | undefined, timeoutMs: number | undefined) {
+  const headers: Record<string, string | string[]> = { "content-type": "application/grpc+proto", te: "trailers" };
+  for (const [name, value] of metadata ?? []) {
+    const other = headers[name];
+    headers[name] = other === undefined ? value : Array.isArray(other) ? [...other, value] : [other, value];
+  }
+  // At most eight digits (PROTOCOL-HTTP2.md, TimeoutValue).
+  if (timeoutMs !== undefined) {
+    headers["grpc-timeout"] =
+      timeoutMs < 1e8 ? `${Math.ceil(timeoutMs)}m` : `${Math.min(Math.ceil(timeoutMs / 1000), 99_999_999)}S`;
+  }
+  return headers;
+}
+
+/** Ends a call at its deadline and when it is cancelled. */
+function guardCall(call: ClientHttp2Stream, signal: AbortSignal | undefined, timeoutMs: number | undefined) {
+  let reason: ConnectError | undefined;
+  const stop = (why: ConnectError) => {
+    reason ??= why;
+    call.close(constants.NGHTTP2_CANCEL);
+  };
+  const onAbort = () => stop(ConnectError.from(signal?.reason, Code.Canceled));
+  const timer =
+    timeoutMs === undefined
+      ? undefined
+      : setTimeout(
+          () => stop(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
+          Math.min(timeoutMs, 2 ** 31 - 1),
+        );
+  signal?.addEventListener("abort", onAbort);
+  return {
+    reason: () => reason,
+    end() {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+    },
+  };
+}
