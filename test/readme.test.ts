@@ -7,6 +7,7 @@ import { SessionService } from "../gen/auth/v1/session_pb.ts";
 import { http } from "../gen/google/api/annotations_pb.ts";
 import { configVariables, readConfig } from "../src/config/config.ts";
 import { ERRORS } from "../src/session/errors.ts";
+import { missingTests } from "./support/named-tests.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
@@ -163,6 +164,10 @@ test("every file of this repository that is named exists", () => {
       .map((path) => `${page}: ${path}`),
   );
   expect(missing).toEqual([]);
+});
+
+test("every test that is named exists", () => {
+  expect([...PAGES.values()].flatMap(missingTests)).toEqual([]);
 });
 
 test("every metric that is named exists", () => {
