@@ -84,7 +84,7 @@ export default {
       security: bearer,
       responses: failures(
         ...(["E400_INVALID_REQUEST", "E001_AUTH_FAILURE", "E403_FORBIDDEN"] as const),
-        ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
+        ...(["E429_RATE_LIMITED", "E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
       ),
     },
     "auth.v1.SessionService.Refresh": {
@@ -95,17 +95,14 @@ export default {
       },
     },
     "auth.v1.SessionService.Logout": {
-      responses: {
-        ...setsCookie("Clears the refresh token."),
-        ...failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
-      },
+      responses: setsCookie("Clears the refresh token."),
     },
     "auth.v1.SessionService.LogoutByCookie": {
       security: [{ refreshCookie: [] }],
       responses: setsCookie("Clears the refresh token."),
     },
     "auth.v1.SessionService.RevokeSession": {
-      responses: failures("E404_NOT_FOUND", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
+      responses: failures("E404_NOT_FOUND"),
     },
     "auth.v1.SessionService.RevokeOtherSessions": {
       responses: failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),

@@ -53,7 +53,7 @@ async function file(type: string, maxAge: number, locate: () => string | URL): P
     const body = await readFile(new URL(locate()));
     return { status: 200, type, body, headers: { "cache-control": `public, max-age=${maxAge}` } };
   } catch {
-    return { status: 404, type: "text/plain", body: "not installed: it comes with the development dependencies\n" };
+    return { status: 404, type: "text/plain", body: "swagger-ui-dist is not installed\n" };
   }
 }
 
