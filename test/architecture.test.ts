@@ -43,6 +43,8 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
 const KEEPERS: Record<string, readonly string[]> = {
   ioredis: ["store"],
   "node:sqlite": ["store"],
+  "@bufbuild/protoplugin": ["protoc-gen-http", "protoc-gen-openapi"],
+  "@bufbuild/protovalidate": ["api"],
   // The independent oracle of token tests: at runtime, node:crypto does what is needed of it.
   jose: [],
   "rate-limiter-flexible": ["limits"],
