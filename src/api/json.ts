@@ -1,7 +1,7 @@
 import type { JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
 
 /**
- * JSON on every protocol: what a message has is shown even when it is empty, what it does not know is ignored. Connect decodes
+ * JSON on every protocol: empty fields are written, unknown fields are ignored. Connect decodes
  * bodies with `textDecoder`: its own would turn bytes that are not UTF-8 into U+FFFD, and two subjects into one.
  */
 export const jsonOptions: Partial<JsonReadOptions & JsonWriteOptions> & { readonly textDecoder: TextDecoder } = {

@@ -6,7 +6,7 @@ import type { RateLimit } from "../session/ports.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
 import { requestContextOf } from "./request-context.ts";
 
-/** Reasons that honest clients give too, many behind one address at times (everybody was logged out): never counted. */
+/** Reasons that occur in normal operation, at times for many clients of one address (all sessions were ended): never counted. */
 const EVERYDAY = new Set<RefusalReason>(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"]);
 
 export type RefusalDeps = {
@@ -16,8 +16,8 @@ export type RefusalDeps = {
 };
 
 /**
- * Reports a refused credential, and returns the error for its caller. Whoever presents a valid one never comes here, so
- * that an address over its limit, with all who share it, is still served what it is due.
+ * Reports a refused credential, and returns the error for its caller. Valid credentials never come here: an address over its
+ * limit, with all clients that share it, is still served when its credential is valid.
  *
  * @param unauthenticated the error below the limit
  */

@@ -3,7 +3,7 @@ import { type ContextValues, createContextKey, createContextValues, type Handler
 import type { Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
-/** What the listener knows of a request. Looked up only when it is asked for. */
+/** What the listener knows of a request. Looked up only when it is needed. */
 export interface RequestSource {
   /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */
   origin(): string | null;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm run admin-token -- …`: makes the entries of ADMIN_TOKENS_FILE. The token itself is shown once and kept nowhere. */
+/** `npm run admin-token -- …`: makes the entries of ADMIN_TOKENS_FILE. The token itself is printed once and stored nowhere. */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -31,7 +31,7 @@ async function run(args: string[]): Promise<string> {
   const { token, ...credential } = makeCredential(command ?? "", values.certificate);
   const entry = { name: values.name, ...credential, scopes: values.scope };
   parseAdminEntries(JSON.stringify({ admins: [entry] })); // whatever the service would refuse
-  const lines = token === undefined ? [] : [`token (shown once): ${token}`];
+  const lines = token === undefined ? [] : [`token (printed once): ${token}`];
   if (values.file === undefined) return [...lines, `entry: ${JSON.stringify(entry)}`].join("\n");
   await addEntry(values.file, entry);
   return [...lines, `added ${entry.name} to ${values.file}`].join("\n");

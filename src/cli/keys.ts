@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm run keys -- …`: the operator's hand on the key ring. Never shows a secret. */
+/** `npm run keys -- …`: manages the key ring. Never prints a secret. */
 import { parseArgs } from "node:util";
 import { ConfigError, readConfig } from "../config/config.ts";
 import { generateMacKey, generateRing, generateSigningKey } from "../tokens/generate-key.ts";
@@ -22,8 +22,8 @@ const USAGE = `usage: npm run keys -- <command> [options]
   create               make a key ring; refused when there is one
   list                 show every key: state, age, what it may do next
   rotate [signing|mac] the published key signs, the one that signed retires, a new one is published (both kinds
-                       unless one is named); retired keys that nobody needs any more leave
-  remove [kid]         take a published, retired or revoked key out; without a kid, all that nobody needs any more
+                       unless one is named); retired keys that are no longer needed leave
+  remove [kid]         take a published, retired or revoked key out; without a kid, all that are no longer needed
   revoke <kid>         emergency: the key is not accepted from now on, and a successor signs at once if it did.
                        A signing key: access tokens under it are refused. A MAC key: sessions under it must log in again
 

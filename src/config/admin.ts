@@ -7,7 +7,7 @@ export function readAdmin(read: Read) {
     /** Tokens with every scope. */
     adminTokens: read("ADMIN_TOKENS", list(adminToken), undefined),
     adminTokensFile: read("ADMIN_TOKENS_FILE", readableFile, undefined),
-    /** Whether `/metrics` asks for a credential with the scope `metrics`. */
+    /** Whether `/metrics` requires a credential with the scope `metrics`. */
     metricsAuth: read("METRICS_AUTH", boolean, false),
   };
 }

@@ -11,7 +11,7 @@ export type CookieSettings = {
   readonly secure: boolean;
   /** Until when the name without its prefix is read too, ms since the epoch. */
   readonly migrateUntilMs: number | undefined;
-  /** Name of the cookie that tells scripts of a session. */
+  /** Name of the cookie from which scripts learn that there is a session. */
   readonly hintName: string | undefined;
 };
 

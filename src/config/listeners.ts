@@ -2,7 +2,7 @@
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, DAY_MS, duration, host, integer, readableFile, SECOND_MS } from "./values.ts";
 
-/** @param docsByDefault whether the reference page is served unless DOCS says otherwise */
+/** @param docsByDefault whether the reference page is served unless DOCS is set */
 export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
   const listeners = {
     host: read("HOST", host, "127.0.0.1"),

@@ -20,7 +20,7 @@ export type RedisTarget = {
   readonly db: number;
   /** The name by which the sentinels know the master; for Sentinel only. */
   readonly master: string | undefined;
-  /** What the sentinels want to be shown, where they want anything. */
+  /** The credentials of the sentinels, where they require any. */
   readonly sentinelUsername?: string | undefined;
   readonly sentinelPassword?: string | undefined;
   /** PEM of the authorities that Redis's certificates are checked against; undefined: those of Node. */

@@ -41,7 +41,7 @@ export function date(text: string): number | Fault {
   return Number.isNaN(ms) ? new Fault("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : ms;
 }
 
-/** How often something may be done; undefined: as often as anybody likes. */
+/** How often something may be done; undefined: without limit. */
 export type RateSetting = { readonly count: number; readonly windowMs: number } | undefined;
 
 /** `300/30s`, or `off`. */

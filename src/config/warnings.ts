@@ -10,7 +10,7 @@ export function configWarnings(env: Environment, config: Config): string[] {
 /** Variables of other programs that look like one of ours: those of OpenSSL. */
 const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
 
-/** Variables that nobody reads and that look like one that is not set. */
+/** Unknown variables that look like one that is not set. */
 function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
@@ -37,7 +37,7 @@ function uselessOrigins(config: Config): string[] {
   });
 }
 
-/** Where browsers reach us, as far as the configuration says. */
+/** Where browsers reach the service, as far as the configuration shows. */
 function ownUrl(config: Config): URL | undefined {
   if (config.issuer !== undefined) return new URL(config.issuer);
   if (config.trustProxy > 0 || !LOOPBACK.test(config.host)) return undefined;

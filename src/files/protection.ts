@@ -1,16 +1,16 @@
-/** Who else can read or change a file or directory that holds secrets, judged as ssh judges a private key. */
+/** Whether other users can read or change a file or directory that holds secrets, by the rules of ssh for a private key. */
 import type { Stats } from "node:fs";
 import { lstat, stat } from "node:fs/promises";
 
 export type Protection = {
   /**
-   * What nobody but the owner may do. `read`: others may neither read nor write, and the group may not write;
+   * What the owner alone may do. `read`: others may neither read nor write, and the group may not write;
    * the group may read, since orchestrators mount secrets so. `write`: neither group nor others may write.
    */
   readonly forbids: "read" | "write";
   /** The mode that the message recommends, such as 0o600. */
   readonly mode: number;
-  /** Whether root may use a file of another user. For an operator's command; a service as root runs nobody else's keys. */
+  /** Whether root may use a file of another user. For an operator's command; a service that runs as root uses no keys of other users. */
   readonly rootUsesAny?: boolean;
 };
 
@@ -20,7 +20,7 @@ const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
  * Why a path must not be used, as the end of a sentence that begins with its name, or undefined. Links are followed;
  * the link itself must belong to the same users. Always undefined on Windows, which has no such bits.
  *
- * @throws what the file system says, ENOENT among it
+ * @throws errors of the file system, ENOENT among them
  */
 export async function protectionFault(path: string, protection: Protection): Promise<string | undefined> {
   const [link, target] = await Promise.all([lstat(path), stat(path)]);

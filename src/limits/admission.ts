@@ -3,11 +3,11 @@
  * bounded latency. Two signals, both looked at once a tick and never on a clock, so that a pause of the whole process
  * (it comes back to replies that were there all along) is no overload:
  *
- * - The store: how many commands wait for it, and whether it answers in time.
+ * - The store: how many commands wait for it, and whether it replies in time.
  * - The event loop: whether its turns are late, twice in a row.
  *
  * Refusals are never total. A few commands are always under way and a few calls are always accepted per tick, so that
- * recovery is seen with the first of them that is answered.
+ * recovery is seen with the first reply.
  */
 
 /** Why ordinary work is refused. */
@@ -46,10 +46,10 @@ export class Admission {
   /** Commands that wait for the store, by the tick that they began in, oldest first. */
   readonly #waiting = new Map<number, number>();
   #waitingCount = 0;
-  #lastAnswerTick = 0;
-  /** How long the command waited that was answered last, ticks. */
+  #lastReplyTick = 0;
+  /** How long the command with the last reply waited, ticks. */
   #lastWaitTicks = 0;
-  /** Whether a command went unanswered, and none was answered since. */
+  /** Whether a command was lost, and no reply has come since. */
   #silent = false;
 
   constructor(options: AdmissionOptions) {
@@ -69,7 +69,7 @@ export class Admission {
     this.#acceptedThisTick = 0;
   }
 
-  /** Accepts an ordinary call, or says why not. */
+  /** Accepts an ordinary call, or returns why not. */
   accept(): OverloadCause | undefined {
     if (this.#lateTurns >= LATE_TURNS && this.#acceptedThisTick >= LATE_CALLS_PER_TICK) return "event_loop";
     if (this.storeIsBusy()) return "store";
@@ -100,18 +100,18 @@ export class Admission {
   /**
    * A command has ended.
    *
-   * @param outcome `slow`: it was answered, and its time says nothing (endings wait for replicas); `lost`: nobody knows
-   *   what became of it
+   * @param outcome `slow`: its reply came, and its duration is not the store's (endings wait for replicas); `lost`: its
+   *   outcome is unknown
    */
-  finish(begun: number, outcome: "answered" | "slow" | "lost"): void {
+  finish(begun: number, outcome: "replied" | "slow" | "lost"): void {
     const left = (this.#waiting.get(begun) ?? 1) - 1;
     if (left === 0) this.#waiting.delete(begun);
     else this.#waiting.set(begun, left);
     this.#waitingCount--;
     this.#silent = outcome === "lost";
     if (outcome === "lost") return;
-    this.#lastAnswerTick = this.#tick;
-    if (outcome === "answered") this.#lastWaitTicks = this.#tick - begun;
+    this.#lastReplyTick = this.#tick;
+    if (outcome === "replied") this.#lastWaitTicks = this.#tick - begun;
   }
 
   /** Commands that wait for the store. */
@@ -120,12 +120,12 @@ export class Admission {
   }
 
   /**
-   * Late is a store that leaves commands unanswered, that has answered none for a while, or whose last answer took long.
-   * One of several nodes that is down does not count: the others' answers keep coming, and soon.
+   * A store is late if a command was lost, if no reply has come for a while, or if the last reply took long. One of several nodes
+   * that is down does not count: the replies of the others keep coming in time.
    */
   #storeIsLate(): boolean {
     if (this.#silent || this.#lastWaitTicks >= this.#maxStoreTicks) return true;
     const [oldest = this.#tick] = this.#waiting.keys();
-    return this.#tick - Math.max(oldest, this.#lastAnswerTick) >= this.#maxStoreTicks;
+    return this.#tick - Math.max(oldest, this.#lastReplyTick) >= this.#maxStoreTicks;
   }
 }

@@ -1,7 +1,7 @@
 /** Slots of the filter, a power of two: 128 KiB, and at 10,000 keys a second few keys share one. */
 const SLOTS = 65_536;
 
-/** Tells keys that are rarely seen from those that may be seen too often, in constant memory. */
+/** Separates keys that are rarely seen from those that may be seen too often, in constant memory. */
 export interface Filter {
   /** Counts one more for `key`; true while it cannot have been counted more than `allowance` times in this window. */
   passes(key: string): boolean;
@@ -15,13 +15,13 @@ export type FilterOptions = {
   readonly windowMs: number;
   /** Milliseconds that never step back. */
   readonly clock: () => number;
-  /** Makes slots unpredictable: nobody can choose keys that share one. 32 bits. */
+  /** Makes slots unpredictable: an attacker cannot choose keys that share one. 32 bits. */
   readonly seed: number;
 };
 
 /**
  * Counts by a hash of the key, all slots anew in each window. Keys that share a slot share its allowance, so the filter
- * says "maybe too often" too early, never too late: what it does not pass has to be counted exactly.
+ * reports "maybe too often" too early, never too late: what it does not pass has to be counted exactly.
  */
 export function createFilter({ allowance, windowMs, clock, seed }: FilterOptions): Filter {
   const counts = new Uint16Array(SLOTS);

@@ -26,7 +26,7 @@ type AnyVerb = (...given: never[]) => Promise<unknown>;
 
 /** The store, with a bounded number of commands waiting for it. A refused command never reaches it. */
 export function limitStore(store: SessionStore, admission: Admission, onRefused: () => void): SessionStore {
-  const limited = (verb: AnyVerb, isBusy: () => boolean, answered: "answered" | "slow") => {
+  const limited = (verb: AnyVerb, isBusy: () => boolean, replied: "replied" | "slow") => {
     return (...given: never[]): Promise<unknown> => {
       if (isBusy()) {
         onRefused();
@@ -36,8 +36,8 @@ export function limitStore(store: SessionStore, admission: Admission, onRefused:
       const result = verb.apply(store, given);
       // Beside the caller, which gets the verb's own promise: another one in between costs a refresh half a microsecond.
       result.then(
-        () => admission.finish(begun, answered),
-        (error: unknown) => admission.finish(begun, error instanceof StoreUnavailable ? "lost" : answered),
+        () => admission.finish(begun, replied),
+        (error: unknown) => admission.finish(begun, error instanceof StoreUnavailable ? "lost" : replied),
       );
       return result;
     };
@@ -47,7 +47,7 @@ export function limitStore(store: SessionStore, admission: Admission, onRefused:
   const verbs = Object.entries(VERBS).map(([name, kind]) => {
     const verb = store[name as keyof SessionStore] as AnyVerb;
     if (kind === "free") return [name, verb.bind(store)];
-    return [name, kind === "ending" ? limited(verb, isFull, "slow") : limited(verb, isBusy, "answered")];
+    return [name, kind === "ending" ? limited(verb, isFull, "slow") : limited(verb, isBusy, "replied")];
   });
   return Object.fromEntries(verbs) as SessionStore;
 }

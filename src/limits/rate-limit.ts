@@ -47,7 +47,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       if ((await limiter.consume(key)).isFirstInDuration) keys.add();
       return undefined;
     } catch (refusal) {
-      // Anything else would be trouble of the limiter, and nobody is refused for that.
+      // Anything else is a failure of the limiter, which must not refuse a caller.
       if (refusal instanceof Error) return undefined;
       // The library reads the wall clock, which may step.
       return Math.min(Math.max((refusal as RateLimiterRes).msBeforeNext, 1), windowMs);

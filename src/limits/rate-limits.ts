@@ -26,7 +26,7 @@ export function createRateLimits({ refresh, failures, create }: RateSettings, se
   return {
     refreshLimit: limit(refresh),
     failureLimit: {
-      // An unknown address is nobody's: whoever has it is not limited.
+      // Callers with an unknown address are not limited.
       take: (address) => (address === "" ? undefined : byAddress.take(addressKey(address))),
       giveBack: (address) => byAddress.giveBack(addressKey(address)),
     },

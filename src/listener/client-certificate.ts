@@ -10,7 +10,7 @@ export type PeerCertificate = {
   readonly expiresAt: number;
 };
 
-/** The certificate that the client presented on this connection, if the listener asks for one. */
+/** The certificate that the client presented on this connection, if the listener requests one. */
 export function clientCertificateOf(request: Request): PeerCertificate | undefined {
   const socket = request.socket as Partial<TLSSocket>;
   const certificate = socket.getPeerX509Certificate?.();

@@ -1,6 +1,6 @@
 /**
- * The open connections of a listener, by network address. A full listener stays open to those who hold little of it: a
- * newcomer takes the place of the oldest connection of whoever holds the most, if that is more than twice its own.
+ * The open connections of a listener, by network address. A full listener stays open to addresses that hold little of it: a
+ * new connection replaces the oldest one of the address that holds the most, if that is more than twice its own.
  */
 import type { Socket } from "node:net";
 import { networkOf } from "./network.ts";
@@ -14,14 +14,14 @@ export class Connections {
   readonly #limits: Limits;
   readonly #holdings = new Map<string, Holding>();
   #count = 0;
-  /** Who held the most when it was last looked up, and how much that was. */
+  /** The address that held the most when it was last looked up, and how much that was. */
   #largest: { readonly holding: Holding; readonly size: number } | undefined;
 
   constructor(limits: Limits) {
     this.#limits = limits;
   }
 
-  /** Takes a connection up until it closes, or returns why there is no place for it. */
+  /** Counts a connection until it closes, or returns why there is no place for it. */
   admit(socket: Socket): Refusal | undefined {
     const network = networkOf(socket.remoteAddress ?? "");
     const holding = this.#holdings.get(network) ?? { network, sockets: new Set() };

@@ -1,6 +1,6 @@
 /**
  * CORS with credentials, for the configured origins exactly (Fetch standard, section 3.3). Everything
- * that differs by origin says so with `Vary`, for caches in between.
+ * that differs by origin has `Vary`, for caches in between.
  */
 import { cors } from "@connectrpc/connect";
 import { type Handler, type Request, type Response, respond } from "./exchange.ts";
@@ -14,7 +14,7 @@ const PREFLIGHT = {
 /** The response headers that scripts may read: those of the RPC protocols, when to try again, and the challenge. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate"].join(", ");
 
-/** @param headersFor of preflights, which are answered here */
+/** @param headersFor of preflights, which get their response here */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
   if (allowedOrigins.length === 0) return next;
   return (request: Request, response: Response) => {

@@ -10,7 +10,7 @@ export type ProtocolDetector = {
   closeSilent(): void;
 };
 
-/** Tells HTTP/2 by prior knowledge from HTTP/1.1. */
+/** Distinguishes HTTP/2 by prior knowledge from HTTP/1.1. */
 export function detectProtocol(
   timeoutMs: number,
   found: (version: "http1" | "http2", socket: Socket) => void,

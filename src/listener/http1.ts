@@ -133,7 +133,7 @@ function mayComeLate({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Keeps a connection in order whose request is answered before it has come as a whole. Iterating over a request and
+ * Keeps a connection usable whose response is sent before the request has come completely. Iterating over a request and
  * stopping destroys it, and its connection would then stay open and never be read again: so nothing destroys it, and
  * what is left of it is read and dropped, up to a limit.
  */

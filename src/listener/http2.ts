@@ -8,8 +8,8 @@ import {
   type ServerOptions,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { closeGracefully } from "./close-session.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
-import { farewell } from "./farewell.ts";
 import type { Protocol } from "./http1.ts";
 import {
   type ListenerLimits,
@@ -50,7 +50,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   const pending = new PendingBodies(limits.maxPendingBodies);
   let state: "serving" | "draining" | "closing" = "serving";
   let taken: Socket | undefined;
-  /** Looked up every so often: requests must not ask the clock. */
+  /** Read periodically: reading the clock for each request would cost time. */
   let nowMs = performance.now();
 
   const server = createServer(SERVER_OPTIONS, (request, response) => {
@@ -82,7 +82,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     sessions.set(session, known);
     session.once("close", () => sessions.delete(session));
     limitSession(session, known, limits.keepAliveTimeoutMs);
-    if (state === "draining") farewell(session, known.socket);
+    if (state === "draining") closeGracefully(session, known.socket);
     if (state === "closing") session.close();
   });
   // Node has closed the connection of a peer that breaks the protocol or leaves.
@@ -102,7 +102,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     },
     drain() {
       state = "draining";
-      for (const [session, { socket }] of sessions) farewell(session, socket);
+      for (const [session, { socket }] of sessions) closeGracefully(session, socket);
     },
     closeIdle() {
       state = "closing";

@@ -47,17 +47,17 @@ async function send(render: Render, request: Request, response: Response) {
   }
 }
 
-/** Liveness: the process answers. Never asks the store, or an outage there would have every instance restarted. */
+/** Liveness: the process responds. Does not depend on the store, or an outage there would restart every instance. */
 export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
 
-/** Readiness: the store answers and the process is not on its way out. */
+/** Readiness: the store is available and the process is not stopping. */
 export async function readyz(ping: () => Promise<void>, stopping: () => boolean): Promise<Page> {
   if (stopping()) return { status: 503, type: "text/plain", body: "stopping\n", headers: { "retry-after": "1" } };
   try {
     await ping();
     return { status: 200, type: "text/plain", body: "ok\n" };
   } catch {
-    return { status: 503, type: "text/plain", body: "the store does not answer\n", headers: { "retry-after": "1" } };
+    return { status: 503, type: "text/plain", body: "the store is not available\n", headers: { "retry-after": "1" } };
   }
 }
 

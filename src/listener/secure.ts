@@ -4,8 +4,8 @@ import { createSecureContext, createServer, type SecureContextOptions } from "no
 
 export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
   /**
-   * Asks clients for a certificate of one of these authorities (PEM). The handshake only verifies: who has none, or
-   * another, is served too, and the handlers decide by `socket.authorized`.
+   * Asks clients for a certificate of one of these authorities (PEM). The handshake only verifies: clients without one, or
+   * with another, are served too, and the handlers decide by `socket.authorized`.
    */
   readonly clientCa?: Buffer | undefined;
 };

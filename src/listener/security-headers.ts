@@ -3,7 +3,7 @@
 import type { Handler, Request, Response } from "./exchange.ts";
 import { forwardedScheme } from "./request-source.ts";
 
-/** What a response to this request carries. Constant lists: this is asked for each request. */
+/** What a response to this request carries. Constant lists: this is called for each request. */
 export type SecurityHeaders = (request: Request) => readonly (readonly [name: string, value: string])[];
 
 const ALWAYS = [

@@ -1,11 +1,11 @@
 /**
- * How many log lines an event may cause: whoever can cause one can cause millions. What is suppressed is counted, and
+ * How many log lines an event may cause: a caller that can cause one can cause millions. What is suppressed is counted, and
  * the count is reported with the next line of its kind, or by `takeSuppressed` when none comes.
  */
 
 /** Lines of one kind in one second. */
 export const LINES_PER_SECOND = 10;
-/** Kinds that are told apart; further ones share one budget. */
+/** Kinds with a budget of their own; further ones share one. */
 const MAX_KINDS = 256;
 const OVERFLOW = "other";
 

@@ -11,7 +11,7 @@ export type { Logger };
 
 /** What the log did, for the metrics: what it drops, they count. */
 export type LogCounts = {
-  /** Lines asked for at an enabled level, whether written or not. */
+  /** Lines at an enabled level, whether written or suppressed. */
   readonly onLine: (listener: (event: string, level: string, suppressed: boolean) => void) => void;
   /** Lines that the reader did not take. */
   readonly lost: () => number;
@@ -41,7 +41,7 @@ const SECRETS = new Set([
 const SUPPRESSED_REPORT_INTERVAL_MS = 10_000;
 /** How long the end of the process waits for a reader that stalls. */
 const FLUSH_TIMEOUT_MS = 1000;
-/** Nested objects, entries of an array or an object: what a line shows of them. */
+/** Limits of a line: levels of nested objects, and entries of an array or an object. */
 const MAX_DEPTH = 4;
 const MAX_ENTRIES = 50;
 
@@ -51,7 +51,7 @@ export async function createLogger(level: string, clock: () => number = Date.now
   let onLine: Parameters<LogCounts["onLine"]>[0] = () => {};
   const options: LoggerOptions = {
     level,
-    // Redis tells a failed command with its arguments, and they name sessions: type, code and stack will do.
+    // An error of Redis holds the arguments of its command, which name sessions: type, code and stack are enough.
     serializers: { err: describeError },
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,

@@ -34,7 +34,7 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
 const secondsSince = (start: number) => (performance.now() - start) / 1000;
 const codeOf = (error: unknown) => codeToString(ConnectError.from(error).code);
 
-/** The messages, and a call of `onEnd` with the stream's code, once: when it ends, fails or is given up. */
+/** The messages, and a call of `onEnd` with the stream's code, once: when it ends, fails or is aborted. */
 function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (code: string) => void): AsyncIterable<T> {
   let ended = false;
   const end = (code: string) => {
@@ -42,7 +42,7 @@ function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (co
     ended = true;
     onEnd(code);
   };
-  // A stream may be given up before its first message is asked for: no iterator learns of that.
+  // A stream may be aborted before its first message is read: no iterator learns of that.
   const onAbort = () => end(codeOfAbort(signal));
   signal.addEventListener("abort", onAbort, { once: true });
   return {

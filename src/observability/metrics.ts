@@ -15,7 +15,7 @@ export type Metrics = {
   connectionRefused(listener: string, reason: string): void;
   /** A call was refused under overload. */
   refused(cause: "store" | "event_loop"): void;
-  /** @param count how many commands wait for the store, asked at each exposition */
+  /** @param count how many commands wait for the store, called at each exposition */
   watchWaiting(count: () => number): void;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;

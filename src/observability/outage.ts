@@ -2,10 +2,10 @@ import type { Logger } from "./logger.ts";
 
 /** How long the same fault is not reported again: every request of an outage has it. */
 const QUIET_MS = 10_000;
-/** Faults that are told apart. */
+/** Faults with a time of their own. */
 const MAX_FAULTS = 100;
 
-/** Reports a store that cannot answer: each kind of fault at once, and again while it lasts. */
+/** Reports a store that is unavailable: each kind of fault at once, and again while it lasts. */
 export function outageLog(log: Pick<Logger, "error">, clock: () => number = Date.now): (error: Error) => void {
   const reportedAt = new Map<string, number>();
   return (error) => {

@@ -1,6 +1,6 @@
 /**
- * The description of the API: the OpenAPI document for programs, a page that shows it for people. Exact paths, files
- * that are read when they are asked for, nothing from anywhere but this service.
+ * The description of the API: the OpenAPI document for programs, and a page that displays it. Exact paths, files read on first
+ * use, nothing from another host.
  */
 import { readFile } from "node:fs/promises";
 import type { Request } from "../listener/exchange.ts";
@@ -26,7 +26,7 @@ const PAGE = `<!doctype html>
 <script src="docs/start.js" defer></script>
 </head>
 <body>
-<div id="reference"><noscript>This page needs JavaScript; <a href="openapi.json">openapi.json</a> says the same.</noscript></div>
+<div id="reference"><noscript>This page needs JavaScript; <a href="openapi.json">openapi.json</a> has the same content.</noscript></div>
 </body>
 </html>
 `;
@@ -47,7 +47,7 @@ const text = (type: string, body: string, headers?: Page["headers"]): Page => ({
   headers: { "cache-control": "public, max-age=300", ...headers },
 });
 
-/** @param locate says where the file is; that, too, only when it is asked for */
+/** @param locate finds the file on first use */
 async function file(type: string, maxAge: number, locate: () => string | URL): Promise<Page> {
   try {
     const body = await readFile(new URL(locate()));

@@ -41,7 +41,7 @@ export function listenerLimits(
       maxConnections: others,
       maxConnectionsPerAddress: config.maxConnectionsPerAddress ?? Math.ceil(others * share),
     },
-    // Internal services share few addresses, and prove who they are.
+    // Internal services share few addresses, and authenticate.
     admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin },
   };
 }

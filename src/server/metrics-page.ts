@@ -13,7 +13,7 @@ const UNAUTHENTICATED: Page = {
 };
 const NOT_ALLOWED: Page = { status: 403, type: "text/plain", body: "not allowed\n" };
 
-/** @param access whose credentials with the scope `metrics` are asked for; undefined: open to who reaches the listener */
+/** @param access requires a credential with the scope `metrics`; undefined: open to every client that reaches the listener */
 export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): Render {
   return async (request) => {
     const refused = access && refusal(access, request);

@@ -5,7 +5,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
-/** How long verifiers' clocks and answers under way may outlast the last access token of a session, ms. */
+/** How long verifiers' clocks and responses in flight may outlast the last access token of a session, ms. */
 const MARKER_SLACK = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: SessionStore };

@@ -1,9 +1,9 @@
-/** A word of a POSIX shell. */
-function word(text: string): string {
+/** An argument quoted for a POSIX shell. */
+function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A URL as a client on this machine would use it: nobody can connect to "everywhere". */
+/** A URL as a client on this machine would use it: clients cannot connect to the wildcard address. */
 function near(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
@@ -22,7 +22,7 @@ Try it (paste into another terminal, in this directory):
 
   # 1. after a login elsewhere: create a session
   S=$(${curl} ${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession \\
-    -H "Authorization: Bearer $(cat ${word(adminTokenFile)})" -H 'Content-Type: application/json' -d '{"subject":"alice"}')
+    -H "Authorization: Bearer $(cat ${shellWord(adminTokenFile)})" -H 'Content-Type: application/json' -d '{"subject":"alice"}')
   RT=$(echo "$S" | sed 's/.*"refreshToken":"\\([^"]*\\)".*/\\1/')
 
   # 2. refresh, as a browser does: the cookie jar keeps the successor

@@ -1,4 +1,4 @@
-/** The end of the service, in the order in which nobody who follows HTTP sees a failure (docs/operations.md). */
+/** The end of the service, in the order in which no client that follows HTTP sees a failure (docs/operations.md). */
 import type { Listener } from "../listener/listener.ts";
 
 /** Whether clients and load balancers are given time to go elsewhere. */

@@ -26,7 +26,7 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 test("a token is printed once, and its entry holds only the hash", () => {
   const { code, out } = adminToken(["create", ...WATCH, "--scope", "introspect"]);
   expect(code).toBe(0);
-  const [, token = "", entry = ""] = /^token \(shown once\): (\S{43})\nentry: (.*)\n$/.exec(out) ?? [];
+  const [, token = "", entry = ""] = /^token \(printed once\): (\S{43})\nentry: (.*)\n$/.exec(out) ?? [];
   expect(JSON.parse(entry)).toEqual({ name: "gateway", hash: sha256(token), scopes: ["watch", "introspect"] });
 });
 

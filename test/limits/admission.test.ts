@@ -32,7 +32,7 @@ function ticks(count: number): void {
 
 const begin = (count: number) => Array.from({ length: count }, () => admission.begin());
 
-function finish(begun: readonly number[], outcome: "answered" | "slow" | "lost" = "answered"): void {
+function finish(begun: readonly number[], outcome: "replied" | "slow" | "lost" = "replied"): void {
   for (const one of begun) admission.finish(one, outcome);
 }
 
@@ -54,7 +54,7 @@ describe("commands that wait for the store", () => {
     expect([admission.storeIsBusy(), admission.accept()]).toEqual([false, undefined]);
     const [last = 0] = begin(1);
     expect([admission.storeIsBusy(), admission.accept()]).toEqual([true, "store"]);
-    admission.finish(last, "answered");
+    admission.finish(last, "replied");
     expect(admission.accept()).toBeUndefined();
   });
 
@@ -104,7 +104,7 @@ describe("a store that does not reply", () => {
     expect(admission.accept()).toBeUndefined();
     finish(begun.slice(0, 1), "lost");
     expect(admission.accept()).toBe("store");
-    finish(begun.slice(1, 2), "answered");
+    finish(begun.slice(1, 2), "replied");
     expect(admission.accept()).toBeUndefined();
   });
 

@@ -113,6 +113,9 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
   const line = await waitFor(running, () => {
     const end = running.stdout().indexOf("\n");
     return end < 0 ? undefined : running.stdout().slice(0, end);
+  }).catch((error: unknown) => {
+    running.kill("SIGKILL");
+    throw error;
   });
   const ready = JSON.parse(line) as Record<string, unknown>;
   const end = (signal: NodeJS.Signals) => {

@@ -17,9 +17,9 @@ export type SessionAdminServiceDeps = {
   readonly issuer: string;
   /** `aud` of a session whose request names none. */
   readonly audience: string;
-  /** ms; also the most that a caller may ask for. */
+  /** ms; also the maximum that a request may set. */
   readonly sessionIdleTtl: number;
-  /** ms; also the most that a caller may ask for. */
+  /** ms; also the maximum that a request may set. */
   readonly sessionAbsoluteTtl: number;
   readonly reuseInterval: number;
   readonly maxSessionsPerSubject: number;

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Scope } from "../../session/admin-access.ts";
 
-/** The scope that each RPC asks for. An RPC without one does not compile. */
+/** The scope that each RPC requires. An RPC without one does not compile. */
 export const RPC_SCOPES = {
   createSession: "sessions:create",
   getSession: "sessions:read",
@@ -10,7 +10,7 @@ export const RPC_SCOPES = {
   revokeSession: "sessions:revoke",
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
-  elevateSession: "sessions:create", // it says how the user signed in, as creating does
+  elevateSession: "sessions:create", // it states how the user signed in, as creating does
   introspectToken: "introspect",
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };

@@ -88,7 +88,7 @@ function shared(code: ErrorCode, headers = HEADERS[code]): ConnectError {
 /** By seconds to wait; as many as the longest window of a limit has. */
 const rateLimitErrors = new Map<number, ConnectError>();
 
-/** Over a rate limit. @param retryAfterMs rounded up to whole seconds, so that a caller who waits is served */
+/** Over a rate limit. @param retryAfterMs rounded up to whole seconds, so that a caller that waits is served */
 export function rateLimited(retryAfterMs: number): ConnectError {
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
   let error = rateLimitErrors.get(seconds);

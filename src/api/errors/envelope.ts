@@ -15,7 +15,7 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
   return { error: { code, message } };
 }
 
-/** @param onBug told of what no rule foresaw */
+/** @param onBug takes errors that no rule covers */
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
   return (failure) => {
     if (failure.kind !== "rpc") {

@@ -1,5 +1,5 @@
 /**
- * Cross-site defence of the public API: a browser tells where a request comes from, and what comes
+ * Cross-site defence of the public API: browsers report where a request comes from, and what comes
  * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
 import type { HandlerContext } from "@connectrpc/connect";
@@ -44,7 +44,7 @@ export function crossSiteFault(
   return origin === target.origin() ? undefined : "origin";
 }
 
-/** What was refused, for whoever has to find out why a front end cannot get in. */
+/** What was refused, to find out why a front end gets no access. */
 export type CrossSiteRefusal = {
   readonly header: string;
   readonly value: string | null;

@@ -57,7 +57,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   const attributes = (path: string) => `; Path=${path}${scope}; HttpOnly${rest}`;
   // The __Host- prefix demands Path=/.
   const own = attributes(settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH));
-  // Scripts of every page may read the hint. It is no secret: it says only that there is a session.
+  // Scripts of every page may read the hint. It is no secret: it reveals only that there is a session.
   const hint = (value: string, maxAge: number) => `${hintName}=${value}; Path=/${scope}${rest}${maxAge}`;
   return {
     read(header) {
