@@ -1,4 +1,4 @@
-/** What an internal service does with anybody's sessions. */
+/** What an internal service does with sessions of any subject. */
 import type { Audit, Requester } from "./audit.ts";
 import type { Authentication, SessionId } from "./model.ts";
 import type { ElevateOutcome, SessionStore } from "./ports.ts";
@@ -8,7 +8,7 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 /** Ends one session; how many lived: 0 or 1. */
 export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
   const outcome = await deps.store.end(sid, "revoked_by_admin");
-  // Without a live session nobody knows whether there ever was one.
+  // Without a live session it is not known whether there ever was one.
   if (!outcome.ok || !outcome.wasLive) return 0;
   deps.audit({ event: "session_ended", sid, reason: "revoked_by_admin" }, requester);
   return 1;

@@ -48,7 +48,7 @@ export type AuditEvent =
       readonly subject?: string | undefined;
     };
 
-/** Whoever made the request that an event belongs to. */
+/** The origin of the request that an event belongs to. */
 export interface Requester {
   /** The network address that the request came from, if it is known. Looked up only when an event is recorded. */
   address(): string | undefined;
@@ -56,7 +56,7 @@ export interface Requester {
   readonly adminName: string | undefined;
 }
 
-/** Nothing is known of whoever asks. */
+/** Nothing is known of the requester. */
 export const UNKNOWN_REQUESTER: Requester = { address: () => undefined, adminName: undefined };
 
 /** Records an event. */

@@ -2,7 +2,7 @@ import type { SessionId } from "./model.ts";
 
 /**
  * The closed list of errors that a caller can see (docs/errors.md has the same table, and a test compares
- * them). `message` is the public text: the same for every cause, so that it tells an attacker nothing.
+ * them). `message` is the public text: the same for every cause, so that an attacker learns nothing from it.
  */
 export const ERRORS = {
   E001_AUTH_FAILURE: { http: 401, rpc: "unauthenticated", message: "authentication failed" },
@@ -38,7 +38,7 @@ export class ServiceError extends Error {
   /** With `E400_INVALID_REQUEST`: what is wrong with which field. */
   readonly fieldViolations: readonly FieldViolation[];
 
-  /** @param message public text where it says more than the table's, such as the name of a bad field */
+  /** @param message public text more specific than that of the table, such as the name of an invalid field */
   constructor(
     code: ErrorCode,
     message: string = ERRORS[code].message,
@@ -61,7 +61,7 @@ export function invalidFields(fieldViolations: readonly FieldViolation[]): Servi
   return new ServiceError("E400_INVALID_REQUEST", message.join("; "), { fieldViolations });
 }
 
-/** Why a credential was refused. For the log and the metrics only; the caller is told `E001_AUTH_FAILURE`. */
+/** Why a credential was refused. For the log and the metrics only; the caller gets `E001_AUTH_FAILURE`. */
 export type RefusalReason =
   | "absent"
   | "ambiguous"

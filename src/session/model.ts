@@ -1,5 +1,5 @@
 /**
- * The words of the domain: plain data that the rooms hand to each other. Times are milliseconds since
+ * The model of the domain: plain data that all rooms share. Times are milliseconds since
  * the epoch by the store's clock, durations are milliseconds.
  */
 
@@ -9,7 +9,7 @@
  */
 export type SessionId = string & { readonly __brand: "SessionId" };
 
-/** The device of a session, as people will see it. */
+/** The device of a session, as shown to its user. */
 export type ClientData = {
   readonly userAgent: string;
   readonly ipAddress: string;
@@ -26,15 +26,15 @@ export function audiencesOf(audience: Audience): readonly [string, ...string[]] 
 
 /** When and how the user of a session last authenticated: what services ask for before they let a user do more (RFC 9470). */
 export type Authentication = {
-  /** 0 when it was not said. */
+  /** 0 when unknown. */
   readonly time: number;
-  /** `amr` (RFC 8176); empty when it was not said. */
+  /** `amr` (RFC 8176); empty when unknown. */
   readonly methods: readonly string[];
-  /** `acr`; empty when it was not said. */
+  /** `acr`; empty when unknown. */
   readonly contextClass: string;
 };
 
-/** What tokens and introspection say of it (OpenID Connect Core section 2). */
+/** The claims of tokens and introspection about it (OpenID Connect Core section 2). */
 export function authenticationClaims({ time, methods, contextClass }: Authentication) {
   return {
     ...(time > 0 && { auth_time: Math.floor(time / 1000) }),
@@ -54,14 +54,14 @@ export type NewSession = {
   readonly client: ClientData;
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
-  /** Absent when nothing was said of it. */
+  /** Absent when nothing is known of it. */
   readonly authentication?: Authentication;
 };
 
 /** A session as the store holds it. */
 export type Session = NewSession & {
   readonly createdAt: number;
-  /** The same in the store's own time, which goes on as before when the clock is set; absent where the two are one. */
+  /** The same by the store's own time (ports.ts); absent where it does not differ. */
   readonly createdInStore?: number;
   readonly lastRefreshedAt: number;
   /** Never later than `absoluteExpiresAt`. */
@@ -69,7 +69,7 @@ export type Session = NewSession & {
   readonly absoluteExpiresAt: number;
 };
 
-/** Why a session ended, as the revocation log, the audit events and the feed tell it. A closed list. */
+/** Why a session ended, as in the revocation log, the audit events and the feed. A closed list. */
 export type EndReason =
   | "logout"
   | "revoked_by_owner"
@@ -90,7 +90,7 @@ export type Revocation = {
 };
 
 /**
- * Claims that the service itself answers for (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. `sct` is when the
+ * Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. `sct` is when the
  * session was created, in the store's own time, ms: what the end of all sessions is matched on.
  */
 export const RESERVED_CLAIMS = [

@@ -1,4 +1,4 @@
-/** What the holder of an access token does with sessions: log out, see, revoke. */
+/** What the holder of an access token does with sessions: log out, list, revoke. */
 import type { Audit, Requester } from "./audit.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
@@ -23,7 +23,7 @@ const DONE: Done = { ok: true };
 type NotFound = { readonly ok: false; readonly reason: "not_found" };
 const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
 
-/** Verifies a bearer access token. Whether its session is live is for the store to say, in the step that acts on it. */
+/** Verifies a bearer access token. The store decides whether its session is live, in the step that acts on it. */
 export function authenticate(
   { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
   bearer: string | undefined,
@@ -41,9 +41,9 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
 /**
- * Ends the session of a bearer access token. A session that the store has lost is marked all the same: its access tokens
- * may be valid. One that has expired counts together with the refresh token of the same live session: a client that is
- * refused then believes to be logged out, and is not.
+ * Ends the session of a bearer access token. A session that the store has lost is marked nevertheless: its access tokens
+ * may be valid. An expired token counts together with the refresh token of the same live session: a client that is
+ * rejected would otherwise assume that it is logged out.
  *
  * @param cookie the refresh token cookie of the same request
  */
@@ -84,8 +84,8 @@ async function logoutExpired(
 }
 
 /**
- * Ends the session of a refresh token, of any generation: only its client and whoever stole from it can have it, and both
- * may end the session. One that has ended already is no error.
+ * Ends the session of a refresh token, of any generation: only its client and an attacker that stole it can have it, and both
+ * may end the session. A session that has ended already is no error.
  */
 export async function logoutByCookie(
   deps: Deps<"end"> & Pick<Credentials, "refreshTokens">,
@@ -110,7 +110,7 @@ export async function listOwn(
   return { ok: true, page: await deps.store.list(caller.sub, limit, from) };
 }
 
-/** @param target undefined for a text that can be no session's id: no answer may tell it from an unknown one */
+/** @param target undefined for a text that can be no session's id: the response must be that for an unknown id */
 export async function revokeOwn(
   deps: Deps<"find" | "endOwned">,
   caller: AccessClaims,

@@ -1,12 +1,12 @@
 /**
- * What the domain asks of the world. Each store verb is one atomic step (one script, one transaction):
+ * What the domain needs from outside. Each store verb is one atomic step (one script, one transaction):
  * nothing is ever read through this port in order to be written back.
  */
 
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
 
-/** The store cannot answer: unreachable, loading, read-only, out of memory, timed out. "Don't know", never "no". */
+/** The store cannot respond: unreachable, loading, read-only, out of memory, timed out. The outcome is unknown, never negative. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 }
@@ -16,7 +16,7 @@ export class StoreBusy extends StoreUnavailable {
   override readonly name = "StoreBusy";
 }
 
-/** The store answers, and must not be used until an operator has mended it: a reason not to start, and later an outage. */
+/** The store responds and must not be used until an operator has fixed it: the start fails; later it is an outage. */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
@@ -81,7 +81,7 @@ export type Found =
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
-  /** All sessions that were created at this time of the store's own or before have ended, as far as the log that was read says; 0: it says nothing. */
+  /** All sessions that were created at this time of the store's own or before have ended, as far as the part of the log that was read shows; 0: none. */
   readonly revokedUntil: number;
   /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
   readonly cursor: string;
@@ -91,7 +91,8 @@ export type RevocationBatch = {
 
 /**
  * Times in sessions, and `now` of an outcome, are those of the clock that stamps access tokens. Times of rotation and of the
- * revocation log are the store's own: they go on as before when that clock is set, and are compared with each other only.
+ * revocation log are the store's own: they continue unchanged when that clock is set, and are compared only with each other. So are `now`, `revokedAt`, `expiresAt`
+ * and `revokedUntil` of a RevocationBatch.
  */
 export interface SessionStore {
   /**
@@ -106,7 +107,7 @@ export interface SessionStore {
   /** A session, its rotation state and the time that this is to be compared with. */
   find(sid: SessionId): Promise<Found>;
 
-  /** The subject's live sessions, newest first (by creation, then sid), from where `next` of a page said. */
+  /** The subject's live sessions, newest first (by creation, then sid), from the `next` of a page on. */
   list(subject: string, limit: number, from: string | undefined): Promise<SessionPage>;
 
   /** Ends a session: deletes it, writes its marker, appends to the log. */
@@ -141,7 +142,7 @@ export interface SessionStore {
 
   /**
    * Calls `wake` soon after entries were appended to the log, by any instance, with those that are known;
-   * an empty hint says that entries may have been missed. A hint only: it may come late, twice or never,
+   * an empty hint means that entries may have been missed. A hint only: it may arrive late, twice or never,
    * and the log is the truth, to be read after an empty hint and at least once a second. Returns how to stop.
    */
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
@@ -152,7 +153,7 @@ export interface SessionStore {
    */
   now(sid: SessionId): number;
 
-  /** Resolves when the store can answer now; throws StoreUnavailable. */
+  /** Resolves when the store responds now. @throws StoreUnavailable */
   ping(): Promise<void>;
 
   close(): Promise<void>;
@@ -179,7 +180,7 @@ export interface RefreshTokens {
 
 export type AccessToken = { readonly token: string; readonly expiresAt: number };
 
-/** What a verified access token says. */
+/** The claims of a verified access token. */
 export type AccessClaims = {
   readonly sid: SessionId;
   readonly sub: string;

@@ -35,7 +35,7 @@ export const AMBIGUOUS: unique symbol = Symbol("ambiguous");
 /** The refresh token cookie of a request. */
 export type PresentedCookie = string | undefined | typeof AMBIGUOUS;
 
-/** Verifies the refresh token of a cookie. Whether its session is live is for the store to say. */
+/** Verifies the refresh token of a cookie. The store decides whether its session is live. */
 export function authenticateCookie(
   tokens: Pick<RefreshTokens, "parse">,
   cookie: PresentedCookie,
@@ -48,9 +48,9 @@ export function authenticateCookie(
 /**
  * Trades a refresh token for a fresh access token and the session's current child.
  *
- * Commit first, then sign: a client whose answer is lost asks again and gets `repeat`.
+ * Commit first, then sign: a client whose response is lost tries again and gets `repeat`.
  *
- * @throws StoreUnavailable when the store cannot tell
+ * @throws StoreUnavailable when the store cannot decide
  */
 export async function refresh(
   deps: Deps,
@@ -61,7 +61,7 @@ export async function refresh(
   if (!authenticated.ok) return authenticated;
   const { token } = authenticated;
 
-  // After the MAC: nobody but its client uses up a session's limit. Before the store: nothing is rotated over the limit.
+  // After the MAC: only its client uses up a session's limit. Before the store: nothing is rotated over the limit.
   const taken = deps.refreshLimit.take(token.sid);
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {

@@ -2,18 +2,18 @@
  * Rotation: what one presented refresh token does to its session.
  *
  * A pure function, `state × token × now → outcome, state'`. The embedded store calls it, the Redis
- * script (store/redis/lua/rotate.lua) says the same, and a differential test holds the two together.
+ * script (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two.
  * The rules were found by exhaustive search (test/session/rotation.search.test.ts); their numbers are
  * those of the table in docs/rotation.md. All times are milliseconds of the store's clock.
  *
  * R, the reuse interval, is the only constant. Two searches bound every window from both sides: shorter, and a browser
- * whose requests take up to R/2 is logged out; longer, and two holders of one token are never told apart.
+ * whose requests take up to R/2 is logged out; longer, and two holders of one token are never distinguished.
  *
- * What tells a thief from another tab: a browser has one cookie jar, so that what it may still present follows from when
- * answers were given. It can use a child up to 2 R after that one was minted while its other requests have further ones
- * minted, not later; and once the children of a token have not been an answer for R, the first of them to be used is the
- * only one in use. A thief who keeps asking, however often, has children minted for ever, and so ends the session. For this
- * `repeat` changes the state too: when an answer was last given is what two histories may differ in.
+ * What distinguishes an attacker from another tab: a browser has one cookie jar, so that what it may still present follows from
+ * when responses were sent. It can use a child up to 2 R after that child was minted, while its other requests have further ones
+ * minted, and not later. Once no child of a token has been returned for R, the first child to be used is the only one in use.
+ * An attacker that keeps polling has children minted indefinitely, and so ends the session. This is why `repeat` changes the
+ * state too: two histories may differ in nothing but the time of the last response.
  */
 
 /** The part of a session that rotation reads and writes: O(1), and nothing in it can be presented. */
@@ -28,18 +28,18 @@ export type RotationState = {
   readonly childNonce: string;
   /** `ct`: when the current child was minted. */
   readonly childMintedAt: number;
-  /** `cs`: when the current child was last an answer. */
+  /** `cs`: when the current child was last returned. */
   readonly childServedAt: number;
 };
 
-/** What a refresh token says of itself once its MAC has been verified. */
+/** The fields of a refresh token whose MAC has been verified. */
 export type PresentedToken = {
   readonly generation: number;
   readonly nonce: string;
   readonly issuedAt: number;
 };
 
-/** `repeat` answers with the current child; the other serving ones have minted a new one; `reuse` ends the session. */
+/** `repeat` returns the current child; the other serving outcomes have minted a new one; `reuse` ends the session. */
 export type RotationOutcome = "repeat" | "rotate" | "heal" | "recover" | "reuse";
 
 export type Decision =
@@ -95,7 +95,7 @@ export function decide(
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the answer was lost, however long ago.
+  // Rule 4: the response was lost, however long ago.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // rule 5

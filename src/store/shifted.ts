@@ -1,6 +1,6 @@
 /**
- * Two scales of time. A store counts in its own time, which goes on as before when the clock of the day is set. What the world
- * compares with clocks of its own, tokens' times and a session's, is told by that clock: the store's time plus a shift.
+ * Two scales of time. A store measures in its own time, which continues unchanged when the clock of the day is set. Times that
+ * others compare with their clocks, those of tokens and sessions, are converted to that clock: the store's time plus a shift.
  */
 import type { Session } from "../session/model.ts";
 

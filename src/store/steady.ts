@@ -7,7 +7,7 @@ import { uptime } from "node:os";
 /** What the two clocks may differ by without a sleep, ms. */
 const TOLERANCE = 1_000;
 
-/** How long the machine has been up, sleep included. Only Linux says that without asking the clock of the day. */
+/** How long the machine has been up, sleep included. Only Linux reports that independently of the clock of the day. */
 const awakeAndAsleep = process.platform === "linux" ? () => uptime() * 1000 : () => performance.now();
 
 export type SteadyClock = (() => number) & {

@@ -2,7 +2,7 @@ import type { Revocation } from "../session/model.ts";
 
 type Wake = (hint: readonly Revocation[]) => void;
 
-/** Those who want to hear of revocations. The first to come and the last to go are told to whoever listens for them. */
+/** The listeners for revocations. Calls back when the first one is added and when the last one is removed. */
 export class Wakers {
   readonly #wakes = new Set<Wake>();
   readonly #first: () => void;

@@ -79,7 +79,7 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/** Others may read the file, which holds hashes of random tokens; who may change it could admit anybody. */
+/** Others may read the file, which holds hashes of random tokens; write access would admit any caller. */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

@@ -8,7 +8,7 @@ export function generateSigningKey(alg: SigningAlg, now: number): RingKey {
     alg === "ES256" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync("ed25519");
   const jwk = privateKey.export({ format: "jwk" });
   const kid = thumbprint(jwk);
-  // A name that begins with a dash would be taken for an option by whoever types it in an emergency.
+  // A name that begins with a dash would be read as an option on a command line.
   return kid.startsWith("-") ? generateSigningKey(alg, now) : { kid, alg, state: "published", since: now, jwk };
 }
 

@@ -58,7 +58,7 @@ export async function loadOrCreateKeyRing(path: string, { alg, now, hasSessions 
 
 const LOST =
   "the file is gone, and the sessions in the store are of no use without it. Restore it from a backup; " +
-  "or log everybody out and start anew with `npm run keys -- create`";
+  "or log out all users and start anew with `npm run keys -- create`";
 
 function createKeyRing(path: string, firstText: string): KeyRing {
   const ready = (text: string): Keys => {

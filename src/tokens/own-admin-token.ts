@@ -8,12 +8,12 @@ import { protectionFault } from "../files/protection.ts";
 
 export const ADMIN_TOKEN_FILE = "admin-token";
 
-/** A file of an admin token that must not be used. The message says what to do and never holds the token. */
+/** A file of an admin token that must not be used. The message contains the remedy and never the token. */
 export class AdminTokenFault extends Error {
   override readonly name = "AdminTokenFault";
 }
 
-/** The token in `dataDir`, made when there is none. @throws AdminTokenFault, or what the file system says */
+/** The token in `dataDir`, made when there is none. @throws AdminTokenFault, and errors of the file system */
 export async function ownAdminToken(dataDir: string): Promise<string> {
   const path = join(dataDir, ADMIN_TOKEN_FILE);
   const text = await readToken(path).catch(async (error: unknown) => {

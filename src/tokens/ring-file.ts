@@ -7,7 +7,7 @@ import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 export type RingReader = "service" | "operator";
 
 /**
- * The text of a ring file. An operator who is root may read the ring of the service's user.
+ * The text of a ring file. An operator as root may read the ring of the service's user.
  *
  * @throws KeyRingFault when it is not there, not readable, or open to others
  */
@@ -54,7 +54,7 @@ export function createRingFile(path: string, ring: Ring): Promise<boolean> {
 
 /**
  * Changes the ring in a file, one changer at a time; readers see the old ring or the new one. Owner and mode
- * stay: an operator who is root must not lock the service out.
+ * stay: an operator as root must not lock the service out.
  *
  * Throws KeyRingFault, and whatever `change` throws; the file is as it was then.
  */

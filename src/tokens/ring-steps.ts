@@ -1,6 +1,6 @@
 import { KEY_KINDS, type KeyKind, type Ring, type RingKey } from "./ring.ts";
 
-/** The times that say how long a key must stay in a state, ms. */
+/** The times that determine how long a key must stay in a state, ms. */
 export type RingTimes = {
   /** How long verifiers may keep the JWKS. */
   readonly jwksMaxAge: number;
@@ -27,7 +27,7 @@ export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextSte
   const tokenLife = kind === "signing" ? accessTokenTtl : sessionIdleTtl;
   const jwksLife = kind === "signing" ? jwksMaxAge : 0;
   switch (key.state) {
-    case "published": // whoever verifies must know it before its first token: instances by the ring, others by the JWKS
+    case "published": // every verifier must know it before its first token: instances by the ring, others by the JWKS
       return { step: "sign", from: key.since + pickUp + jwksLife };
     case "signing":
       return undefined;
@@ -40,7 +40,7 @@ export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextSte
 
 /**
  * The published successor signs, the key that signed is retired, the next successor is published, and what
- * nobody needs any more leaves. Throws StepRefused while the successor is too young, unless forced.
+ * is not needed any more is removed. Throws StepRefused while the successor is too young, unless `force` is set.
  */
 export function rotate(
   ring: Ring,
@@ -59,7 +59,9 @@ export function rotate(
     }
     const from = nextStep(kind, successor, times)?.from ?? now;
     if (now < from && !force) {
-      throw new StepRefused(`${kind} key ${successor.kid} may sign from ${iso(from)}: not everybody knows it before`);
+      throw new StepRefused(
+        `${kind} key ${successor.kid} may sign from ${iso(from)}: not every verifier knows it before`,
+      );
     }
     const retired = ring[kind].map(
       (key): RingKey => (key.state === "signing" ? { ...key, state: "retired", since: now } : key),
@@ -69,7 +71,7 @@ export function rotate(
   return withoutSpent(next, now, times);
 }
 
-/** Takes out what nobody needs any more. */
+/** Takes out what is not needed any more. */
 export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   const keep = (kind: KeyKind) =>
     ring[kind].filter((key) => {
@@ -79,7 +81,7 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   return { signing: keep("signing"), mac: keep("mac") };
 }
 
-/** Takes one key out. Throws StepRefused while a token may need it, unless forced, and for the key that signs. */
+/** Takes one key out. Throws StepRefused while a token may need it, unless `force` is set, and for the key that signs. */
 export function remove(
   ring: Ring,
   kid: string,

@@ -2,8 +2,8 @@ import type { webcrypto } from "node:crypto";
 import { isSigningAlg, type SigningAlg } from "./jws.ts";
 
 /**
- * Where a key is in its life. `published`: others may verify with it, so that its first token finds no
- * stranger. `signing`: exactly one key of each kind. `retired`: verifies what it signed. Then it is
+ * Where a key is in its life. `published`: others may verify with it, so that its first token is under
+ * a known key. `signing`: exactly one key of each kind. `retired`: verifies what it signed. Then it is
  * taken out. `revoked`: found compromised; only its name stays, for verifiers to refuse it.
  */
 export const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;

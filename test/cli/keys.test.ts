@@ -81,7 +81,7 @@ describe("npm run keys", () => {
     const [first, second] = ring().signing.map((key) => key.kid);
     const early = keys(["rotate"]);
     expect(early).toMatchObject({ code: 1, out: "" });
-    expect(early.err).toMatch(/^signing key \S+ may sign from \S+Z: not everybody knows it before\n$/);
+    expect(early.err).toMatch(/^signing key \S+ may sign from \S+Z: not every verifier knows it before\n$/);
     expect(kidOf(ring().signing, "signing")).toBe(first);
     ageBy(6);
     expect(keys(["rotate", "signing"]).code).toBe(0);

@@ -94,7 +94,7 @@ async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<FeedBatch> 
   return value;
 }
 
-/** Reads on until `sid` is told; how many empty batches came before. */
+/** Reads on until `sid` is delivered; how many empty batches came before. */
 async function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
   for (;;) {
     const batch = await next(watch);
@@ -118,17 +118,17 @@ test("a watch that comes before the log has been read waits for it", async () =>
 });
 
 test("a heartbeat is an empty batch, and comes only while the store answers", async () => {
-  const told: unknown[] = [];
-  const feed = world.follow((error) => told.push(error));
+  const reported: unknown[] = [];
+  const feed = world.follow((error) => reported.push(error));
   const { watch } = await open(feed);
   expect((await next(watch)).revocations).toEqual([]);
   world.down = true;
   const silence = watch.next();
   const reads = world.reads;
   while (world.reads < reads + 2) await new Promise(setImmediate);
-  await expect(Promise.race([silence.then(() => "told"), Promise.resolve("silent")])).resolves.toBe("silent");
+  await expect(Promise.race([silence.then(() => "woken"), Promise.resolve("silent")])).resolves.toBe("silent");
   await expect(feed.watch("", new AbortController().signal).next()).rejects.toThrow(StoreUnavailable);
-  expect(told).toHaveLength(1);
+  expect(reported).toHaveLength(1);
   world.down = false;
   expect((await silence).value).toMatchObject({ revocations: [] });
 });
@@ -190,18 +190,18 @@ test("batches are bounded, also for a watcher that comes from another instance a
   const { first } = await open(log.follow());
   const sids = Array.from({ length: 2500 }, () => log.revoke());
   for (const cursor of ["", first.cursor]) {
-    const told = new Set<SessionId>();
+    const delivered = new Set<SessionId>();
     const resumed = await open(log.follow(), cursor);
     for (let batch = resumed.first; ; batch = await next(resumed.watch)) {
       expect(batch.revocations.length).toBeLessThanOrEqual(1000);
-      for (const { sid } of batch.revocations) told.add(sid);
+      for (const { sid } of batch.revocations) delivered.add(sid);
       if (batch.caughtUp) break;
     }
-    expect(told).toEqual(new Set(sids));
+    expect(delivered).toEqual(new Set(sids));
   }
 });
 
-describe("a cursor that nobody made is refused", () => {
+describe("a cursor that no feed made is rejected", () => {
   const refuses = (feed: RevocationFeed, cursor: string) =>
     expect(feed.watch(cursor, new AbortController().signal).next()).rejects.toThrow(InvalidCursor);
 
@@ -229,7 +229,7 @@ describe("a cursor that nobody made is refused", () => {
   });
 });
 
-test("the end of all sessions is told with every batch from then on, at every instance", async () => {
+test("the end of all sessions is part of every batch from then on, at every instance", async () => {
   const here = await open(world.follow());
   const there = await open(world.follow());
   expect(here.first.revokedUntil).toBe(0);
@@ -249,7 +249,7 @@ test("the end of all sessions is told with every batch from then on, at every in
   expect((await open(world.follow())).first.revokedUntil).toBe(until);
 });
 
-test("a watcher that does not take its batches is cut off, and told so", async () => {
+test("a watcher that does not take its batches is cut off with an error", async () => {
   const { watch } = await open(world.follow());
   world.advanceProcess(10_001);
   await expect(watch.next()).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });
@@ -278,7 +278,7 @@ test("a cursor with anything before or behind it is none", async () => {
   }
 });
 
-test("what has expired is not told any more", async () => {
+test("what has expired is not delivered any more", async () => {
   await world.end();
   const feed = world.follow();
   await open(feed);
@@ -291,18 +291,18 @@ test("what has expired is not told any more", async () => {
   expect(batch.revocations.map((r) => r.sid)).toEqual([fresh]);
 });
 
-test("a watch that stays open while revocations expire hears of the next one", async () => {
+test("a watch that stays open while revocations expire delivers the next one", async () => {
   for (let i = 0; i < 3; i++) await world.end();
   const { watch } = await open(world.follow());
   world.advance(MARKER_LIFE + 1);
   const taken = world.reads + 2;
-  // Goes on taking, so that it is not the watcher who is late.
+  // Goes on taking, so that the watcher is not late.
   while (world.reads < taken) await next(watch);
   const fresh = await world.end();
   expect((await until(watch, fresh)).revocations.map((r) => r.sid)).toEqual([fresh]);
 });
 
-test("a session that is ended again is told again, with its longer life, and is known until that is over", async () => {
+test("a session that is ended again is delivered again, with its later expiry, and is known until that is over", async () => {
   const entries: Revocation[] = [];
   let hint: (entries: readonly Revocation[]) => void = () => {};
   const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
@@ -326,19 +326,19 @@ test("a session that is ended again is told again, with its longer life, and is 
   entries.push(lost);
   const { watch, first } = await open(feed);
   expect(first.revocations).toEqual([lost]);
-  // A failover lost the ending; somebody ends the session once more.
+  // A failover lost the ending; the session is ended once more.
   world.advance(5000);
   const second = ending();
   entries.splice(0, 1, second);
   hint([second]);
   expect((await until(watch, sid)).revocations).toEqual([second]);
-  // The first one is over: the second is neither forgotten nor told once more.
+  // The first one is over: the second is neither forgotten nor delivered once more.
   world.advance(MARKER_LIFE - 4000);
   const later = { ...ending(), sid: random.sessionId("alice") };
   entries.push(later);
-  const told: Revocation[] = [];
-  while (!told.includes(later)) told.push(...(await next(watch)).revocations);
-  expect(told).toEqual([later]);
+  const delivered: Revocation[] = [];
+  while (!delivered.includes(later)) delivered.push(...(await next(watch)).revocations);
+  expect(delivered).toEqual([later]);
   expect((await open(feed)).first.revocations).toEqual([second, later]);
 });
 
@@ -385,16 +385,16 @@ test("a watcher that is cut in the middle of a snapshot misses nothing elsewhere
   expect(first).toMatchObject({ caughtUp: false });
   stop();
   world.advance(60_000);
-  const told = new Set(first.revocations.map(({ sid }) => sid));
+  const delivered = new Set(first.revocations.map(({ sid }) => sid));
   const resumed = await open(log.follow(), first.cursor);
   for (let { first: batch } = resumed; ; batch = await next(resumed.watch)) {
-    for (const { sid } of batch.revocations) told.add(sid);
+    for (const { sid } of batch.revocations) delivered.add(sid);
     if (batch.caughtUp) break;
   }
-  expect(told).toEqual(new Set(sids));
+  expect(delivered).toEqual(new Set(sids));
 });
 
-test("in an outage what comes to be known is told, and nobody is said to know all", async () => {
+test("in an outage news is delivered, and no batch claims to be complete", async () => {
   const feed = world.follow();
   const { watch, first } = await open(feed);
   world.down = true;
@@ -434,7 +434,7 @@ test("an aborted watch ends quietly", async () => {
   expect(await end).toMatchObject({ done: true });
 });
 
-test("whatever happens, a watcher that resumes is told of every revocation", async () => {
+test("whatever happens, a watcher that resumes gets every revocation", async () => {
   const step = fc.constantFrom("end", "cut", "outage", "back", "other instance", "read");
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {

@@ -18,14 +18,14 @@ const childOf = ({ generation, childNonce, childMintedAt }: RotationState): Pres
 });
 
 describe("a browser with eight requests in flight, none longer than R/2", () => {
-  type Request = { token: PresentedToken; nonce: string; sentAt: number; answers: PresentedToken[] };
+  type Request = { token: PresentedToken; nonce: string; sentAt: number; responses: PresentedToken[] };
   const event = fc.record({
     what: fc.constantFrom("send", "run", "run", "arrive", "wait", "wait"),
     which: fc.nat(),
     wait,
   });
 
-  it("is never answered `reuse`, and its session mints at most once in R", () => {
+  it("never ends as `reuse`, and its session mints at most once in R", () => {
     fc.assert(
       fc.property(intervals, fc.array(event, { minLength: 50, maxLength: 400, size: "max" }), (R, events) => {
         let state = firstState("first");
@@ -39,16 +39,16 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
             now += lasts(wait, R);
             flying = flying.filter(({ sentAt }) => now - sentAt <= R / 2);
           } else if (what === "send") {
-            flying = [...flying.slice(-7), { token: jar, nonce: `n${at}`, sentAt: now, answers: [] }];
+            flying = [...flying.slice(-7), { token: jar, nonce: `n${at}`, sentAt: now, responses: [] }];
           } else if (what === "run" && request !== undefined) {
             const decision = decide(state, request.token, request.nonce, now, R);
             if (decision.outcome === "reuse") return false;
             if (decision.outcome !== "repeat" && now - mintedAt <= R) return false;
             if (decision.outcome !== "repeat") mintedAt = now;
             state = decision.next;
-            request.answers.push(childOf(state));
+            request.responses.push(childOf(state));
           } else if (what === "arrive" && request !== undefined) {
-            jar = request.answers[which % Math.max(1, request.answers.length)] ?? jar;
+            jar = request.responses[which % Math.max(1, request.responses.length)] ?? jar;
             flying = flying.filter((other) => other !== request);
           }
         }
@@ -59,7 +59,7 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
   });
 });
 
-describe("a thief who keeps every token it ever had, more than R from every other presentation", () => {
+describe("an attacker that keeps every token it ever had, more than R from every other presentation", () => {
   const presentation = fc.record({ thief: fc.boolean(), which: fc.nat(), wait });
 
   it("ends the session after at most three changes of hands", () => {

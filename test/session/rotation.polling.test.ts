@@ -6,7 +6,7 @@ import { R } from "./rotation-search/play.ts";
 import { line, promised, TICKS } from "./rotation-search/polling-line.ts";
 import { type Life, served } from "./rotation-search/thief.ts";
 
-/** A thief with a habit beside a victim whose access tokens live `quiet` at least, and up to `window` longer, all in R. */
+/** An attacker with a habit beside a victim whose access tokens live `quiet` at least, and up to `window` longer, all in R. */
 const life = fc.record({
   quiet: fc.double({ min: 4.001, max: 100, noNaN: true }),
   window: fc.double({ min: 6, max: 60, noNaN: true }),
@@ -35,7 +35,7 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
   );
 }
 
-describe("a thief who asks again and again", () => {
+describe("an attacker that asks again and again", () => {
   const often = life.filter(({ rhythm, steady }) => rhythm * (steady ? 1 : 2) <= 2);
 
   it.each<Habit>(["confirmed", "newest"])(
@@ -65,7 +65,7 @@ describe("where the line runs", () => {
   );
 });
 
-describe("a thief who expects the victim", () => {
+describe("an attacker that expects the victim", () => {
   it.each<Habit>(["watchful", "punctual"])(
     "and is %s does not stay unseen if the victim's refreshes can be predicted to 6 R only",
     (habit) => {

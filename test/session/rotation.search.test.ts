@@ -10,7 +10,7 @@ import { DENSE, grid } from "./rotation-search/time.ts";
 const proved = { fixpoint: true, counterexample: [] };
 const search = (assumptions: Omit<Assumptions, "decide">) => explore(browser({ decide, ...assumptions }));
 
-describe("no wrong logout: a browser whose requests take up to R/2 is never answered `reuse`", () => {
+describe("no wrong logout: a browser whose requests take up to R/2 never gets `reuse`", () => {
   it("with two requests in flight, for every R and at any real times", () => {
     expect(search({ time: DENSE, inFlight: 2 })).toMatchObject(proved);
   });
@@ -45,7 +45,7 @@ describe("a late command", () => {
 });
 
 describe("a clock of the day that is set while requests are in flight", () => {
-  it("logs nobody out, since the store's time goes on as before", () => {
+  it("logs no user out, since the store's time continues unchanged", () => {
     expect(search({ time: grid(1), inFlight: 2, clockIsSet: "time goes on as before" })).toMatchObject(proved);
   });
 
@@ -56,7 +56,7 @@ describe("a clock of the day that is set while requests are in flight", () => {
       "the child arrives; just before, 1 left with the confirmed token",
       "the clock is set forward by 3 R",
       "a request with the confirmed token runs: recover",
-      "an answer is lost",
+      "a response is lost",
       "a tab sends a sibling of the child: reuse",
     ]);
   });
@@ -105,7 +105,7 @@ describe("a clock that is set back", () => {
     expect(play(decide, "vv", 0, -30 * R)).toEqual(["rotate", "rotate"]);
   });
 
-  it("logs out no browser that has nothing in flight, and keeps a thief no longer", () => {
+  it("logs out no browser that has nothing in flight, and keeps an attacker no longer", () => {
     for (const wait of [1, R / 2, 2 * R, 30 * R]) {
       expect(play(decide, "vvvvvv", wait, wait, -40 * R)).not.toContain("reuse");
       expect(play(decide, "vvvvs", 2 * R, 2 * R, -40 * R, 2 * R, R / 2).at(-1)).toBe("reuse");

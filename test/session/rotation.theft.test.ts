@@ -11,8 +11,8 @@ describe("theft is cut off: two holders of one token, more than R apart, in ever
   it.each([
     ["when both use what they were given", R, false, 2],
     ["when both use what they were given", 0, false, 1],
-    ["when the thief keeps and uses whatever it ever had", R, true, 3],
-    ["when the thief keeps and uses whatever it ever had", 0, true, 2],
+    ["when the attacker keeps and uses whatever it ever had", R, true, 3],
+    ["when the attacker keeps and uses whatever it ever had", 0, true, 2],
   ])("%s (R = %d): changes of hands that are served", (_, reuseInterval, hoards, most) => {
     expect(explore(holders({ decide, reuseInterval, hoards, allowed: most }))).toMatchObject(proved);
     expect(explore(holders({ decide, reuseInterval, hoards, allowed: most - 1 })).fixpoint).toBe(false);
@@ -25,7 +25,7 @@ describe("theft is cut off: two holders of one token, more than R apart, in ever
 
 type Outcomes = Decision["outcome"][];
 
-describe("a thief", () => {
+describe("an attacker", () => {
   it.each([
     ["in lock-step", "vtvtvt", ["rotate", "recover", "rotate", "reuse"], ["rotate", "recover", "reuse"]],
     ["that comes first", "tvtv", ["rotate", "recover", "rotate", "reuse"], ["rotate", "recover", "reuse"]],
@@ -65,7 +65,7 @@ describe("a thief", () => {
   });
 });
 
-describe("a thief who presents as often as it likes, at the best of times", () => {
+describe("an attacker that presents as often as it likes, at the best of times", () => {
   it("is not served any more once it has missed two refreshes of the victim, one after the other, by more than R", () => {
     expect(explore(poller({ decide, ticks: 2, apart: 2, hoard: 2 }))).toMatchObject(proved);
   });

@@ -29,7 +29,7 @@ export type Browser = {
   /** Whether it keeps new cookies at all. */
   readonly adopts: boolean;
   flights: Flight[];
-  /** What was sent and answered, to explain a wrong logout. */
+  /** What was sent and received, to explain a wrong logout. */
   readonly history: string[];
 };
 
@@ -155,7 +155,7 @@ function brief({ generation, nonce, issuedAt }: PresentedToken): string {
 
 /**
  * One chain, and one only: what is in the jar is served, also the next and the one after, and then a token of before
- * ends the session for everybody.
+ * ends the session for all.
  */
 export async function expectOneChain(world: World, browsers: readonly Browser[]): Promise<void> {
   const [store] = world.instances;

@@ -6,7 +6,7 @@ test.each([
   ["crashes of Redis and restarts of instances", 2],
   ["failovers that lose the last writes", 1],
 ])(
-  "ten thousand concurrent refreshes over 200 sessions, with %s: nobody honest is logged out, no thief stays",
+  "ten thousand concurrent refreshes over 200 sessions, with %s: no legitimate user is logged out, no attacker stays",
   async (_, seed) => {
     const report = await round({ seed, sessions: 200, refreshes: 10_000, crashes: 5 });
     expect(report.refreshes).toBeGreaterThanOrEqual(10_000);

@@ -1,5 +1,5 @@
 /**
- * The long form of the proof that nobody honest is logged out and no thief stays: `npm run soak [minutes] [seed]`. Each round
+ * The long form of the proof that no legitimate user is logged out and no attacker stays: `npm run soak [minutes] [seed]`. Each round
  * has its own Redis; the seed of a round that fails is printed, and repeats it.
  */
 import { round } from "./round.ts";

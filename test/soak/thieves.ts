@@ -1,5 +1,5 @@
 /**
- * Two holders of one token, each keeping what it is answered, any two presentations more than R apart: at most two changes
+ * Two holders of one token, each keeping what it gets, any two presentations more than R apart: at most two changes
  * of hands are served, and at the third the session is dead.
  */
 
@@ -53,15 +53,15 @@ export async function steal(world: World, dice: Dice): Promise<number> {
     await world.advance(dice.pick(GAPS));
     await Promise.all(
       thefts.map(async (theft) => {
-        const who = ((theft.order >> turn) & 1) as 0 | 1;
-        const response = await store.rotate(theft.sid, theft.holds[who], nonce());
-        if (theft.last !== undefined && theft.last !== who) theft.changes++;
-        theft.last = who;
+        const holder = ((theft.order >> turn) & 1) as 0 | 1;
+        const response = await store.rotate(theft.sid, theft.holds[holder], nonce());
+        if (theft.last !== undefined && theft.last !== holder) theft.changes++;
+        theft.last = holder;
         if (response.ok) {
           if (theft.dead) throw new UnseenTheft(`order ${theft.order}: a dead session was served`);
           if (theft.changes > 2)
             throw new UnseenTheft(`order ${theft.order}: change of hands ${theft.changes} was served`);
-          theft.holds[who] = response.child;
+          theft.holds[holder] = response.child;
           theft.served++;
         } else {
           if (response.reason !== (theft.dead ? "revoked" : "reuse"))

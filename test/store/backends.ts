@@ -17,7 +17,7 @@ export type Backend = {
   open(): Promise<SessionStore>;
   now(): number;
   advance(ms: number): Promise<void>;
-  /** Whether a subject, as an instance of another process would see it, is told what was revoked, or only that. */
+  /** Whether a subject, as an instance of another process would see it, learns what was revoked, or only that something was. */
   readonly hintsAcrossInstances: "entries" | "empty";
   stop(): Promise<void>;
 };

@@ -43,9 +43,9 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
 
     /** Presents a token that must be served. */
     async function refresh(sid: SessionId, token: PresentedToken) {
-      const answer = await store.rotate(sid, token, nonce());
-      if (!answer.ok) throw new Error(answer.reason);
-      return answer;
+      const result = await store.rotate(sid, token, nonce());
+      if (!result.ok) throw new Error(result.reason);
+      return result;
     }
 
     async function logged(sid: SessionId): Promise<string[]> {
@@ -153,14 +153,14 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("it leaves its place under the cap to the new one", async () => {
         const user = subject();
         const [kept, old] = [await login(user), await login(user)];
-        const answer = await store.create(newSession(user), nonce(), 2, old.sid);
-        expect(answer).toMatchObject({ replaced: true, evicted: [] });
+        const result = await store.create(newSession(user), nonce(), 2, old.sid);
+        expect(result).toMatchObject({ replaced: true, evicted: [] });
         expect((await store.find(kept.sid)).ok).toBe(true);
       });
 
       test.each([
         ["of another subject in the same partition", neighbour],
-        ["of another partition", stranger],
+        ["of another partition", elsewhere],
       ])("the other one may be %s", async (_, other) => {
         const user = subject();
         const old = await login(other(user));
@@ -256,14 +256,14 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect((await store.find(after.sid)).ok).toBe(true);
       });
 
-      test("every instance that listens is told to look, and finds it in the log after its cursor", async () => {
+      test("every listening instance gets a hint, and finds it in the log after its cursor", async () => {
         const other = await backend.open();
         const there = hints(other);
-        await there.heard(() => true);
+        await there.received(() => true);
         const { cursor } = await other.revocations(undefined);
         await backend.advance(1);
         const until = await store.revokeAll(undefined);
-        await there.heard((hint) => hint.length === 0);
+        await there.received((hint) => hint.length === 0);
         expect((await other.revocations(cursor)).revokedUntil).toBe(until);
         there.stop();
       });
@@ -276,11 +276,11 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("what is known of an authentication comes back, from creation on, and changes nothing else", async () => {
         const user = subject();
         const plain = newSession(user, { claims: '{"role":"x"}', audience: "a".repeat(254) });
-        const told = newSession(user, {
+        const authenticated = newSession(user, {
           authentication: first,
           client: { ...plain.client, userAgent: "u".repeat(300) },
         });
-        for (const session of [plain, told]) {
+        for (const session of [plain, authenticated]) {
           const token = { generation: 1, nonce: nonce(), issuedAt: 0 };
           const { session: created } = await store.create(session, token.nonce, CAP);
           expect(created).toMatchObject(session);
@@ -326,8 +326,8 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await backend.advance(SECOND);
         const fresh = nonce();
         const now = backend.now();
-        const answer = await store.rotate(sid, first, fresh);
-        expect(answer).toMatchObject({
+        const result = await store.rotate(sid, first, fresh);
+        expect(result).toMatchObject({
           outcome: "rotate",
           child: { generation: 2, nonce: fresh, issuedAt: now },
           session: { sid, lastRefreshedAt: now, idleExpiresAt: now + IDLE },
@@ -339,7 +339,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         });
       });
 
-      test("a repeated answer is the same and slides nothing", async () => {
+      test("a repeated result is the same and slides nothing", async () => {
         const { sid, first } = await login(subject());
         const rotated = await refresh(sid, first);
         await backend.advance(REUSE_INTERVAL);
@@ -347,7 +347,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect(repeated).toEqual({ ok: true, outcome: "repeat", child: rotated.child, session: rotated.session });
       });
 
-      test("a lost answer is recovered with another child", async () => {
+      test("a lost result is recovered with another child", async () => {
         const { sid, first } = await login(subject());
         const lost = await refresh(sid, first);
         await backend.advance(REUSE_INTERVAL + 1);
@@ -390,8 +390,8 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       });
 
       test("a session that never was is unknown", async () => {
-        const answer = await store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce());
-        expect(answer).toEqual({ ok: false, reason: "unknown" });
+        const result = await store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce());
+        expect(result).toEqual({ ok: false, reason: "unknown" });
       });
 
       test("a session past its idle timeout is not served, and not live", async () => {
@@ -406,12 +406,12 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       test("of many requests with one token, one rotates and all get the same successor", async () => {
         const { sid, first } = await login(subject());
         const other = await backend.open();
-        const answers = await Promise.all(
+        const results = await Promise.all(
           Array.from({ length: 40 }, (_, at) => (at % 2 ? store : other).rotate(sid, first, nonce())),
         );
-        expect(answers.filter((answer) => outcomeOf(answer) === "rotate")).toHaveLength(1);
-        expect(answers.filter((answer) => outcomeOf(answer) === "repeat")).toHaveLength(39);
-        expect(new Set(answers.map((answer) => "child" in answer && answer.child.nonce)).size).toBe(1);
+        expect(results.filter((result) => outcomeOf(result) === "rotate")).toHaveLength(1);
+        expect(results.filter((result) => outcomeOf(result) === "repeat")).toHaveLength(39);
+        expect(new Set(results.map((result) => "child" in result && result.child.nonce)).size).toBe(1);
       });
     });
 
@@ -473,10 +473,10 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect(await store.find(actor.sid)).toEqual({ ok: false, reason: "revoked" });
       });
 
-      test("somebody else's session is not found, in the same partition or another", async () => {
+      test("a session of another subject is not found, in the same partition or another", async () => {
         const user = subject();
         const actor = await login(user);
-        for (const target of [await login(neighbour(user)), await login(stranger(user))]) {
+        for (const target of [await login(neighbour(user)), await login(elsewhere(user))]) {
           expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({
             ok: false,
             reason: "not_found",
@@ -498,7 +498,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
 
       test("an ended session ends nothing", async () => {
         const user = subject();
-        const [actor, target, other] = [await login(user), await login(user), await login(stranger(user))];
+        const [actor, target, other] = [await login(user), await login(user), await login(elsewhere(user))];
         await store.end(actor.sid, "logout");
         expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({
           ok: false,
@@ -513,7 +513,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     });
 
     describe("endAll", () => {
-      test("ends what the subject has, oldest first, and nobody else's; a login after it lives", async () => {
+      test("ends what the subject has, oldest first, and no others; a login after it lives", async () => {
         const user = subject();
         const [a, b, other] = [await login(user), await login(user), await login(neighbour(user))];
         expect(await store.endAll(user, "revoked_subject")).toEqual({ ok: true, ended: [a.sid, b.sid] });
@@ -525,7 +525,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect(await store.endAll(subject(), "revoked_subject")).toEqual({ ok: true, ended: [] });
       });
 
-      test("spares the one it is told to spare", async () => {
+      test("spares the one to spare", async () => {
         const user = subject();
         const [a, b, c] = [await login(user), await login(user), await login(user)];
         expect(await store.endAll(user, "revoked_others", { except: b.sid, actor: b.sid })).toEqual({
@@ -549,7 +549,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const user = subject();
         const [actor, other] = [await login(user), await login(user)];
         await store.end(actor.sid, "logout");
-        const foreign = [await login(neighbour(user)), await login(stranger(user))];
+        const foreign = [await login(neighbour(user)), await login(elsewhere(user))];
         for (const { sid } of [actor, ...foreign]) {
           expect(await store.endAll(user, "revoked_others", { except: sid, actor: sid })).toEqual({
             ok: false,
@@ -622,7 +622,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     });
 
     describe("revocations", () => {
-      test("a reader that resumes misses nothing, whoever wrote it", async () => {
+      test("a reader that resumes misses nothing, whichever instance wrote it", async () => {
         const other = await backend.open();
         const ended: SessionId[] = [];
         const seen = new Set<SessionId>();
@@ -641,7 +641,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect(ended.filter((sid) => !seen.has(sid))).toEqual([]);
       });
 
-      test("a reader that resumes is not told the whole log again", async () => {
+      test("a reader that resumes does not get the whole log again", async () => {
         const sid = sidOf(subject());
         await store.end(sid, "logout");
         await backend.advance(60 * SECOND);
@@ -674,14 +674,14 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const here = hints(store);
         const there = hints(other);
         // A hint may come before the subscription stands, and then it is an empty one.
-        await there.heard(() => true);
-        await here.heard(() => true);
+        await there.received(() => true);
+        await here.received(() => true);
         const sid = sidOf(subject());
         await store.end(sid, "logout");
         const isIt = (hint: readonly Revocation[]) =>
           hint.some((entry) => entry.sid === sid && entry.reason === "logout");
-        await here.heard(isIt);
-        await there.heard(backend.hintsAcrossInstances === "entries" ? isIt : (hint) => hint.length === 0);
+        await here.received(isIt);
+        await there.received(backend.hintsAcrossInstances === "entries" ? isIt : (hint) => hint.length === 0);
         here.stop();
         there.stop();
       });
@@ -708,9 +708,9 @@ function neighbour(user: string): string {
 }
 
 /** A subject of another partition. */
-function stranger(user: string): string {
+function elsewhere(user: string): string {
   for (;;) {
-    const other = subject("stranger");
+    const other = subject("elsewhere");
     if (partition(other) !== partition(user)) return other;
   }
 }
@@ -720,18 +720,18 @@ function partition(user: string): number | undefined {
 }
 
 function hints(store: SessionStore) {
-  const heard: (readonly Revocation[])[] = [];
+  const received: (readonly Revocation[])[] = [];
   let wake = () => {};
   const stop = store.onRevocation((hint) => {
-    heard.push(hint);
+    received.push(hint);
     wake();
   });
   return {
     stop,
     /** Resolves with the first hint not taken yet that will do. */
-    async heard(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
+    async received(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
       for (;;) {
-        const hint = heard.shift();
+        const hint = received.shift();
         if (hint === undefined) await new Promise<void>((resolve) => (wake = resolve));
         else if (isIt(hint)) return;
       }

@@ -1,7 +1,7 @@
 /**
  * Random histories: the model (the pure function around maps in memory), the embedded store and real Redis give the same
- * answer to every step. The clock moves by steps around the reuse interval and the lifetimes; the tokens presented are those
- * that were answered, siblings and mangled ones among them.
+ * result for every step. The clock moves by steps around the reuse interval and the lifetimes; the tokens presented are those
+ * that were returned, siblings and mangled ones among them.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -75,10 +75,10 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /** A store may still know why a session is gone; the model never does. */
-function gone(answer: RotateOutcome): RotateOutcome {
-  return !answer.ok && (answer.reason === "idle" || answer.reason === "expired")
+function gone(result: RotateOutcome): RotateOutcome {
+  return !result.ok && (result.reason === "idle" || result.reason === "expired")
     ? { ok: false, reason: "unknown" }
-    : answer;
+    : result;
 }
 
 async function play(history: readonly Step[]): Promise<void> {

@@ -47,9 +47,9 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
     }
     async function present(sid: ReturnType<typeof sidOf>, token: Parameters<SessionStore["rotate"]>[1], by = store) {
-      const answer = await by.rotate(sid, token, nonce());
-      if (!answer.ok) throw new Error(answer.reason);
-      return answer;
+      const result = await by.rotate(sid, token, nonce());
+      if (!result.ok) throw new Error(result.reason);
+      return result;
     }
 
     test.each(STEPS)("by %d ms, rotation goes on as if it had not been, through every instance", async (ms) => {
@@ -68,7 +68,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       expect(Math.abs(store.now(sid) - backend.now())).toBeLessThan(1_000);
     });
 
-    test.each(STEPS)("by %d ms, a thief is seen as before", async (ms) => {
+    test.each(STEPS)("by %d ms, an attacker is detected as before", async (ms) => {
       const { sid, first } = await login();
       const victim = await present(sid, first);
       await backend.advance(2 * R + 1);

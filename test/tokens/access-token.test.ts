@@ -351,7 +351,7 @@ describe("what is no access token of ours", () => {
     expect(tokens.verify(signed)).toMatchObject({ ok: true, claims: { sid: SID } });
   });
 
-  it("does not tell s from n − s: ECDSA signatures are malleable, so a session is revoked by its sid, never by token text", () => {
+  it("does not distinguish s from n − s: ECDSA signatures are malleable, so a session is revoked by its sid, never by token text", () => {
     const n = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
     const raw = Buffer.from(signature, "base64url");
     const s = n - BigInt(`0x${raw.subarray(32).toString("hex")}`);

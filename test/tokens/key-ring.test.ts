@@ -42,7 +42,7 @@ function fileWith(ring: Ring): string {
 }
 
 describe("a ring on first start", () => {
-  it("is made in a directory and a file that nobody else can read", async () => {
+  it("is made in a directory and a file that no other user can read", async () => {
     const path = join(somewhere(), "new", "keys.json");
     const ring = await loadOrCreateKeyRing(path, { alg: "EdDSA", now: NOW, hasSessions: () => false });
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -154,27 +154,27 @@ describe("changing a ring file", () => {
 });
 
 describe("a running instance", () => {
-  const EVERY = 20; // ms between looks; the tests wait for what is told, however long it takes
+  const EVERY = 20; // ms between looks; the tests wait for the events, however long it takes
 
-  /** Watches a ring and tells what happens, event by event. */
+  /** Watches a ring and returns its events one by one. */
   function follow(ring: KeyRing) {
-    const told: (Keys | KeyRingFault)[] = [];
+    const events: (Keys | KeyRingFault)[] = [];
     let wake = () => {};
-    const tell = (what: Keys | KeyRingFault) => {
-      told.push(what);
+    const record = (what: Keys | KeyRingFault) => {
+      events.push(what);
       wake();
     };
-    const stop = ring.watch({ changed: tell, refused: tell }, EVERY);
+    const stop = ring.watch({ changed: record, refused: record }, EVERY);
     onTestFinished(stop);
     const next = async () => {
-      while (told.length === 0) {
+      while (events.length === 0) {
         await new Promise<void>((resolve) => {
           wake = resolve;
         });
       }
-      return told.shift();
+      return events.shift();
     };
-    return { next, told, stop };
+    return { next, events, stop };
   }
 
   it("takes a replaced ring into force", async () => {
@@ -201,16 +201,16 @@ describe("a running instance", () => {
       expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
     }
     writeFileSync(path, text);
-    let told = await next();
-    while (told instanceof KeyRingFault) told = await next();
+    let event = await next();
+    while (event instanceof KeyRingFault) event = await next();
     expect(ring.current.signing.kid).toBe(other.signing[0]?.kid);
   });
 
-  it("refuses a broken ring once and aloud, keeps the old one, and takes the mended one", async () => {
+  it("refuses a broken ring once, with a report, keeps the old one, and takes the fixed one", async () => {
     const first = generateRing("ES256", NOW);
     const path = fileWith(first);
     const ring = await loadKeyRing(path);
-    const { next, told } = follow(ring);
+    const { next, events } = follow(ring);
     writeFileSync(path, '{"version":9}');
     expect(String(await next())).toContain(`key ring ${path}: the ring: signing is missing`);
     rmSync(path);
@@ -219,12 +219,12 @@ describe("a running instance", () => {
     chmodSync(path, 0o644);
     expect(String(await next())).toContain("chmod 600");
     expect(ring.current.signing.kid).toBe(first.signing[0]?.kid);
-    const mended = generateRing("ES256", NOW);
+    const fixed = generateRing("ES256", NOW);
     chmodSync(path, 0o600);
-    writeFileSync(path, writeRing(mended));
+    writeFileSync(path, writeRing(fixed));
     expect(await next()).toBe(ring.current);
-    expect(ring.current.signing.kid).toBe(mended.signing[0]?.kid);
-    expect(told).toEqual([]);
+    expect(ring.current.signing.kid).toBe(fixed.signing[0]?.kid);
+    expect(events).toEqual([]);
   });
 
   it("sees a ring behind a link that is turned elsewhere, as orchestrators mount secrets", async () => {
@@ -245,7 +245,7 @@ describe("a running instance", () => {
     expect(ring.current.signing.kid).toBe(rings[1]?.signing[0]?.kid);
   });
 
-  it("is told nothing more once it has stopped watching", async () => {
+  it("gets no event after it has stopped watching", async () => {
     const path = fileWith(generateRing("ES256", NOW));
     const ring = await loadKeyRing(path);
     const stopped = follow(ring);
@@ -254,6 +254,6 @@ describe("a running instance", () => {
     const { next } = follow(other);
     await changeRingFile(path, () => generateRing("ES256", NOW));
     await next();
-    expect(stopped.told).toEqual([]);
+    expect(stopped.events).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Whether the file was changed by another process, looked for while somebody listens. */
+/** Whether the file was changed by another process, checked while there are listeners. */
 import { Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 

@@ -4,7 +4,7 @@
  *
  * What the clock showed at one moment is in the file, beside how long the machine had been up then. So every process on
  * this machine finds out that it was set, by itself and to the same effect, and a restart changes nothing. After a reboot
- * nobody knows how long it took: time goes on from where it was at the earliest.
+ * it is not known how long that took: time continues from where it was at the earliest.
  */
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
@@ -17,7 +17,7 @@ const TOLERANCE = 250;
 
 const LINUX = process.platform === "linux";
 
-/** Names this start of the machine. Where the system does not say, every process takes itself for another start. */
+/** Names this start of the machine. Where the system has no such name, every process counts as another start. */
 const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;

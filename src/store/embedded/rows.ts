@@ -89,7 +89,7 @@ export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
 
-/** The answer to a token that is served. */
+/** The outcome of a token that is served. */
 export function served(
   outcome: "repeat" | "rotate" | "heal" | "recover",
   session: Session,

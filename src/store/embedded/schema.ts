@@ -77,7 +77,7 @@ function isLocked(error: unknown): boolean {
 }
 
 /**
- * Opens or creates the file; directories that it makes are 0700, the file is 0600. Throws what SQLite or the system says.
+ * Opens or creates the file; directories that it makes are 0700, the file is 0600. Throws the errors of SQLite and of the system.
  *
  * @param use makes what uses it; the file is closed again if that fails
  */

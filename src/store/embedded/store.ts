@@ -2,7 +2,7 @@
  * The store that needs no server: one SQLite file, for one machine.
  *
  * Every verb is one transaction, run to its end within one turn of the event loop: it waits for the lock of another process
- * at most, so that nothing acts after its caller was given up on. Creating and ending are on
+ * at most, so that nothing acts after its caller has gone. Creating and ending are on
  * disk (fsync) before they are acknowledged. Rotations are written without waiting for the disk: a killed
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
@@ -69,7 +69,7 @@ class EmbeddedStore implements SessionStore {
   readonly #sessions: SessionTable;
   readonly #log: RevocationLog;
   readonly #wakers: ReturnType<typeof watchChanges>;
-  /** Entries of the transaction that runs, told once it has been committed. */
+  /** Entries of the running transaction: published once it is committed. */
   #appended: Revocation[] = [];
 
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
@@ -87,14 +87,14 @@ class EmbeddedStore implements SessionStore {
   async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
     return this.#write("FULL", (now) => {
       const existing = this.#sessions.get(session.sid);
-      if (existing !== undefined) return { session: this.#told(sessionOf(existing)), evicted: [], replaced: false }; // run twice
+      if (existing !== undefined) return { session: this.#byClock(sessionOf(existing)), evicted: [], replaced: false }; // run twice
       const replaced = replaces !== undefined && this.#sessions.live(replaces, now) !== undefined;
       if (replaced) this.#end(replaces, "replaced", now);
       const live = this.#sessions.liveOf(session.subject, now);
       const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
       for (const sid of evicted) this.#end(sid, "session_limit", now);
       const created = this.#sessions.insert(session, childNonce, now);
-      return { session: this.#told(created), evicted, replaced };
+      return { session: this.#byClock(created), evicted, replaced };
     });
   }
 
@@ -112,7 +112,7 @@ class EmbeddedStore implements SessionStore {
       if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" };
       if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
       if (row.ended) return { ok: false, reason: "revoked" };
-      return { ok: true, session: this.#told(sessionOf(row)), rotation: rotationOf(row), now };
+      return { ok: true, session: this.#byClock(sessionOf(row)), rotation: rotationOf(row), now };
     });
   }
 
@@ -121,7 +121,7 @@ class EmbeddedStore implements SessionStore {
     return this.#transactions.read((now) => {
       const rows = this.#sql.page.all(subject, now, createdAt, sid, limit + 1) as SessionRow[];
       const page = pageOf(rows.map(sessionOf), limit);
-      return { ...page, sessions: page.sessions.map((session) => this.#told(session)) };
+      return { ...page, sessions: page.sessions.map((session) => this.#byClock(session)) };
     });
   }
 
@@ -177,7 +177,7 @@ class EmbeddedStore implements SessionStore {
       if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
       const session = { ...before, authentication };
       this.#sql.elevate.run(fixedOf(session), sid);
-      return { ok: true, session: this.#told(session) };
+      return { ok: true, session: this.#byClock(session) };
     });
   }
 
@@ -217,14 +217,14 @@ class EmbeddedStore implements SessionStore {
       const { outcome, next } = decision;
       const after = outcome === "repeat" ? session : slid(session, now); // nothing is new, nothing slides
       this.#sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-      return served(outcome, this.#told(after), next, now + this.#clock.shift);
+      return served(outcome, this.#byClock(after), next, now + this.#clock.shift);
     }
     if (!mayEnd) return undefined;
     this.#end(sid, "reuse", now);
     return { ok: false, reason: "reuse", subject: row.subject } as const;
   }
 
-  #told(session: Session): Session {
+  #byClock(session: Session): Session {
     return byClock(session, this.#clock.shift);
   }
 

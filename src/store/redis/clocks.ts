@@ -45,8 +45,8 @@ export class Clocks {
   }
 
   /**
-   * The same for every clock, known or not: only who knew a clock before it was set can tell. Those that cannot be asked
-   * are asked by the next command.
+   * The same for every clock, known or not: only an instance that knew a clock before it was set notices. Those that cannot be asked
+   * now are asked by the next command.
    */
   async settleAll(): Promise<void> {
     await Promise.allSettled((this.#deps.clustered ? TAGS : TAGS.slice(0, 1)).map((tag) => this.settle(tag)));

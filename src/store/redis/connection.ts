@@ -1,10 +1,10 @@
 /**
  * The connections, and how they behave when Redis does not.
  *
- * - A command waits `commandTimeout` at most (send.ts), and none waits for a connection: while there is none, the answer
- *   is "unavailable", at once. A connection that stays silent for twice that long is given up, with all that waits on it.
- * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then be told "already
- *   ended" of its own doing; the caller, who can be told "don't know", retries better.
+ * - A command waits `commandTimeout` at most (send.ts), and none waits for a connection: while there is none, it
+ *   fails as unavailable, at once. A connection that stays silent for twice that long is given up, with all that waits on it.
+ * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then find its
+ *   own work and fail as already ended; the caller, which learns that the outcome is unknown, can retry better.
  * - Reconnecting goes on indefinitely, at most a second apart, so that service resumes as soon as Redis does; also where
  *   ioredis has given up (it does when a failover is announced while it connects).
  * - The nodes of a cluster are connected as soon as they are known, replicas too: one of them may be the next master. A
@@ -19,14 +19,14 @@ export type Client = Redis | Cluster;
 /** How long a TCP or TLS handshake may take, ms. */
 const CONNECT_TIMEOUT = 2_000;
 
-/** How often a cluster is asked which nodes it has, ms: those that nobody has needed yet are connected ahead of use. */
+/** How often a cluster is asked which nodes it has, ms: those that have not been needed yet are connected ahead of use. */
 const SLOTS_REFRESH = 2_000;
 
 function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
 }
 
-/** Connects a client that has ended, unless it was us who ended it. */
+/** Connects a client that has ended, unless this process ended it. */
 function revive(this: Client): void {
   setTimeout(() => {
     if (this.status === "end" && this.listeners("end").includes(revive)) this.connect().catch(() => {});

@@ -1,4 +1,4 @@
-/** Whether a Redis may hold sessions at all, which is another question than whether it answers. */
+/** Whether a Redis may hold sessions at all, apart from whether it responds. */
 import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "./connection.ts";
@@ -81,11 +81,11 @@ async function checkNode(
       throw new StoreRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
     }
     forgets = info("aof_enabled") === "0";
-    // Not for ever: it may be promoted, or we may be led to its master.
+    // Temporary: it may be promoted, or the client may be redirected to its master.
     if (info("loading") === "1") return new StoreUnavailable(`${at} is loading`);
     if (info("role") !== "master") return new StoreUnavailable(`${at} is a replica`);
     if (clustered && (await ask("cluster", ["info"]))("cluster_state") !== "ok") {
-      return new StoreUnavailable(`${at} says that the cluster is down`);
+      return new StoreUnavailable(`${at} reports that the cluster is down`);
     }
   } catch (error) {
     throw refusal(error) ?? error;
@@ -106,7 +106,7 @@ async function checkNode(
   return undefined;
 }
 
-/** What an operator must mend: a refusal, or that the user may not even be asked. */
+/** What an operator must fix: a refusal, or a user without permission to run the check. */
 function refusal(error: unknown): StoreRefused | undefined {
   if (error instanceof StoreRefused) return error;
   if (!isDenied(error)) return undefined;
@@ -122,8 +122,8 @@ function isDenied(error: unknown): error is Error {
 /** Credentials that Redis will not take: more waiting will not help. */
 export function refusedCredentials(error: unknown): StoreRefused | undefined {
   if (!(error instanceof Error)) return undefined;
-  // What a cluster's client has heard from the nodes.
-  const told = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
-  if (!/^(WRONGPASS|NOAUTH)/.test(told.message)) return refusal(told);
-  return new StoreRefused(`Redis refuses our credentials (${told.message.split(" ")[0]})`);
+  // A cluster's client keeps the last error of a node.
+  const reported = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+  if (!/^(WRONGPASS|NOAUTH)/.test(reported.message)) return refusal(reported);
+  return new StoreRefused(`Redis refuses our credentials (${reported.message.split(" ")[0]})`);
 }

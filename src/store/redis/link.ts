@@ -1,8 +1,8 @@
 /**
- * The way to Redis: whether it may be used, what is said of its troubles, and how a script is run.
+ * Access to Redis: whether it may be used, how its problems are logged, and how a script is run.
  *
  * Whether it may be used is asked when a connection stands, before anything else is sent, and every two seconds: a
- * policy or a permission that changes while it is in use is known so much later, and again when it has been mended.
+ * policy or a permission that changes while it is in use is known so much later, and so is its correction.
  */
 
 import type { RedisTarget } from "../../config/redis-url.ts";
@@ -88,7 +88,7 @@ export class Link {
     const fail = (error: unknown) => {
       const refusal = refusedCredentials(error);
       if (refusal !== undefined && !started) reject(refusal);
-      else this.#tell(error);
+      else this.#report(error);
     };
     const look = () => {
       if (this.client.status !== "ready") return;
@@ -96,7 +96,7 @@ export class Link {
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
-      this.#known = ++this.#asked; // what is still to come of a check was said before
+      this.#known = ++this.#asked; // results of checks that are under way are older than this
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);
@@ -225,7 +225,7 @@ export class Link {
     disconnect(this.client);
   }
 
-  /** Whether this Redis may be used, asked anew: an operator may have mended it, or broken it. */
+  /** Whether this Redis may be used, checked again: an operator may have fixed or broken it. */
   async #check(): Promise<void> {
     const number = ++this.#asked;
     try {
@@ -240,7 +240,7 @@ export class Link {
     this.#trouble = "";
   }
 
-  /** Tells an operator once. */
+  /** Logs a warning once. */
   #warn(message: string): void {
     if (this.#warned.has(message)) return;
     this.#warned.add(message);
@@ -254,8 +254,8 @@ export class Link {
     this.#obstacle = obstacle;
   }
 
-  /** Tells of trouble, once while it stays the same. */
-  #tell(error: unknown): void {
+  /** Logs a problem, once while it stays the same. */
+  #report(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     if (message !== this.#trouble && !this.#closed) {
       this.#options.log?.(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);

@@ -1,11 +1,11 @@
 /**
- * What is known of the clock of a Redis node: enough to tell a command until when it may act, and to notice that it was set.
+ * What is known of the clock of a Redis node: enough to limit the time in which a command may act, and to notice that the clock was set.
  *
- * A reply that carries the node's time T, sent for at `a` and received at `b` on our steady clock, says that the node's clock
+ * A reply that carries the node's time T, requested at `a` and received at `b` on our steady clock, shows that the node's clock
  * is ahead of ours by T − b at least and by T − a at most. The least is what is counted with, so that a command's time to act is over
  * before its caller has been given up on, never after. Our own clock is steady: that the machine's clock is set moves nothing.
  *
- * A reply that cannot be reconciled with those before says that the node's clock was set (or that another node answers). The
+ * A reply that cannot be reconciled with those before shows that the node's clock was set (or that another node responds). The
  * store's time must go on as if it had not been: so it is the node's less a `shift`, on which all instances agree (lua/sync.lua).
  * Until that has been settled no command may act.
  */
@@ -58,8 +58,8 @@ export class NodeClock {
   }
 
   /**
-   * When a command that is sent now may act, by the node's clock: never, while nothing is known, and the reply says what time
-   * it is. A time of more than one timeout ago is impossible unless that clock was set back, and then nothing is known of it.
+   * When a command that is sent now may act, by the node's clock: never, while nothing is known, and the reply contains the
+   * time. A time of more than one timeout ago is impossible unless that clock was set back, and then nothing is known of it.
    */
   window(now: number): Window {
     return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };

@@ -22,9 +22,9 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | "revoked" | "un
 };
 
 /** @param shift by which the clock of the day is ahead of the store's time, ms */
-export function rotateOutcome(sid: SessionId, answer: unknown, shift: number): RotateOutcome {
-  const reply = buffer(answer);
-  const outcome = ROTATE_OUTCOMES[letter(reply)];
+export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): RotateOutcome {
+  const bytes = buffer(reply);
+  const outcome = ROTATE_OUTCOMES[letter(bytes)];
   switch (outcome) {
     case undefined:
       throw new TypeError("the rotate script returned an unknown outcome");
@@ -34,22 +34,22 @@ export function rotateOutcome(sid: SessionId, answer: unknown, shift: number): R
     case "expired":
       return { ok: false, reason: outcome };
     case "reuse":
-      return { ok: false, reason: outcome, subject: decodeSession(sid, reply, RECORD).subject };
+      return { ok: false, reason: outcome, subject: decodeSession(sid, bytes, RECORD).subject };
     default: {
-      const session = decodeSession(sid, reply, RECORD);
-      const { generation, childNonce, childMintedAt } = decodeRotation(reply, RECORD);
+      const session = decodeSession(sid, bytes, RECORD);
+      const { generation, childNonce, childMintedAt } = decodeRotation(bytes, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
-      return { ok: true, outcome, session: byClock(session, shift), child, now: time(reply) + shift };
+      return { ok: true, outcome, session: byClock(session, shift), child, now: time(bytes) + shift };
     }
   }
 }
 
-export function found(sid: SessionId, answer: unknown, shift: number): Found {
-  const reply = buffer(answer);
-  switch (letter(reply)) {
+export function found(sid: SessionId, reply: unknown, shift: number): Found {
+  const bytes = buffer(reply);
+  switch (letter(bytes)) {
     case "l": {
-      const session = byClock(decodeSession(sid, reply, RECORD), shift);
-      return { ok: true, session, rotation: decodeRotation(reply, RECORD), now: time(reply) };
+      const session = byClock(decodeSession(sid, bytes, RECORD), shift);
+      return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: time(bytes) };
     }
     case "m":
       return { ok: false, reason: "revoked" };
@@ -58,11 +58,11 @@ export function found(sid: SessionId, answer: unknown, shift: number): Found {
   }
 }
 
-export function elevateOutcome(sid: SessionId, answer: unknown, shift: number): ElevateOutcome {
-  const reply = buffer(answer);
-  switch (letter(reply)) {
+export function elevateOutcome(sid: SessionId, reply: unknown, shift: number): ElevateOutcome {
+  const bytes = buffer(reply);
+  switch (letter(bytes)) {
     case "l":
-      return { ok: true, session: byClock(decodeSession(sid, reply, RECORD), shift) };
+      return { ok: true, session: byClock(decodeSession(sid, bytes, RECORD), shift) };
     case "o":
       return { ok: false, reason: "outdated" };
     case "m":
@@ -88,11 +88,11 @@ export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
 }
 
 /** Of sid, record, sid, record, … */
-export function listed(answer: unknown): Session[] {
-  const reply = buffers(answer);
+export function listed(reply: unknown): Session[] {
+  const parts = buffers(reply);
   const sessions: Session[] = [];
-  for (let at = 0; at < reply.length; at += 2) {
-    sessions.push(decodeSession(sessionId(buffer(reply[at])), buffer(reply[at + 1]), 0));
+  for (let at = 0; at < parts.length; at += 2) {
+    sessions.push(decodeSession(sessionId(buffer(parts[at])), buffer(parts[at + 1]), 0));
   }
   return sessions;
 }

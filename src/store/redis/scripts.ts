@@ -3,7 +3,7 @@
  *
  * A script is its file behind the shared parts: `clock()`, what lua/partition.lua defines, and the first step of each of them
  * (lua/window.lua): outside the time in which the command may act, it does nothing; `now` is the time. The `#!lua` line makes Redis refuse all of them on a read-only
- * replica, where even an answer to a question could be out of date, and (but for those with allow-oom, which read
+ * replica, where even a read could be out of date, and (but for those with allow-oom, which read
  * or make room) when memory is full, before anything is written.
  */
 import { hash } from "node:crypto";

@@ -1,8 +1,8 @@
 /**
- * How commands go out, and how long an answer is waited for.
+ * How commands are sent, and how long a reply is awaited.
  *
  * The deadline is counted in turns of a timer, not on a clock: a process that was held up (starved of its processor, paused)
- * comes back to find every clock run out before it has read the answers that came in meanwhile. Such a pause is one turn.
+ * comes back to find every clock run out before it has read the replies that came in meanwhile. Such a pause is one turn.
  * And one timer for all costs a command nothing.
  */
 import { Command, Redis } from "ioredis";
@@ -22,7 +22,7 @@ const TURNS = 5;
 /** With so many bytes, some eight refreshes, Redis can begin while we go on. */
 const ENOUGH = 2_560;
 
-/** @param timeout how long an answer is waited for, ms; a turn more at most */
+/** @param timeout how long a reply is awaited, ms; a turn more at most */
 export function createSender(timeout: number): Sender {
   /** What is under way since this turn and since each of those before. */
   let turn = new Set<Command>();
@@ -31,7 +31,7 @@ export function createSender(timeout: number): Sender {
     const late = before.pop() ?? [];
     before.unshift(turn);
     turn = new Set();
-    for (const command of late) command.reject(new Error(`no answer for ${timeout} ms`));
+    for (const command of late) command.reject(new Error(`no reply for ${timeout} ms`));
   }, timeout / TURNS).unref();
   return {
     async send(to, name, args) {

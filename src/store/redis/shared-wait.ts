@@ -1,5 +1,5 @@
 /**
- * WAIT on one connection, shared: those who come while one is under way are served together by the next. So many endings
+ * WAIT on one connection, shared: callers that arrive while one is under way share the next. So many endings
  * cost few WAITs, and while replicas are missing none pile up.
  *
  * A small write on this connection comes after what is waited for in the one stream that replicas follow, so that WAIT,
@@ -27,7 +27,7 @@ type Waiter = {
   readonly served: PromiseWithResolvers<void>;
 };
 
-/** What PEXPIRETIME says of a key that is not there. */
+/** The reply of PEXPIRETIME for a key that does not exist. */
 const ABSENT = -2;
 
 /** How long the small write stays, ms. */

@@ -198,7 +198,7 @@ class RedisStore implements SessionStore {
 
   /**
    * The log has no order but time, and every node has its own clock: a cursor is the least time at which any partition
-   * was read, and reading resumes a little before it. What was appended since is there, and some of it is told twice.
+   * was read, and reading resumes a little before it. What was appended since is there, and some of it is delivered twice.
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;

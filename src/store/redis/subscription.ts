@@ -1,4 +1,4 @@
-/** The wake hints: what the scripts publish as they append to the log. Subscribes while somebody wants to hear. */
+/** The wake hints: what the scripts publish as they append to the log. Subscribes while there are listeners. */
 import { Redis } from "ioredis";
 import { Wakers } from "../wakers.ts";
 import { type Client, connectSubscriber, disconnect } from "./connection.ts";
@@ -10,8 +10,8 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
   // A cluster client keeps a connection of its own for subscriptions, and moves it when its node goes.
   const open = () => {
     subscriber = client instanceof Redis ? connectSubscriber(client) : client;
-    subscriber.on("error", ignore); // told of by the main connection
-    subscriber.on("message", told);
+    subscriber.on("error", ignore); // reported by the main connection
+    subscriber.on("message", onMessage);
     subscriber.on("ready", listen);
     if (subscriber.status === "ready") listen();
   };
@@ -19,14 +19,14 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
     // Whatever was published until now has been missed.
     subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
   };
-  const told = (channel: string, message: string) => {
+  const onMessage = (channel: string, message: string) => {
     if (channel === CHANNEL) wakers.wake(parseEntries(message.split("\n")));
   };
   const shut = () => {
     if (subscriber instanceof Redis) {
       disconnect(subscriber);
     } else if (subscriber !== undefined) {
-      subscriber.off("message", told).off("ready", listen).off("error", ignore);
+      subscriber.off("message", onMessage).off("ready", listen).off("error", ignore);
       subscriber.unsubscribe(CHANNEL).catch(ignore);
     }
     subscriber = undefined;

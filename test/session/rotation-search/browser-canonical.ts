@@ -2,7 +2,7 @@
  * When two worlds of browser.ts have the same future. The rule compares now with `childMintedAt` and `childServedAt` (by R) and
  * `siblingsSince` (by 2 R), an issue time with `childMintedAt` (by 2 R) or with `siblingsSince` (their order), generations by
  * their distance, nonces by equality. So a world keeps its future when
- * - generations shift together, and a distance that no rule tells apart shrinks;
+ * - generations shift together, and a distance that no rule distinguishes shrinks;
  * - nonces are renamed;
  * - a time is forgotten that nothing will be compared with any more, and a distance of more than 2 R shrinks;
  * - what a token can no longer be asked about is forgotten.
@@ -28,7 +28,7 @@ export function canonical(world: World, time: Time): { readonly key: string; rea
 const tokensOf = ({ jar, requests, stuck }: World): Token[] => [
   jar,
   ...(stuck === undefined ? [] : [stuck]),
-  ...requests.flatMap(({ token, answer }) => (answer === undefined ? [token] : [token, answer])),
+  ...requests.flatMap(({ token, response }) => (response === undefined ? [token] : [token, response])),
 ];
 const statesOf = ({ state, replica }: World): RotationState[] => (replica === undefined ? [state] : [state, replica]);
 const noncesOf = (world: World): string[] => [
@@ -41,7 +41,7 @@ function mapped(world: World, stored: (s: RotationState) => RotationState, token
   return {
     state: stored(state),
     jar: token(jar),
-    requests: requests.map((r) => ({ ...r, token: token(r.token), answer: r.answer && token(r.answer) })),
+    requests: requests.map((r) => ({ ...r, token: token(r.token), response: r.response && token(r.response) })),
     replica: replica && stored(replica),
     stuck: stuck && token(stuck),
   };
@@ -178,17 +178,17 @@ function renamed(world: World): { readonly key: string; readonly world: World } 
   const replica = world.replica && stored(world.replica);
   const jar = token(world.jar);
   const stuck = world.stuck && token(world.stuck);
-  const told = [...world.requests]
+  const ordered = [...world.requests]
     .sort((a, b) => rough(a) - rough(b))
     .map((r) => {
       const request = {
         ...r,
         token: token(r.token),
-        answer: r.answer && token(r.answer),
+        response: r.response && token(r.response),
         nonce: used.has(r.nonce) ? name(r.nonce) : "",
       };
-      const answer = request.answer === undefined ? "" : tokenKey(request.answer);
-      return { request, key: `${tokenKey(request.token)}@${request.sentAt}${request.nonce}>${answer}` };
+      const response = request.response === undefined ? "" : tokenKey(request.response);
+      return { request, key: `${tokenKey(request.token)}@${request.sentAt}${request.nonce}>${response}` };
     })
     .sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
   const key = [
@@ -196,16 +196,16 @@ function renamed(world: World): { readonly key: string; readonly world: World } 
     replica && stateKey(replica),
     tokenKey(jar),
     stuck && tokenKey(stuck),
-    ...told.map((r) => r.key),
+    ...ordered.map((r) => r.key),
   ].join("|");
-  return { key, world: { state, replica, stuck, jar, requests: told.map(({ request }) => request) } };
+  return { key, world: { state, replica, stuck, jar, requests: ordered.map(({ request }) => request) } };
 }
 
-const rough = ({ token, sentAt, answer }: World["requests"][number]) =>
+const rough = ({ token, sentAt, response }: World["requests"][number]) =>
   sentAt +
   1e3 * token.generation +
   1e5 * token.issuedAt +
-  (answer === undefined ? 0 : 1e10 * (answer.generation - answer.issuedAt));
+  (response === undefined ? 0 : 1e10 * (response.generation - response.issuedAt));
 const tokenKey = ({ generation, nonce, issuedAt }: Token) => `${generation}${nonce}${issuedAt}`;
 const stateKey = (s: RotationState) =>
   `${s.generation}${s.nonce}${s.childNonce}${s.siblingsSince}${s.childMintedAt}${s.childServedAt}`;

@@ -3,17 +3,17 @@
  *
  * One cookie jar; any tab may send a request at any time, which carries the jar's token of that moment. While a
  * request is in flight, the store may run its script at any moment and any number of times with the same arguments
- * (a resent command; the page asks for two), the answer of any run may be the one that arrives, in any order with
- * others, and an arriving answer overwrites the jar, be it older than what is there. It may also never arrive.
+ * (a resent command; the page asks for two), the response of any run may be the one that arrives, in any order with
+ * others, and an arriving response overwrites the jar, be it older than what is there. It may also never arrive.
  * No request is in flight longer than `flight`. Its caller gives up then, but with `late` the command of one may go on waiting
  * somewhere, in a socket or a stalled store, and run at any time after: it acts, or, as the scripts have it, the store's
- * clock says that its time is over, and it does nothing. Time between any two events is arbitrary (time.ts).
- * The property: no request is ever answered `reuse`.
+ * clock shows that its time is over, and it does nothing. Time between any two events is arbitrary (time.ts).
+ * The property: no request ever ends as `reuse`.
  *
  * Two shortcuts leave out only ways that another one covers:
  * - A request leaves at the last moment that it can carry its token: just before its first run, or just before the jar
  *   is overwritten. One that left earlier could do nothing more, and has less time left.
- * - An answer is given up for lost when its time is over, or to make room for another request.
+ * - A response is given up for lost when its time is over, or to make room for another request.
  */
 import {
   type decide,
@@ -31,7 +31,7 @@ export type Request = {
   /** The fresh nonce of its script, the same in every run; empty while no run has used it. */
   readonly nonce: string;
   /** What arrives, should it arrive; undefined before the first run. */
-  readonly answer: Token | undefined;
+  readonly response: Token | undefined;
 };
 
 export type World = {
@@ -49,7 +49,7 @@ export type Assumptions = {
   readonly time: Time;
   /** How many requests may be in flight at once. */
   readonly inFlight: number;
-  /** The longest time in flight, ticks; R/2 unless told. */
+  /** The longest time in flight, ticks; R/2 by default. */
   readonly flight?: number;
   /** Whether the store may fall back to its replica: what is in flight then is lost, or goes on (`crossed`). */
   readonly failover?: "none" | "lost" | "crossed";
@@ -73,7 +73,7 @@ export function browser(assumptions: Assumptions): Model<World> {
     *steps(world) {
       yield* timePasses(world, assumptions);
       yield* requestsRun(world, assumptions);
-      yield* answersArrive(world, assumptions);
+      yield* responsesArrive(world, assumptions);
       if (failover !== "none") yield* storeFails(world, failover);
       if (assumptions.clockIsSet !== undefined) yield clockIsSet(world, time, assumptions.clockIsSet);
       if (assumptions.late !== undefined) yield* lateRuns(world, assumptions, assumptions.late);
@@ -85,12 +85,12 @@ function* timePasses(world: World, { time, flight = time.half, late }: Assumptio
   const requests = world.requests.filter(({ sentAt }) => sentAt > -flight);
   const moment = untilNextMoment(clocks({ ...world, requests }, time), time);
   const lost = world.requests.filter(({ sentAt }) => sentAt <= -flight);
-  const says = `${time.dense ? "some time" : `${moment / (2 * time.half)} R`}${lost.length > 0 ? `; ${lost.length} lost` : ""}`;
-  yield { says: () => says, world: shifted({ ...world, requests }, moment) };
+  const label = `${time.dense ? "some time" : `${moment / (2 * time.half)} R`}${lost.length > 0 ? `; ${lost.length} lost` : ""}`;
+  yield { label: () => label, world: shifted({ ...world, requests }, moment) };
   if (late === undefined || world.stuck !== undefined) return;
   for (const { token } of lost) {
     yield {
-      says: () => `${says}, but ${named(token, world.state)} is still on its way`,
+      label: () => `${label}, but ${named(token, world.state)} is still on its way`,
       world: shifted({ ...world, requests, stuck: token }, moment),
     };
   }
@@ -98,24 +98,24 @@ function* timePasses(world: World, { time, flight = time.half, late }: Assumptio
 
 /** What is stored and issued looks older; when a request was sent stays what it is. */
 function clockIsSet(world: World, { half }: Time, then: "time follows" | "time goes on as before"): Step<World> {
-  const says = () => "the clock is set forward by 3 R";
-  if (then === "time goes on as before") return { says, world };
+  const label = () => "the clock is set forward by 3 R";
+  if (then === "time goes on as before") return { label, world };
   const older = shifted(world, 6 * half);
   const requests = older.requests.map((r) => ({ ...r, sentAt: r.sentAt + 6 * half }));
-  return { says, world: { ...older, requests } };
+  return { label, world: { ...older, requests } };
 }
 
 function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "does nothing"): Iterable<Step<World>> {
   const { stuck, state } = world;
   if (stuck === undefined) return;
-  const says = (outcome: string) => () => `a late command with ${named(stuck, state)} runs: ${outcome}`;
+  const label = (outcome: string) => () => `a late command with ${named(stuck, state)} runs: ${outcome}`;
   if (late === "does nothing") {
-    yield { says: says(late), world: { ...world, stuck: undefined } };
+    yield { label: label(late), world: { ...world, stuck: undefined } };
     return;
   }
   const decision = decide(state, stuck, freeNonce(world), 0, 2 * time.half);
   const next = decision.outcome === "reuse" ? undefined : { ...world, state: decision.next, stuck: undefined };
-  yield { says: says(decision.outcome), world: next };
+  yield { label: label(decision.outcome), world: next };
 }
 
 function* requestsRun(world: World, { decide, time, inFlight }: Assumptions): Iterable<Step<World>> {
@@ -126,39 +126,39 @@ function* requestsRun(world: World, { decide, time, inFlight }: Assumptions): It
   if (world.requests.length < inFlight) {
     const nonce = freeNonce(world);
     const { outcome, state } = run(world.jar, nonce);
-    const says = () => `a tab sends ${named(world.jar, world.state)}: ${outcome}`;
-    const sent = (answer: Token) => ({ token: world.jar, sentAt: 0, nonce, answer });
-    yield { says, world: state && { ...world, state, requests: [...world.requests, sent(childOf(state))] } };
+    const label = () => `a tab sends ${named(world.jar, world.state)}: ${outcome}`;
+    const sent = (response: Token) => ({ token: world.jar, sentAt: 0, nonce, response });
+    yield { label, world: state && { ...world, state, requests: [...world.requests, sent(childOf(state))] } };
   }
   for (const [at, request] of world.requests.entries()) {
     const others = world.requests.toSpliced(at, 1);
     const nonce = request.nonce || freeNonce(world);
     const { outcome, state } = run(request.token, nonce);
-    const again = request.answer === undefined ? "runs" : "runs again";
-    const says = () => `a request with ${named(request.token, world.state)} ${again}: ${outcome}`;
+    const again = request.response === undefined ? "runs" : "runs again";
+    const label = () => `a request with ${named(request.token, world.state)} ${again}: ${outcome}`;
     yield {
-      says,
-      world: state && { ...world, state, requests: [...others, { ...request, nonce, answer: childOf(state) }] },
+      label,
+      world: state && { ...world, state, requests: [...others, { ...request, nonce, response: childOf(state) }] },
     };
-    if (request.answer === undefined || state === undefined) continue;
-    const keeps = () => `${says()}, but the earlier answer will arrive`;
-    yield { says: keeps, world: { ...world, state, requests: [...others, { ...request, nonce }] } };
+    if (request.response === undefined || state === undefined) continue;
+    const keeps = () => `${label()}, but the earlier response will arrive`;
+    yield { label: keeps, world: { ...world, state, requests: [...others, { ...request, nonce }] } };
   }
 }
 
-function* answersArrive(world: World, { inFlight }: Assumptions): Iterable<Step<World>> {
-  for (const [at, { answer }] of world.requests.entries()) {
+function* responsesArrive(world: World, { inFlight }: Assumptions): Iterable<Step<World>> {
+  for (const [at, { response }] of world.requests.entries()) {
     const requests = world.requests.toSpliced(at, 1);
-    if (world.requests.length === inFlight) yield { says: () => "an answer is lost", world: { ...world, requests } };
-    if (answer === undefined) continue;
+    if (world.requests.length === inFlight) yield { label: () => "a response is lost", world: { ...world, requests } };
+    if (response === undefined) continue;
     const { jar } = world;
-    const overwrites = answer.nonce !== jar.nonce || answer.generation !== jar.generation;
+    const overwrites = response.nonce !== jar.nonce || response.generation !== jar.generation;
     for (let left = 0; left <= (overwrites ? inFlight - requests.length : 0); left++) {
-      const leaving = Array.from({ length: left }, () => ({ token: jar, sentAt: 0, nonce: "", answer: undefined }));
+      const leaving = Array.from({ length: left }, () => ({ token: jar, sentAt: 0, nonce: "", response: undefined }));
       yield {
-        says: () =>
-          `${named(answer, world.state)} arrives${left > 0 ? `; just before, ${left} left with ${named(jar, world.state)}` : ""}`,
-        world: { ...world, jar: answer, requests: [...requests, ...leaving] },
+        label: () =>
+          `${named(response, world.state)} arrives${left > 0 ? `; just before, ${left} left with ${named(jar, world.state)}` : ""}`,
+        world: { ...world, jar: response, requests: [...requests, ...leaving] },
       };
     }
   }
@@ -167,11 +167,11 @@ function* answersArrive(world: World, { inFlight }: Assumptions): Iterable<Step<
 function* storeFails(world: World, failover: "lost" | "crossed"): Iterable<Step<World>> {
   const { state, replica } = world;
   if (replica === undefined) {
-    yield { says: () => "the replica stops following", world: { ...world, replica: state } };
+    yield { label: () => "the replica stops following", world: { ...world, replica: state } };
     return;
   }
   const requests = failover === "lost" ? [] : world.requests;
-  yield { says: () => "FAILOVER to the replica", world: { ...world, state: replica, replica: undefined, requests } };
+  yield { label: () => "FAILOVER to the replica", world: { ...world, state: replica, replica: undefined, requests } };
 }
 
 function childOf({ generation, childNonce, childMintedAt }: RotationState): Token {
@@ -193,7 +193,7 @@ function shifted({ state, jar, requests, replica, stuck }: World, by: number): W
       ...r,
       token: token(r.token),
       sentAt: r.sentAt - by,
-      answer: r.answer && token(r.answer),
+      response: r.response && token(r.response),
     })),
     replica: replica && stored(replica),
     stuck: stuck && token(stuck),

@@ -15,12 +15,26 @@ const SEARCHES: readonly (readonly Search[])[] = [
     { name: "4 in flight, multiples of R/2", time: grid(1), inFlight: 4 },
     { name: "1 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 1, failover: "lost" },
     { name: "2 in flight, multiples of R/2, late commands", time: grid(1), inFlight: 2, late: "does nothing" },
+    {
+      name: "2 in flight, multiples of R/2, late commands, clock steps",
+      time: grid(1),
+      inFlight: 2,
+      late: "does nothing",
+      clockIsSet: "time goes on as before",
+    },
   ],
   [
     { name: "3 in flight, any times", time: DENSE, inFlight: 3 },
     { name: "4 in flight, multiples of R/4", time: grid(2), inFlight: 4 },
     { name: "2 in flight, multiples of R/2, failovers", time: grid(1), inFlight: 2, failover: "lost" },
     { name: "2 in flight, any times, late commands", time: DENSE, inFlight: 2, late: "does nothing" },
+    {
+      name: "2 in flight, any times, late commands, clock steps",
+      time: DENSE,
+      inFlight: 2,
+      late: "does nothing",
+      clockIsSet: "time goes on as before",
+    },
   ],
   [
     { name: "4 in flight, any times", time: DENSE, inFlight: 4 },
@@ -46,7 +60,7 @@ for (const searches of SEARCHES.slice(0, depth)) {
 }
 for (const hoards of [false, true]) {
   const allowed = hoards ? 3 : 2;
-  const name = `theft is cut off after ${allowed} changes of hands, a thief who ${hoards ? "keeps every token" : "moves on"}`;
+  const name = `theft is cut off after ${allowed} changes of hands, an attacker that ${hoards ? "keeps every token" : "moves on"}`;
   report(name, () => explore(holders({ decide, reuseInterval: 10_000, hoards, allowed })));
 }
 for (const [ticks, hoard] of [
@@ -54,7 +68,7 @@ for (const [ticks, hoard] of [
   [2, 3],
   [4, 2],
 ].slice(0, depth) as [number, number][]) {
-  const name = `a thief who presents as often as it likes, at multiples of R/${ticks}, keeping ${hoard} tokens`;
+  const name = `an attacker that presents as often as it likes, at multiples of R/${ticks}, keeping ${hoard} tokens`;
   report(`${name}, is cut off once it misses two refreshes`, () =>
     explore(poller({ decide, ticks, apart: ticks, hoard })),
   );

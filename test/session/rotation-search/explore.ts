@@ -2,7 +2,7 @@
 
 export type Step<World> = {
   /** Said only in a trace, so it is put into words only then. */
-  readonly says: () => string;
+  readonly label: () => string;
   /** The world after it; undefined when this very step breaks the property. */
   readonly world: World | undefined;
 };
@@ -36,7 +36,7 @@ export function explore<World>(model: Model<World>, bound = Number.POSITIVE_INFI
     for (const { at, world } of frontier) {
       for (const step of model.steps(world)) {
         if (step.world === undefined) {
-          const counterexample = folded([...retrace(model, index, parents, at), step.says()]);
+          const counterexample = folded([...retrace(model, index, parents, at), step.label()]);
           return { states: index.size, depth, fixpoint: false, counterexample };
         }
         const { key, world: reached } = model.canonical(step.world);
@@ -61,7 +61,7 @@ function retrace<World>(model: Model<World>, index: Map<string, number>, parents
     for (const step of model.steps(here)) {
       const reached = step.world === undefined ? undefined : model.canonical(step.world);
       if (reached === undefined || index.get(reached.key) !== state) continue;
-      lines.push(step.says());
+      lines.push(step.label());
       here = reached.world;
       break;
     }

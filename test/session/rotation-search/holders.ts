@@ -44,28 +44,28 @@ export type TheftAssumptions = {
 export function holders({ decide, reuseInterval: R, hoards, allowed }: TheftAssumptions): Model<Theft> {
   const first = firstState("first");
   const token = childOf(first);
-  // A little more than R, 2 R and 3 R, and a long time: no rule has a reason to tell others apart.
+  // A little more than R, 2 R and 3 R, and a long time: no rule has a reason to distinguish others.
   const waits = [R + 1, 2 * R + 1, 3 * R + 1, 100 * (R + 1), ...(allowed === "any" ? [0, R / 2, R] : [])];
 
   function* presents(world: Theft, holder: Holder, held: Token, wait: number): Iterable<Step<Theft>> {
     const decision = decide(aged(world.state, wait), { ...held, issuedAt: held.issuedAt - wait }, "new", 0, R);
     const changes = allowed === "any" ? 0 : world.changes + Number(world.last !== undefined && world.last !== holder);
-    const says = () => `${wait} ms later the ${holder} presents ${held.generation}${held.nonce}: ${decision.outcome}`;
+    const label = () => `${wait} ms later the ${holder} presents ${held.generation}${held.nonce}: ${decision.outcome}`;
     if (decision.outcome === "reuse") return; // dead: nothing of this session is served any more
     if ((allowed !== "any" && changes > allowed) || held.generation < world.state.generation - 1) {
-      yield { says, world: undefined };
+      yield { label, world: undefined };
       return;
     }
     const state = decision.next;
     const kept = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: t.issuedAt - wait }));
     const world2 = { ...world, state, victim: kept(world.victim), thief: kept(world.thief), last: holder, changes };
     if (holder === "victim" || !hoards) {
-      yield { says, world: { ...world2, [holder]: [childOf(state)] } };
+      yield { label, world: { ...world2, [holder]: [childOf(state)] } };
       return;
     }
     const hoard = [...world2.thief, childOf(state)].filter((t) => t.generation >= state.generation - 2);
-    if (hoard.length <= 3) yield { says, world: { ...world2, thief: hoard } };
-    else for (const at of hoard.keys()) yield { says, world: { ...world2, thief: hoard.toSpliced(at, 1) } };
+    if (hoard.length <= 3) yield { label, world: { ...world2, thief: hoard } };
+    else for (const at of hoard.keys()) yield { label, world: { ...world2, thief: hoard.toSpliced(at, 1) } };
   }
 
   return {
@@ -123,6 +123,6 @@ export function canonical<W extends Held>(world: W, R: number): { readonly key: 
     if (nonce === state.nonce) return { generation: 2, nonce: name(nonce), issuedAt: LONG_AGO };
     return { generation: 2, nonce: "", issuedAt: issuedAt >= since ? stored.siblingsSince : LONG_AGO };
   };
-  const told = { ...world, state: stored, victim: world.victim.map(token), thief: world.thief.map(token) };
-  return { key: JSON.stringify(told), world: told };
+  const reduced = { ...world, state: stored, victim: world.victim.map(token), thief: world.thief.map(token) };
+  return { key: JSON.stringify(reduced), world: reduced };
 }

@@ -10,7 +10,7 @@ import type { Model, Step } from "./explore.ts";
 
 type Refresh = {
   readonly ahead: number;
-  /** What a store in two steps has read and not yet answered. */
+  /** What a store in two steps has read and not yet responded to. */
   readonly read: RotationState | undefined;
 };
 
@@ -31,23 +31,23 @@ export function logout(rule: typeof decide, store: "atomic" | "in two steps"): M
     const generation = read.generation + ahead;
     const nonce = ahead === 1 ? read.childNonce : read.nonce;
     const decision = rule(read, { generation, nonce, issuedAt: LONG_AGO }, "new", 0, R);
-    const says = () => `a refresh (${ahead} ahead of the confirmed token) runs: ${decision.outcome}`;
+    const label = () => `a refresh (${ahead} ahead of the confirmed token) runs: ${decision.outcome}`;
     if (decision.outcome === "reuse")
-      return { says, world: { ...world, stored: undefined, ended: true, refreshes: others } };
-    if (world.acknowledged) return { says, world: undefined };
-    return { says, world: { ...world, stored: decision.next, refreshes: [...others, { ahead, read: undefined }] } };
+      return { label, world: { ...world, stored: undefined, ended: true, refreshes: others } };
+    if (world.acknowledged) return { label, world: undefined };
+    return { label, world: { ...world, stored: decision.next, refreshes: [...others, { ahead, read: undefined }] } };
   }
 
   function* runs(world: Logout, at: number, refresh: Refresh): Iterable<Step<Logout>> {
     const others = world.refreshes.toSpliced(at, 1);
-    yield { says: () => "a refresh is lost", world: { ...world, refreshes: others } };
+    yield { label: () => "a refresh is lost", world: { ...world, refreshes: others } };
     if (refresh.read !== undefined) yield served(world, refresh.read, refresh, others);
     else if (world.stored === undefined)
       return; // no session: refused, and nothing is written
     else if (store === "atomic") yield served(world, world.stored, refresh, others);
     else
       yield {
-        says: () => "a refresh reads",
+        label: () => "a refresh reads",
         world: { ...world, refreshes: [...others, { ...refresh, read: world.stored }] },
       };
   }
@@ -56,26 +56,26 @@ export function logout(rule: typeof decide, store: "atomic" | "in two steps"): M
     start: { stored: firstState("first"), ended: false, acknowledged: false, refreshes: [] },
     *steps(world) {
       const { stored, ended, refreshes } = world;
-      if (stored !== undefined) yield { says: () => "more than R passes", world: { ...world, stored: aged(stored) } };
+      if (stored !== undefined) yield { label: () => "more than R passes", world: { ...world, stored: aged(stored) } };
       if (refreshes.length < 4) {
         for (const ahead of [-1, 0, 1, 2]) {
           const sent = { ahead, read: undefined };
-          yield { says: () => "a refresh is sent", world: { ...world, refreshes: [...refreshes, sent] } };
+          yield { label: () => "a refresh is sent", world: { ...world, refreshes: [...refreshes, sent] } };
         }
       }
       for (const [at, refresh] of refreshes.entries()) yield* runs(world, at, refresh);
-      yield { says: () => "the logout runs", world: { ...world, stored: undefined, ended: true } };
-      if (ended) yield { says: () => "the logout is acknowledged", world: { ...world, acknowledged: true } };
+      yield { label: () => "the logout runs", world: { ...world, stored: undefined, ended: true } };
+      if (ended) yield { label: () => "the logout is acknowledged", world: { ...world, acknowledged: true } };
     },
     canonical(world) {
-      const told = {
+      const reduced = {
         ...world,
         stored: world.stored && plain(world.stored),
         refreshes: world.refreshes
           .map(({ ahead, read }) => ({ ahead, read: read && plain(read) }))
           .sort((a, b) => a.ahead - b.ahead || Number(a.read !== undefined) - Number(b.read !== undefined)),
       };
-      return { key: JSON.stringify(told), world: told };
+      return { key: JSON.stringify(reduced), world: reduced };
     },
   };
 }

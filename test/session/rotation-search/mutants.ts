@@ -129,7 +129,7 @@ const source = readFileSync(new URL("../../../src/session/rotation.ts", import.m
 
 export async function mutated({ text, becomes }: Mutant): Promise<typeof decide> {
   const parts = source.split(text);
-  if (parts.length !== 2) throw new Error(`rotation.ts says ${parts.length - 1} times: ${text}`);
+  if (parts.length !== 2) throw new Error(`rotation.ts label ${parts.length - 1} times: ${text}`);
   const module = stripTypeScriptTypes(parts.join(becomes));
   const { decide: rule } = await import(/* @vite-ignore */ `data:text/javascript,${encodeURIComponent(module)}`);
   return rule as typeof decide;

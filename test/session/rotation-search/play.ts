@@ -18,17 +18,17 @@ export const R = 10_000;
  */
 export function play(rule: typeof decide, script: string, ...waits: number[]): Decision["outcome"][] {
   const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: 0 };
-  const held = new Map([...script].map((who) => [who, stolen]));
+  const held = new Map([...script].map((holder) => [holder, stolen]));
   const outcomes: Decision["outcome"][] = [];
   let state: RotationState = firstState("stolen");
   let now = 1e9;
-  for (const [at, who] of [...script].entries()) {
+  for (const [at, holder] of [...script].entries()) {
     now += waits[at % waits.length] ?? 0;
-    const decision = rule(state, (who === "s" ? stolen : held.get(who)) ?? stolen, `n${at}`, now, R);
+    const decision = rule(state, (holder === "s" ? stolen : held.get(holder)) ?? stolen, `n${at}`, now, R);
     outcomes.push(decision.outcome);
     if (decision.outcome === "reuse") break;
     state = decision.next;
-    held.set(who, childOf(state));
+    held.set(holder, childOf(state));
   }
   return outcomes;
 }

@@ -1,8 +1,8 @@
 /**
- * A model of a thief who presents whenever it likes: as often as it likes, more often than R or less, and whatever it ever had.
+ * A model of an attacker that presents whenever it likes: as often as it likes, more often than R or less, and whatever it ever had.
  *
  * Victim and thief hold one token to begin with. The victim's refreshes are more than `apart` from each other, and every answer
- * arrives. The thief is lucky: whatever it does, it does at the best of times. (All that it can go by is what it is answered, so
+ * arrives. The thief is lucky: whatever it does, it does at the best of times. (All that it knows is the responses, so
  * luck is what it needs.) It meets a refresh of the victim if it presents within R of it, before or after.
  * The property: once it has missed a refresh, it is served until the victim's next one at the latest.
  */
@@ -47,7 +47,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
     const { state, victim, thief, sinceVictim, sinceThief, open, missed } = world;
     const closes = open && sinceVictim >= R;
     return {
-      says: () => `${1 / R} R`,
+      label: () => `${1 / R} R`,
       world: {
         ...world,
         state: aged(state, 1),
@@ -67,7 +67,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
       if (decision.outcome === "reuse") continue; // dead, whatever the thief does
       const met = world.sinceThief <= R;
       yield {
-        says: () => `the victim presents ${token.generation}${token.nonce}: ${decision.outcome}`,
+        label: () => `the victim presents ${token.generation}${token.nonce}: ${decision.outcome}`,
         world: {
           ...world,
           state: decision.next,
@@ -84,9 +84,9 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
     for (const token of world.thief) {
       const decision = decide(world.state, token, "new", 0, R);
       if (decision.outcome === "reuse") continue;
-      const says = () => `the thief presents ${token.generation}${token.nonce}: ${decision.outcome}`;
+      const label = () => `the thief presents ${token.generation}${token.nonce}: ${decision.outcome}`;
       if (world.missed > 1) {
-        yield { says, world: undefined };
+        yield { label, world: undefined };
         return;
       }
       const meeting = world.open ? { open: false, missed: 0 } : {};
@@ -94,7 +94,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
       const drops = hoard.length > size ? [...hoard.keys()] : [-1];
       for (const drop of drops) {
         const thief = drop < 0 ? hoard : hoard.toSpliced(drop, 1);
-        yield { says, world: { ...world, state: decision.next, thief, sinceThief: 0, ...meeting } };
+        yield { label, world: { ...world, state: decision.next, thief, sinceThief: 0, ...meeting } };
       }
     }
   }
@@ -122,11 +122,11 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
           t.generation >= state.generation - 1 &&
           world.thief.findIndex((o) => o.nonce === t.nonce && o.generation === t.generation) === at,
       );
-      const told = canonical(
+      const reduced = canonical(
         { ...world, thief: useful.sort((a, b) => a.generation - b.generation || b.issuedAt - a.issuedAt) },
         R,
       );
-      return told;
+      return reduced;
     },
   };
 }

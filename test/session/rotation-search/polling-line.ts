@@ -1,7 +1,7 @@
 /**
- * Where the line runs: from which pause of the victim on a thief who asks in a steady rhythm is seen with the victim's next refresh.
+ * Where the line runs: from which pause of the victim on an attacker that polls in a steady rhythm is detected with the victim's next refresh.
  *
- * A thief who asks every P has a child minted every m: the first multiple of P beyond R. The victim's child is outdated by one
+ * An attacker that polls every P has a child minted every m: the first multiple of P beyond R. The victim's child is outdated by one
  * that is minted more than 2 R later, so that a pause of 2 R + m always lets the victim's next refresh find the theft. For no
  * rhythm up to 2 R is m more than 2 R: 4 R are enough for all of them.
  */

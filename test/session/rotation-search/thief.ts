@@ -1,7 +1,7 @@
 /**
- * A thief in plain milliseconds, who presents in a rhythm, and a victim, who does not know of it.
+ * An attacker in plain milliseconds that presents in a rhythm, and a victim that does not know of it.
  *
- * All that the thief can go by is what it is answered. That tells it one thing: when an answer was minted at another time than it
+ * All that the attacker knows is the responses. They reveal one thing: when a response was minted at another time than it
  * asked, the victim came in between, and has that child too.
  */
 import { type decide, firstState, type PresentedToken } from "../../../src/session/rotation.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 let directory: string;
-/** The calls in their order: writes into the store's files, syncs of them, and what the process says of its steps. */
+/** The calls in their order: writes into the store's files, syncs of them, and what the process reports of its steps. */
 let calls: readonly string[];
 
 beforeAll(() => {

@@ -1,4 +1,4 @@
-/** The embedded store's file: who may read it, and what happens when it cannot be used. */
+/** The embedded store's file: its permissions, and what happens when it cannot be used. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -91,7 +91,7 @@ test("a file of an older version keeps its sessions, and learns what the newer o
   expect(await open().find(session.sid)).toEqual({ ok: false, reason: "revoked" });
 });
 
-test("a cursor of a file that is gone is told everything", async () => {
+test("a cursor of a file that is gone gets everything", async () => {
   const before = open();
   for (let at = 0; at < 5; at++) await before.end(sidOf(subject()), "logout");
   const { cursor } = await before.revocations(undefined);
@@ -144,7 +144,7 @@ describe("is unavailable", () => {
     await once(holder, "exit");
   });
 
-  test("for a moment after the process stood still for a quarter of R: its requests may be old", async () => {
+  test("for a moment after the process was stalled for a quarter of R: its requests may be old", async () => {
     store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: 2_800, markerLife: MARKER_LIFE });
     const sid = sidOf(subject());
     for (const resume = performance.now() + 800; performance.now() < resume; );

@@ -28,7 +28,7 @@ function open() {
   return createEmbeddedStore({ path, clock: Date.now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
 }
 
-/** Runs writers on the file until they have told so many facts, kills them, and returns what all of them have told. */
+/** Runs writers on the file until they have reported so many facts, kills them, and returns all that they have reported. */
 async function writeAndKill(writers: number, enough: number): Promise<Fact[]> {
   const facts: Fact[] = [];
   await Promise.all(

@@ -1,5 +1,5 @@
 /**
- * A process that writes to an embedded store until it is killed, and says on standard output what has been
+ * A process that writes to an embedded store until it is killed, and reports on standard output what has been
  * acknowledged to it, one JSON line each. Where another process keeps the file for too long, it tries again, as a
  * caller would. Usage: node writer.ts <file>
  */
@@ -18,8 +18,8 @@ for (let round = 0; ; round++) {
   const first = nonce();
   await until(() => store.create(session, first, 10));
   acknowledge({ created: session.sid });
-  const answer = await until(() => store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()));
-  if ("child" in answer) acknowledge({ refreshed: session.sid, child: answer.child });
+  const result = await until(() => store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()));
+  if ("child" in result) acknowledge({ refreshed: session.sid, child: result.child });
   if (round % 2 === 0) {
     await until(() => store.end(session.sid, "logout"));
     acknowledge({ ended: session.sid });

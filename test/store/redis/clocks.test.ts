@@ -39,7 +39,7 @@ async function pass(ms: number): Promise<void> {
   await admin.set("{clock}", wall);
 }
 
-test("an instance whose machine stood still does not turn back the time of the others", async () => {
+test("an instance whose machine was stopped does not turn back the time of the others", async () => {
   let frozen = 0;
   const sleeper = await open(() => frozen);
   const awake = await open(() => wall);

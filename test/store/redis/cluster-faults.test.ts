@@ -43,7 +43,7 @@ function around(slot: number): [RedisServer, RedisServer] {
   return [node(at), node((at + 1) % 3)];
 }
 
-test("while a slot moves nobody is told that the session is unknown, and then it is served where it has gone", async () => {
+test("while a slot moves no caller learns that the session is unknown, and then its new node serves it", async () => {
   const { sid, token, slot } = await login();
   const [from, to] = around(slot);
   const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.call("CLUSTER", "MYID").then(String)));
@@ -91,9 +91,9 @@ test("a hint comes from whichever node it happened on", async () => {
   const slots = new Set<RedisServer>();
   while (slots.size < 3) {
     const sid = sidOf(subject());
-    const heard = new Promise<void>((resolve) => waiting.set(sid, resolve));
+    const hinted = new Promise<void>((resolve) => waiting.set(sid, resolve));
     await store.end(sid, "logout");
-    await heard;
+    await hinted;
     slots.add(around(await slotOf(sid))[0]);
   }
   stop();

@@ -36,7 +36,7 @@ async function login(store: SessionStore): Promise<{ sid: SessionId; first: Pres
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
 }
 
-/** Every verb says that it does not know, and says so within a second. */
+/** Every verb fails as unavailable within a second. */
 async function expectUnavailable(store: SessionStore): Promise<void> {
   const user = subject();
   const sid = sidOf(user);
@@ -63,7 +63,7 @@ async function expectUnavailable(store: SessionStore): Promise<void> {
 }
 
 describe("an outage", () => {
-  test("a Redis that hangs: unavailable within a second, and nobody is logged out when it is back", async () => {
+  test("a Redis that hangs: unavailable within a second, and no user is logged out when it is back", async () => {
     const redis = await server();
     const store = await open(redis.url);
     const { sid, first } = await login(store);
@@ -94,7 +94,7 @@ describe("an outage", () => {
     expect(revocations).toContainEqual(expect.objectContaining({ sid: ended.sid }));
   });
 
-  test("a Redis that was killed wakes those who follow the log, since they may have missed entries", async () => {
+  test("a Redis that was killed wakes the followers of the log, since they may have missed entries", async () => {
     const redis = await server();
     const store = await open(redis.url);
     const hints: number[] = [];
@@ -134,14 +134,14 @@ describe("an outage", () => {
     expect((await store.find(sid)).ok).toBe(true);
   });
 
-  test("a process that was held up does not take the answers for late", async () => {
+  test("a process that was held up does not take the replies for late", async () => {
     const redis = await server();
     const store = await open(redis.url);
     const { sid, first } = await login(store);
-    const answer = store.rotate(sid, first, nonce());
+    const result = store.rotate(sid, first, nonce());
     await new Promise(setImmediate); // it is sent
     for (const resume = performance.now() + 700; performance.now() < resume; );
-    expect(outcomeOf(await answer)).toBe("rotate");
+    expect(outcomeOf(await result)).toBe("rotate");
   });
 
   test("a service may start before its Redis", async () => {
@@ -185,7 +185,7 @@ describe("a Redis that refuses", () => {
     await store.ping();
   });
 
-  test("too few replicas for a write, as Redis was told: not ready", async () => {
+  test("too few replicas for a write, as Redis is configured: not ready", async () => {
     const redis = await server("--min-replicas-to-write", "1");
     const store = await open(redis.url);
     await expect(store.ping()).rejects.toThrow(/NOREPLICAS/);
@@ -193,7 +193,7 @@ describe("a Redis that refuses", () => {
     await store.ping();
   });
 
-  test("a read-only replica answers nothing, since it may be out of date", async () => {
+  test("a read-only replica serves nothing, since it may be out of date", async () => {
     const [master, redis] = [await server("--repl-diskless-sync-delay", "0"), await server()];
     const store = await open(redis.url);
     await redis.admin.replicaof("127.0.0.1", master.port);
@@ -265,14 +265,14 @@ describe("a Redis that must not be used", () => {
     await expect(open(redis.url)).rejects.toThrow(/allkeys-lru.*noeviction/);
   });
 
-  test("one that turns up later is told of, and not used until it is mended", async () => {
+  test("one that turns up later is reported, and not used until it is fixed", async () => {
     const redis = new RedisServer(await freePort(), ["--maxmemory-policy", "allkeys-lru"]);
     cleanUp.push(() => redis.stop());
-    const told = Promise.withResolvers<string>();
-    const log = (level: string, message: string) => level === "error" && told.resolve(message);
+    const reported = Promise.withResolvers<string>();
+    const log = (level: string, message: string) => level === "error" && reported.resolve(message);
     const store = await open(redis.url, { log });
     await redis.start();
-    expect(await told.promise).toContain("noeviction");
+    expect(await reported.promise).toContain("noeviction");
     await expectUnavailable(store);
     await expect(store.ping()).rejects.toThrow(StoreRefused);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
@@ -280,17 +280,17 @@ describe("a Redis that must not be used", () => {
     await login(store);
   });
 
-  test("one whose policy changes while it is used is found out and not used, until it is mended", async () => {
+  test("one whose policy changes while it is used is detected and not used, until it is fixed", async () => {
     const redis = await server();
-    const told = Promise.withResolvers<string>();
+    const reported = Promise.withResolvers<string>();
     const store = await open(redis.url, {
-      log: (level, message) => level === "error" && told.resolve(message),
+      log: (level, message) => level === "error" && reported.resolve(message),
     });
     await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
-    expect(await told.promise).toContain("volatile-ttl"); // nobody has asked
+    expect(await reported.promise).toContain("volatile-ttl"); // without a command
     await expectUnavailable(store);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => login(store)); // nobody has asked
+    await until(() => login(store)); // without a command
   });
 
   test("one that has become unfit while it was away is not used for a single command", async () => {
@@ -299,12 +299,12 @@ describe("a Redis that must not be used", () => {
     const { sid } = await login(store);
     await redis.kill();
     await redis.start("maxmemory-policy allkeys-lru");
-    const answers: string[] = [];
+    const results: string[] = [];
     await until(async () => {
-      answers.push((await store.find(sid).catch(String)).toString());
+      results.push((await store.find(sid).catch(String)).toString());
       await expect(store.ping()).rejects.toThrow(/allkeys-lru/);
     });
-    expect(answers.every((answer) => answer.startsWith("StoreUnavailable"))).toBe(true);
+    expect(results.every((result) => result.startsWith("StoreUnavailable"))).toBe(true);
     await expectUnavailable(store);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
     await until(() => store.find(sid));

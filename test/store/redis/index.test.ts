@@ -1,4 +1,4 @@
-/** The index of a subject holds its live sessions and nothing else: what is forgotten in it would stay for ever. */
+/** The index of a subject holds its live sessions and nothing else: what is forgotten in it would stay indefinitely. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
@@ -32,7 +32,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-/** What the index says of a subject, as ids. */
+/** The sessions of a subject in the index, as ids. */
 async function indexed(user: string, sid: SessionId): Promise<string[]> {
   const entry = await redis.admin.hget(`${tagOfSession(sid)}u`, user);
   return entry?.match(/.{23}/g) ?? [];

@@ -1,4 +1,4 @@
-/** Commands that Redis gets to long after their callers were told "unavailable": they do nothing. */
+/** Commands that Redis gets to long after their callers had failed as unavailable: they do nothing. */
 import { afterEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
@@ -42,15 +42,15 @@ async function browser(store: SessionStore) {
   const session = newSession(subject());
   await until(() => store.create(session, first, 10));
   const old = { generation: 1, nonce: first, issuedAt: 0 };
-  const answer = await until(() => store.rotate(session.sid, old, nonce()));
-  if (!answer.ok) throw new Error(answer.reason);
-  return { sid: session.sid, subject: session.subject, old, jar: answer.child };
+  const result = await until(() => store.rotate(session.sid, old, nonce()));
+  if (!result.ok) throw new Error(result.reason);
+  return { sid: session.sid, subject: session.subject, old, jar: result.child };
 }
 
 const passed = (since: number, ms: number) => until(async () => expect(performance.now() - since).toBeGreaterThan(ms));
 const many = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 20 }, make));
 
-/** The other tab's request is on its way when the stall comes, and was told "unavailable" before it is over. */
+/** The other tab's request is on its way when the stall comes, and has failed as unavailable before it is over. */
 async function refreshLate(store: SessionStore, stall: () => void, resume: () => void): Promise<string[]> {
   const browsers = await many(() => browser(store));
   const begun = performance.now();
@@ -67,7 +67,7 @@ async function refreshLate(store: SessionStore, stall: () => void, resume: () =>
 }
 
 describe("no browser is logged out by a request that its other tab gave up", () => {
-  test("when Redis stood still for 2.6 R", async () => {
+  test("when Redis was stalled for 2.6 R", async () => {
     const redis = await server();
     const outcomes = await refreshLate(
       await open(redis.url),
@@ -148,7 +148,7 @@ test("what was held up in this process is late as well", async () => {
   expect((await until(() => store.find(sid))).ok).toBe(true);
 });
 
-test("after the process stood still for a quarter of R nothing is done for a moment: its requests may be old", async () => {
+test("after the process was stalled for a quarter of R nothing is done for a moment: its requests may be old", async () => {
   const redis = await server();
   const store = await open(redis.url, { reuseInterval: 2_800 });
   const { sid, jar } = await browser(store);

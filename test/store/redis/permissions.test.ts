@@ -37,11 +37,11 @@ const allow = (redis: RedisServer, words: readonly string[] = LINE) => redis.adm
 
 /** Every verb once, and every branch that writes. */
 async function everyVerb(store: SessionStore): Promise<void> {
-  const heard: string[] = [];
+  const hinted: string[] = [];
   const listening = Promise.withResolvers<void>();
   const stop = store.onRevocation((hint) => {
     listening.resolve();
-    heard.push(...hint.map(({ sid }) => sid));
+    hinted.push(...hint.map(({ sid }) => sid));
   });
   await listening.promise;
   const user = subject();
@@ -59,7 +59,7 @@ async function everyVerb(store: SessionStore): Promise<void> {
   expect(await store.endAll(user, "revoked_subject")).toEqual({ ok: true, ended: [expect.any(String)] });
   expect((await store.revocations(undefined)).revocations).toHaveLength(4);
   await store.ping();
-  while (heard.length < 4) await new Promise(setImmediate);
+  while (hinted.length < 4) await new Promise(setImmediate);
   stop();
 }
 
@@ -95,20 +95,17 @@ describe("the Redis user of docs/operations.md", () => {
     );
   });
 
-  test.each(LINE.filter((word) => /^[+~&]/.test(word)))(
-    "without %s it is refused at the start, and told so",
-    async (word) => {
-      const redis = await server();
-      await allow(
-        redis,
-        LINE.filter((other) => other !== word),
-      );
-      const refusal = await open(redis.url).catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(StoreRefused);
-      expect(String(refusal)).toContain(word.startsWith("+") ? word.slice(1) : word);
-      expect(String(refusal)).not.toContain("PASSWORD");
-    },
-  );
+  test.each(LINE.filter((word) => /^[+~&]/.test(word)))("without %s it fails the start with its name", async (word) => {
+    const redis = await server();
+    await allow(
+      redis,
+      LINE.filter((other) => other !== word),
+    );
+    const refusal = await open(redis.url).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(StoreRefused);
+    expect(String(refusal)).toContain(word.startsWith("+") ? word.slice(1) : word);
+    expect(String(refusal)).not.toContain("PASSWORD");
+  });
 
   test("an ordinary user, whom Redis gives no channel, is refused for that alone", async () => {
     const redis = await server();
@@ -137,7 +134,7 @@ describe("a permission that is taken away while the service runs", () => {
     expect((await store.revocations(undefined)).revocations).toMatchObject([{ sid: session.sid }]);
   });
 
-  test("a channel: an ending is told to nobody, and stands", async () => {
+  test("a channel: an ending reaches no listener, and stands", async () => {
     const redis = await server();
     await allow(redis);
     await allow(redis, [NAME, "resetchannels"]);

@@ -63,7 +63,7 @@ const VERBS: readonly {
     gone: ({ a }) => [a],
   },
   {
-    name: "the end of everybody's sessions",
+    name: "the end of the sessions of all subjects",
     run: (store) => store.revokeAll(undefined),
     gone: () => [],
     ended: ({ a, b }) => [a, b],

@@ -68,15 +68,15 @@ test("the script decides as the function does", async () => {
       await redis.set(key, record(state, session));
       const fresh = nonce();
       const expected = decide(state, token, fresh, NOW, R);
-      const answer = await store.rotate(session.sid, token, fresh);
-      expect(outcomeOf(answer)).toBe(expected.outcome);
+      const result = await store.rotate(session.sid, token, fresh);
+      expect(outcomeOf(result)).toBe(expected.outcome);
       const found = await store.find(session.sid);
       if (expected.outcome === "reuse") {
         expect(found).toEqual({ ok: false, reason: "revoked" });
       } else {
         expect(found).toMatchObject({ ok: true, rotation: expected.next });
         const { generation, childNonce, childMintedAt } = expected.next;
-        expect(answer).toMatchObject({
+        expect(result).toMatchObject({
           child: { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt },
           now: NOW,
         });
@@ -104,7 +104,7 @@ test.each([
     childServedAt: 0,
   };
   await redis.set(key, record(state, session));
-  const answer = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: 0 }, nonce());
-  expect(outcomeOf(answer)).toBe(outcome);
+  const result = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: 0 }, nonce());
+  expect(outcomeOf(result)).toBe(outcome);
   await store.close();
 });

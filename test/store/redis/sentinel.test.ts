@@ -44,11 +44,11 @@ test("when the master dies the store follows to the new one, with what replicas 
     "rotate",
   );
   expect(await store.find(ended)).toEqual({ ok: false, reason: "revoked" });
-  // With no replica left nothing is acknowledged; those who listen have found the new master, too.
-  const heard = hints.length;
+  // With no replica left nothing is acknowledged; listeners have found the new master, too.
+  const before = hints.length;
   await until(async () => {
     await expect(store.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);
-    expect(hints.length).toBeGreaterThan(heard);
+    expect(hints.length).toBeGreaterThan(before);
   });
   stop();
 });

@@ -49,7 +49,7 @@ write_index(partition, ARGV[2], sids .. sid)
 redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle)))
 
 -- Two subjects, drawn by lot, are looked at for each one that comes, so that those whose sessions have all expired,
--- which nobody notices, stay fewer than the others.
+-- which nothing reports, stay fewer than the others.
 local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
 for at = 1, #drawn, 2 do
   if drop_expired(drawn[at + 1]) == '' then redis.call('HDEL', index, drawn[at]) end

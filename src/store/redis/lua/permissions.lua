@@ -1,6 +1,6 @@
 #!lua
--- Whether this user may do all that it will have to. That it runs at all says that Redis takes writes: it is no read-only
--- replica, has memory and replicas enough, and has not failed to write its disk.
+-- Whether this user may run all commands that are needed. That the script runs at all shows that Redis takes writes: it is no
+-- read-only replica, has memory and replicas enough, and has not failed to write its disk.
 -- ARGV  commands, their words parted by spaces
 -- Returns those that it may not run.
 local denied = {}

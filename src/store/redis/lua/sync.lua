@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 -- Agrees on the time. The store's time is the clock of this node less a shift, so that it goes on as before when that clock
--- is set, or another node takes over. An instance notices, since its own clock is steady. One whose own clock has stood still
--- (its machine was stopped) would say the same: but then another one has seen the time that it missed.
+-- is set, or another node takes over. An instance notices, since its own clock is steady. One whose own clock was stopped
+-- (with its machine) would report the same: but then another instance has seen the time that it missed.
 -- KEYS  1 partition
 -- ARGV  1 from when and 2 until when the instance expects this to run, by this clock, ms; 3 the shift with which the store's
---       time goes on, if this clock has been set as far as the instance can tell, or ''
+--       time goes on, if this clock has been set as far as the instance knows, or ''
 -- Returns the time of this clock, the shift, and 1 if this ran when it was expected to.
-local SLACK = 250 -- what several instances may tell differently
+local SLACK = 250 -- by how much the reports of instances may differ, ms
 local now, key = clock(), KEYS[1] .. 'c'
 local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
 shift, seen = tonumber(shift), tonumber(seen)
