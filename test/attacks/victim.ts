@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Agent, request as send } from "node:http";
 import { connect, type Socket } from "node:net";
+import { expect } from "vitest";
 import { type Service, startService } from "../support/service.ts";
 import { cookie, logIn } from "../support/sessions.ts";
 
@@ -23,6 +24,8 @@ export type Row = {
   readonly failedBystanders: number;
   readonly rssGrowthMib: number;
   readonly p99Ms: number;
+  /** The same for a service that is not under attack, at the same time: how busy the machine is. */
+  readonly controlP99Ms: number;
 };
 
 export type Attack = {
@@ -36,17 +39,26 @@ export type Attack = {
 export const rows: Row[] = [];
 /** Sessions of the bystander: so many that it stays far from the rate limit of each. */
 const SESSIONS = 40;
-const refreshTokens = new WeakMap<Service, readonly string[]>();
+const refreshTokens = new Map<number, readonly string[]>();
+const controls = new Map<number, Service>();
 
-export async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+async function startVictim(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   // A superseded token stays good for its holder: the bystander presents each again and again.
   const service = await startService({ LOG_LEVEL: "info", DOCS: "true", REUSE_INTERVAL: "300s", ...env });
   const logins = await Promise.all(Array.from({ length: SESSIONS }, () => logIn(service)));
   refreshTokens.set(
-    service,
+    service.pid,
     logins.map(({ refreshToken }) => refreshToken),
   );
   return service;
+}
+
+/** A victim, and a service beside it that is not under attack. */
+export async function startVictimAndControl(env: Readonly<Record<string, string>> = {}) {
+  const [victim, control] = await Promise.all([startVictim(env), startVictim(env)]);
+  controls.set(victim.pid, control);
+  const stop = async () => (await Promise.all([victim.stop(), control.stop()]))[0];
+  return { ...victim, stop };
 }
 
 function residentBytes(pid: number): number {
@@ -91,6 +103,22 @@ function startBystander({ publicUrl, adminUrl }: Service, refreshTokens: readonl
   };
 }
 
+/** Resident memory that one attack may cost, MiB. */
+const MAX_GROWTH_MIB = 160;
+/** What 99 of 100 requests of others may take meanwhile, ms; on a busy machine in addition to what they take without an attack. */
+const MAX_P99_MS = 500;
+const BUSY_FACTOR = 10;
+
+/** Whether an attack stayed within its bounds (docs/limits.md). */
+export function expectWithinBounds(row: Row | undefined, maxGrowthMib = MAX_GROWTH_MIB): void {
+  expect(row).toMatchObject({ serverErrors: 0, failedBystanders: 0 });
+  if (row === undefined) return;
+  expect(row.rssGrowthMib).toBeLessThan(maxGrowthMib);
+  // The short form runs beside all other tests.
+  const bound = (LONG ? 1 : 8) * (MAX_P99_MS + BUSY_FACTOR * row.controlP99Ms);
+  expect(row.p99Ms).toBeLessThan(bound);
+}
+
 /** Runs an attack while a bystander refreshes sessions. @param sent what the attack sends, in words */
 export async function underAttack(
   service: Service,
@@ -105,7 +133,10 @@ export async function underAttack(
   const sampler = setInterval(() => {
     most = Math.max(most, residentBytes(service.pid));
   }, 20);
-  const bystander = startBystander(service, refreshTokens.get(service) ?? []);
+  const control = controls.get(service.pid);
+  if (control === undefined) throw new Error("no control");
+  const bystander = startBystander(service, refreshTokens.get(service.pid) ?? []);
+  const besides = startBystander(control, refreshTokens.get(control.pid) ?? []);
   await run({
     service,
     dial(url = service.publicUrl) {
@@ -120,7 +151,7 @@ export async function underAttack(
       if (status >= 500 && status !== 501 && status !== 504 && status !== 505) serverErrors++;
     },
   });
-  const { failures, p99Ms } = await bystander();
+  const [{ failures, p99Ms }, { p99Ms: controlP99Ms }] = await Promise.all([bystander(), besides()]);
   clearInterval(sampler);
   most = Math.max(most, residentBytes(service.pid));
   for (const socket of sockets) socket.destroy();
@@ -131,6 +162,7 @@ export async function underAttack(
     failedBystanders: failures,
     rssGrowthMib: Math.round((most - before) / MIB),
     p99Ms: Math.round(p99Ms * 10) / 10,
+    controlP99Ms: Math.round(controlP99Ms * 10) / 10,
   };
   rows.push(row);
   return row;
@@ -150,11 +182,11 @@ export const closed = (socket: Socket): Promise<void> =>
 
 /** The table of all attacks so far. */
 export function report(): string {
-  const head = ["attack", "sent", "5xx", "others' failures", "RSS growth, MiB", "others' p99, ms"];
+  const head = ["attack", "sent", "5xx", "others' failures", "RSS growth, MiB", "others' p99, ms", "without attack"];
   const lines = rows.map((row) => [
     row.attack,
     row.sent,
-    ...[row.serverErrors, row.failedBystanders, row.rssGrowthMib, row.p99Ms].map(String),
+    ...[row.serverErrors, row.failedBystanders, row.rssGrowthMib, row.p99Ms, row.controlP99Ms].map(String),
   ]);
   return [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }

@@ -149,6 +149,19 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     refill: () => accessTokens(service),
   }),
 
+  "bare-401": async () => {
+    const { pid, line } = await start("server", ["test/bench/refresh/bare-401.ts"]);
+    const { port } = JSON.parse(line) as { port: number };
+    const credentials = Array.from({ length: CONNECTIONS }, () => "A".repeat(96));
+    return {
+      name: "bare-401",
+      title: "node:http, the same 401 for everything",
+      expected: "401",
+      pid,
+      plan: { ...plan("bare-401", port, refreshJson, credentials), use: "repeat" },
+    };
+  },
+
   forged: async ({ rotating }) => ({
     name: "forged",
     title: "this service, forged tokens",

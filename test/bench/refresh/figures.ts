@@ -24,6 +24,8 @@ const COMPARISONS: readonly (readonly [title: string, of: string, to: string, go
   ["refresh, of the other checkout", "json", "baseline", { atLeast: 1 }],
   ["logout, of its floor", "logout", "floor-logout", { atLeast: 0.85 }],
   ["forged tokens, of refresh", "forged", "json", { atLeast: 3 }],
+  ["a forged token's time on the core, of a refresh's", "forged", "json", { atMost: 0.333 }],
+  ["a bare 401's time on the core, of a refresh's", "bare-401", "json", { atMost: 1 }],
 ];
 
 export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): Figure[] {
