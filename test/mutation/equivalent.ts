@@ -12,7 +12,7 @@ export type Equivalent = {
 export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: "src/session/feed.ts",
-    source: "let beatCount = 0;",
+    source: "#wakeCount = 0;",
     before: "0",
     replacement: "1",
     reason: "The count is only compared with an earlier value of itself: where it begins does not matter.",
