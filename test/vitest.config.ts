@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    reporters: ["default", "./test/support/closing-line.ts"],
+    reporters: ["default", "./test/support/summary.ts"],
     // Tests wait for events, never for time; a wait this long is a hang.
     testTimeout: 60_000,
     hookTimeout: 60_000,

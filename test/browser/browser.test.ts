@@ -114,7 +114,7 @@ test("logout clears the cookie; the page is logged out", async () => {
   expect(await refresh(page)).toMatchObject({ status: 401 });
 });
 
-test("a page of an allowed origin may refresh with credentials, and read the answer", async () => {
+test("a page of an allowed origin may refresh with credentials, and read the response", async () => {
   await page.goto(sibling);
   expect(await refresh(page, { headers: { "content-type": "application/json" }, body: "{}" })).toMatchObject({
     status: 200,

@@ -35,7 +35,7 @@ export function write(response: NodeResponse, piece: string | Uint8Array): Promi
   });
 }
 
-/** @param withinRequest whether the request body is still arriving: on HTTP/2 the client is told to stop */
+/** @param withinRequest whether the request body is still arriving: on HTTP/2 the client is asked to stop */
 export function endStream(response: NodeResponse, withinRequest: boolean): void {
   if (withinRequest && "stream" in response) {
     const { stream } = response;

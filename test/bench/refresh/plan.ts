@@ -31,7 +31,7 @@ export type Load = {
   readonly responses: Readonly<Record<string, number>>;
   /** From the first request to the last response, s. */
   readonly seconds: number;
-  /** Answers per second. */
+  /** Responses per second. */
   readonly rate: number;
   /** Milliseconds; at an offered rate they count from when the request was due. */
   readonly p50: number;

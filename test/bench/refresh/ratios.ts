@@ -11,7 +11,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** Answers that should not have been, such as "3 × 401"; undefined when all were as expected. */
+/** Unexpected responses, such as "3 × 401"; undefined when all were as expected. */
 export function strangers({ expected, results }: Measured): string | undefined {
   const counts = new Map<string, number>();
   for (const { responses } of results) {

@@ -148,7 +148,7 @@ describe.each([
     it("is mapped by matchers, and trusts a proxy that is named as trusted", async () => {
       const handler = gatewayTo(server.port, {
         requestHeaders: (name) => name === "x-a" || (name === "x-b" && "x-renamed"),
-        responseHeaders: (name) => name === "x-answer" && "x-q",
+        responseHeaders: (name) => name === "x-reply" && "x-q",
         trustForwarded: true,
       });
       await using own = await openHttp1(handler);
@@ -172,7 +172,7 @@ describe.each([
 
     it("of the response becomes headers, trailers with a prefix", async () => {
       const { headers } = await get("/v1/items/a?how=headers");
-      expect([headers.get("x-answer"), headers.get("set-cookie"), headers.get("trailer-x-trailer")]).toEqual([
+      expect([headers.get("x-reply"), headers.get("set-cookie"), headers.get("trailer-x-trailer")]).toEqual([
         ["early"],
         ["a=1"],
         ["late"],

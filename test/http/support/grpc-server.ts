@@ -113,7 +113,7 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array): Promis
     trailers.set("x-trailer", "late");
     if (item.how === "headers") {
       const headers = new Metadata();
-      headers.set("x-answer", "early");
+      headers.set("x-reply", "early");
       headers.add("set-cookie", "a=1");
       call.sendMetadata(headers);
     }

@@ -536,7 +536,7 @@ export const ColorSchema: GenEnum<Color> = /*@__PURE__*/
   enumDesc(file_rich_v1_rich, 0);
 
 /**
- * Answers with what it was asked.
+ * Responds with the message of the request.
  *
  * @generated from service rich.v1.RichService
  */

@@ -1,0 +1,51 @@
+/** Ends a run with one screen: what ran in each room, then one plain line for whatever watches the log. */
+import { relative } from "node:path";
+import type { Reporter, TestModule } from "vitest/node";
+
+type Row = { files: number; tests: number; failed: number; skipped: number; seconds: number };
+
+const emptyRow = (): Row => ({ files: 0, tests: 0, failed: 0, skipped: 0, seconds: 0 });
+
+/** The room of a test file: `server` for `test/server/tls.test.ts`. */
+const roomOf = (path: string) => (path.split("/").length > 2 ? (path.split("/")[1] as string) : "(top)");
+
+export default class Summary implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
+    const rooms = new Map<string, Row>();
+    const total = { ...emptyRow(), failed: unhandled.length };
+    for (const module of modules) {
+      const room = roomOf(relative(process.cwd(), module.moduleId));
+      const row = rooms.get(room) ?? emptyRow();
+      rooms.set(room, row);
+      for (const sum of [row, total]) add(sum, module);
+    }
+    const text = report(rooms, total);
+    process.on("exit", () => console.log(text));
+  }
+}
+
+function add(sum: Row, module: TestModule): void {
+  sum.files++;
+  sum.seconds += module.diagnostic().duration / 1000;
+  // A file that could not even be loaded holds no test to fail.
+  if (module.errors().length > 0) sum.failed++;
+  for (const test of module.children.allTests()) {
+    const { state } = test.result();
+    if (state === "passed") sum.tests++;
+    else if (state === "failed") sum.failed++;
+    else sum.skipped++;
+  }
+}
+
+function report(rooms: ReadonlyMap<string, Row>, total: Row): string {
+  const rows = [...rooms].sort(([, a], [, b]) => b.seconds - a.seconds);
+  const line = (cells: readonly (string | number)[]) =>
+    cells.map((cell, at) => (at === 0 ? String(cell).padEnd(20) : String(cell).padStart(8))).join("");
+  return [
+    line(["room", "files", "passed", "failed", "skipped", "seconds"]),
+    ...[...rows, ["all", total] as const].map(([name, row]) =>
+      line([name, row.files, row.tests, row.failed, row.skipped, row.seconds.toFixed(1)]),
+    ),
+    `${total.tests} passed, ${total.failed} failed, ${total.skipped} skipped`,
+  ].join("\n");
+}
