@@ -4,6 +4,7 @@ import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { packageNames, readManifest } from "../deploy/packages/build.ts";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -76,6 +77,15 @@ const examples = [
   ...namesBelow("src", ".ts").flatMap(docstringsOf),
 ];
 
+/** The sources of what consumers import: `@session-service/http/client` and so on. */
+function sourcesByImport(): Record<string, string[]> {
+  const entries = packageNames().flatMap((folder) => {
+    const { name, entries } = readManifest(folder);
+    return Object.entries(entries.exports ?? {}).map(([path, source]) => [join(name, path), [join(ROOT, source)]]);
+  });
+  return Object.fromEntries(entries);
+}
+
 /** A project with all examples as modules, with the packages' sources and the stubs that examples import. */
 async function writeProject(): Promise<string> {
   const project = scratch();
@@ -97,7 +107,6 @@ async function writeProject(): Promise<string> {
   const template = JSON.stringify({ version: "v2", plugins });
   await run(process.execPath, [buf, "generate", "proto", "--template", template], { cwd: project });
   cpSync(join(ROOT, "gen"), join(project, "gen"), { recursive: true, force: false });
-  const source = (path: string) => [join(ROOT, "src", path)];
   const compilerOptions = {
     lib: ["es2024", "esnext.typedarrays", "esnext.disposable", "dom", "dom.iterable", "dom.asynciterable"],
     jsx: "preserve",
@@ -107,13 +116,7 @@ async function writeProject(): Promise<string> {
     noUnusedParameters: false,
     verbatimModuleSyntax: false,
     typeRoots: [join(ROOT, "node_modules/@types")],
-    paths: {
-      "@session-service/browser": source("browser/index.ts"),
-      "@session-service/browser/react": source("browser/react.ts"),
-      "@session-service/http": source("http/index.ts"),
-      "@session-service/http/client": source("http/client/index.ts"),
-      "@session-service/verifier": source("verifier/index.ts"),
-    },
+    paths: sourcesByImport(),
   };
   const tsconfig = { extends: join(ROOT, "tsconfig.json"), compilerOptions, include: ["*.ts", "*.tsx"] };
   writeFileSync(join(project, "tsconfig.json"), JSON.stringify(tsconfig));

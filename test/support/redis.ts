@@ -8,10 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
+import { onExit } from "./on-exit.ts";
 
 /** None outlives the tests, however they end. */
 const running = new Set<ChildProcess>();
-process.once("exit", () => {
+onExit(() => {
   for (const child of running) child.kill("SIGKILL");
 });
 

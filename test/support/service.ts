@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onExit } from "./on-exit.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** How long output of a process is awaited, ms: within the timeout of a test, and enough for a busy machine. */
@@ -34,7 +35,7 @@ export type Service = Process & {
 
 const children = new Set<ChildProcess>();
 const directories = new Set<string>();
-process.once("exit", () => {
+onExit(() => {
   for (const child of children) child.kill("SIGKILL");
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 });
