@@ -5,7 +5,7 @@
 import { uptime } from "node:os";
 
 /** What the two clocks may differ by without a sleep, ms. */
-const TOLERANCE = 1_000;
+const TOLERANCE_MS = 1_000;
 
 /** How long the machine has been up, sleep included. Only Linux reports that independently of the clock of the day. */
 const awakeAndAsleep = process.platform === "linux" ? () => uptime() * 1000 : () => performance.now();
@@ -20,7 +20,7 @@ export function createSteadyClock(up = awakeAndAsleep, awake = () => performance
   let slept = 0;
   const refresh = () => {
     const gap = up() - awake() - base;
-    if (gap - slept > TOLERANCE) slept = gap;
+    if (gap - slept > TOLERANCE_MS) slept = gap;
   };
   return Object.assign(() => awake() + slept, { refresh });
 }

@@ -3,7 +3,7 @@ import { Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 
 /** How often the writes of other processes on the same file are looked for, ms. */
-const POLL = 100;
+const POLL_INTERVAL_MS = 100;
 
 export function watchChanges(sql: Statements): Wakers & { close(): void } {
   let poll: NodeJS.Timeout | undefined;
@@ -21,7 +21,7 @@ export function watchChanges(sql: Statements): Wakers & { close(): void } {
       const current = version();
       if (current !== seen) wakers.wake([]);
       seen = current;
-    }, POLL).unref();
+    }, POLL_INTERVAL_MS).unref();
   };
   const stop = () => clearInterval(poll);
   const wakers = new Wakers(start, stop);

@@ -13,7 +13,7 @@ import type { Clock } from "../../session/ports.ts";
 import { steadyClock } from "../steady.ts";
 
 /** By how much a clock may be set, or drift, without notice, ms. */
-const TOLERANCE = 250;
+const TOLERANCE_MS = 250;
 
 const LINUX = process.platform === "linux";
 
@@ -67,7 +67,7 @@ export class StoreClock {
   /** The store's time. Writes to the file when the clock of the day was set, in the transaction if one is open. */
   now(): number {
     const wall = this.#wall();
-    if (Math.abs(wall - this.#steady() - this.#base) > TOLERANCE) this.#compare(wall);
+    if (Math.abs(wall - this.#steady() - this.#base) > TOLERANCE_MS) this.#compare(wall);
     return wall - this.#shift;
   }
 
@@ -87,5 +87,5 @@ function stepSince(row: Row, { wall, up, boot }: Omit<Row, "shift">): number {
   const passed = wall - row.wall;
   if (boot !== row.boot) return Math.min(0, passed);
   const step = passed - (up - row.up);
-  return Math.abs(step) > TOLERANCE ? step : 0;
+  return Math.abs(step) > TOLERANCE_MS ? step : 0;
 }

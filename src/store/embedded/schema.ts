@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
 /** How long a statement waits for another process's transaction (which takes about one fsync), ms. */
-const BUSY_TIMEOUT = 500;
+const BUSY_TIMEOUT_MS = 500;
 
 const SCHEMA = `
   CREATE TABLE store (id TEXT NOT NULL);
@@ -51,21 +51,21 @@ const MIGRATIONS = [
 const VERSION = MIGRATIONS.length;
 
 /** How long opening is tried anew while other processes open, recover or write the file, ms, and how often. */
-const OPEN_PATIENCE = 5_000;
-const OPEN_RETRY = 25;
+const OPEN_TIMEOUT_MS = 5_000;
+const OPEN_RETRY_MS = 25;
 
 /**
  * Opening needs locks for which SQLite does not wait, whatever its busy timeout: to switch to WAL, and to recover what a
  * killed process left.
  */
 export function whenUnlocked<T>(open: () => T): T {
-  const giveUpAt = performance.now() + OPEN_PATIENCE;
+  const giveUpAt = performance.now() + OPEN_TIMEOUT_MS;
   for (;;) {
     try {
       return open();
     } catch (error) {
       if (!isLocked(error) || performance.now() > giveUpAt) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_RETRY);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_RETRY_MS);
     }
   }
 }
@@ -85,7 +85,7 @@ export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600));
   chmodSync(path, 0o600);
-  const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT });
+  const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec("PRAGMA journal_mode = WAL");
     migrate(db);

@@ -17,10 +17,10 @@ import { TAGS } from "./partitions.ts";
 export type Client = Redis | Cluster;
 
 /** How long a TCP or TLS handshake may take, ms. */
-const CONNECT_TIMEOUT = 2_000;
+const CONNECT_TIMEOUT_MS = 2_000;
 
 /** How often a cluster is asked which nodes it has, ms: those that have not been needed yet are connected ahead of use. */
-const SLOTS_REFRESH = 2_000;
+const SLOTS_REFRESH_INTERVAL_MS = 2_000;
 
 function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
@@ -83,7 +83,7 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
     ...(tls === undefined ? {} : { tls }),
     db: target.db,
     disableClientInfo: true,
-    connectTimeout: CONNECT_TIMEOUT,
+    connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: 2 * commandTimeout,
     // Link asks whether Redis is ready; only of a master that Sentinel names must ioredis know that it still is one.
     enableReadyCheck: target.kind === "sentinel",
@@ -116,8 +116,8 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
     enableOfflineQueue: true,
     enableReadyCheck: false,
     clusterRetryStrategy: backoff,
-    slotsRefreshTimeout: CONNECT_TIMEOUT,
-    slotsRefreshInterval: SLOTS_REFRESH,
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+    slotsRefreshInterval: SLOTS_REFRESH_INTERVAL_MS,
     // A moved slot is followed; nothing is retried for longer than a command may take.
     maxRedirections: 4,
     retryDelayOnFailover: 0,

@@ -20,7 +20,7 @@ export type Sender = {
 const TURNS = 5;
 
 /** With so many bytes, some eight refreshes, Redis can begin while we go on. */
-const ENOUGH = 2_560;
+const MAX_GATHERED_BYTES = 2_560;
 
 /** @param timeout how long a reply is awaited, ms; a turn more at most */
 export function createSender(timeout: number): Sender {
@@ -60,7 +60,7 @@ function gather(client: Client): void {
   if (stream.writableCorked === 0) {
     stream.cork();
     setImmediate(() => stream.uncork());
-  } else if (stream.writableLength > ENOUGH) {
+  } else if (stream.writableLength > MAX_GATHERED_BYTES) {
     stream.uncork();
     stream.cork();
   }

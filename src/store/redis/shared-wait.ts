@@ -31,7 +31,7 @@ type Waiter = {
 const ABSENT = -2;
 
 /** How long the small write stays, ms. */
-const WRITE_LIFE = 1_000;
+const WRITE_LIFE_MS = 1_000;
 
 export function createSharedWait({ redis, send, waitReplicas, commandTimeout }: Deps): SharedWait {
   let running = false;
@@ -45,7 +45,7 @@ export function createSharedWait({ redis, send, waitReplicas, commandTimeout }: 
     const found = waiters.map(isThere);
     const writes = new Map<string, Promise<unknown>>();
     for (const { tag } of waiters) {
-      if (!writes.has(tag)) writes.set(tag, send(redis, "set", [`${tag}w`, "", "PX", WRITE_LIFE]));
+      if (!writes.has(tag)) writes.set(tag, send(redis, "set", [`${tag}w`, "", "PX", WRITE_LIFE_MS]));
     }
     const replicas = send(redis, "wait", [waitReplicas, Math.floor(commandTimeout * 0.8)]);
     await Promise.all(

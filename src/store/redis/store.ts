@@ -44,11 +44,11 @@ export type RedisStoreOptions = LinkOptions & {
 };
 
 /** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
-const CURSOR_SLACK = 5_000;
+const CURSOR_SLACK_MS = 5_000;
 /** A log that was read no longer ago has little news, ms. */
-const LONG_AGO = 10_000;
+const RECENT_MS = 10_000;
 /** Partitions that are read at once where there may be much. */
-const PIECE = 4;
+const PARTITIONS_PER_READ = 4;
 
 /**
  * Connects, waiting for Redis no longer than one command: until Redis is there, calls fail as unavailable.
@@ -201,18 +201,18 @@ class RedisStore implements SessionStore {
    * was read, and reading resumes a little before it. What was appended since is there, and some of it is delivered twice.
    */
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
-    const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK;
+    const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK_MS;
     const read = async (tags: readonly string[]) =>
       buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
     const startedAt = performance.now();
-    const isNext = cursor === this.#cursor && startedAt - this.#readAt < LONG_AGO;
+    const isNext = cursor === this.#cursor && startedAt - this.#readAt < RECENT_MS;
     const cluster = this.#options.target.kind === "cluster";
     const replies: string[][] = [];
     if (isNext) {
       replies.push(...(await Promise.all((cluster ? TAGS.map((tag) => [tag]) : [TAGS]).map(read))));
     } else {
       // Much may have been appended. It is read piece by piece, so that no script holds up all others for long.
-      const piece = cluster ? 1 : PIECE;
+      const piece = cluster ? 1 : PARTITIONS_PER_READ;
       for (let at = 0; at < TAGS.length; at += piece) replies.push(await read(TAGS.slice(at, at + piece)));
     }
     const now = Math.min(...replies.map(([time]) => Number(time)));
