@@ -68,6 +68,8 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   }
   const decodeMulti = (raw: string, route: Route) => (decoders.get(route) ?? DECODERS[decoding])(raw);
 
+  const methods = [...trees.keys()];
+
   function search(method: string, path: Path): Match | undefined {
     const found = trees.get(method)?.find(path);
     return found && bind(found, path, decodeMulti);
@@ -86,8 +88,10 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
         // A CORS preflight must not invoke the RPC.
         (method === "OPTIONS" ? undefined : search("*", path));
       if (found !== undefined) return found;
-      const allow = new Set([...trees.keys()].filter((other) => trees.get(other)?.find(path) !== undefined));
-      if (allow.size === 0) return NO_ROUTE;
+      // The routes of this method have been searched.
+      const others = methods.filter((other) => other !== method && trees.get(other)?.find(path) !== undefined);
+      if (others.length === 0) return NO_ROUTE;
+      const allow = new Set(others);
       if (allow.delete("*")) for (const every of USUAL_METHODS) allow.add(every);
       if (allow.has("GET")) allow.add("HEAD");
       return { kind: "method_not_allowed", allow: [...allow.add("OPTIONS")].sort() };

@@ -17,18 +17,20 @@ export interface Path {
 export function parsePath(path: string): Path | undefined {
   if (path.charCodeAt(0) !== 0x2f) return undefined;
   const raw: string[] = [];
-  let start = 1;
-  while (start < path.length) {
+  const { length } = path;
+  let [start, last] = [1, 1];
+  while (start < length) {
     const slash = path.indexOf("/", start);
-    const end = slash === -1 ? path.length : slash;
+    const end = slash === -1 ? length : slash;
     if (end === start) return undefined;
     raw.push(path.slice(start, end));
+    last = start;
     start = end + 1;
   }
-  if (start === path.length && start > 1) return undefined;
+  if (start === length && start > 1) return undefined;
   const escaped = path.includes("%");
   const decoded = escaped ? raw.map(decodeOrNothing) : raw;
-  return { raw, decoded, escaped, colon: raw.at(-1)?.includes(":") ?? false };
+  return { raw, decoded, escaped, colon: path.indexOf(":", last) !== -1 };
 }
 
 /** A node of the template tree: the segments that may follow. */
@@ -115,14 +117,26 @@ export class PathTree {
 type Segments = readonly (string | undefined)[];
 
 /** At each node literals come before `*`, which comes before `**`, with backtracking. */
-function find(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
-  if (at === segments.length) return endOf(node, verb) ?? (node.doubleStar && endOf(node.doubleStar, verb));
-  const literal = literalChild(node, segments[at]);
-  return (
-    (literal && find(literal, segments, verb, at + 1)) ??
-    (node.star && find(node.star, segments, verb, at + 1)) ??
-    (node.doubleStar && findRest(node.doubleStar, segments, verb, at))
-  );
+function find(from: Node, segments: Segments, verb: string, start: number): Route | undefined {
+  let [node, at] = [from, start];
+  for (;;) {
+    const { star, doubleStar } = node;
+    if (at === segments.length) return endOf(node, verb) ?? (doubleStar && endOf(doubleStar, verb));
+    const literal = literalChild(node, segments[at]);
+    // One way on needs no backtracking.
+    if (doubleStar === undefined && (literal === undefined || star === undefined)) {
+      const next = literal ?? star;
+      if (next === undefined) return undefined;
+      node = next;
+      at++;
+      continue;
+    }
+    return (
+      (literal && find(literal, segments, verb, at + 1)) ??
+      (star && find(star, segments, verb, at + 1)) ??
+      (doubleStar && findRest(doubleStar, segments, verb, at))
+    );
+  }
 }
 
 /** `**` takes segments, the literals after it the rest of the path; more literals come before fewer. */
