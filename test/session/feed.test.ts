@@ -117,7 +117,7 @@ test("a watch that comes before the log has been read waits for it", async () =>
   expect(value).toMatchObject({ revocations: [{ sid }], caughtUp: true });
 });
 
-test("a heartbeat is an empty batch, and comes only while the store answers", async () => {
+test("a heartbeat is an empty batch, and comes only while the store replies", async () => {
   const reported: unknown[] = [];
   const feed = world.follow((error) => reported.push(error));
   const { watch } = await open(feed);

@@ -1,6 +1,6 @@
 /**
  * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than R/2 of the store's clock.
- * Requests and answers are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. Nobody may
+ * Requests and responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. Nobody may
  * ever be refused.
  */
 
@@ -33,7 +33,7 @@ export type Browser = {
   readonly history: string[];
 };
 
-/** For one burst: how likely a tab refreshes, how likely an answer is lost, and how many ticks a request may take (R/2). */
+/** For one burst: how likely a tab refreshes, how likely a response is lost, and how many ticks a request may take (R/2). */
 type Weather = { readonly eagerness: number; readonly loss: number; readonly flight: number };
 
 export type BrowsersReport = {

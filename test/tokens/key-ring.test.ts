@@ -58,11 +58,11 @@ describe("a ring on first start", () => {
     const script = join(import.meta.dirname, "start-with-ring.ts");
     const starts = Array.from({ length: 5 }, () => spawn(process.execPath, [script, path]));
     await Promise.all(starts.map(({ stdout }) => once(stdout, "data")));
-    const answers = starts.map(({ stdin, stdout }: ChildProcess) => {
+    const rings = starts.map(({ stdin, stdout }: ChildProcess) => {
       stdin?.write("go\n");
       return stdout === null ? [] : once(stdout, "data");
     });
-    const kids = new Set((await Promise.all(answers)).map(String));
+    const kids = new Set((await Promise.all(rings)).map(String));
     expect([...kids]).toEqual([expect.stringMatching(/^[\w-]{43} \d+\n$/)]);
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
   });

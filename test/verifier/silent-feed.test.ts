@@ -7,7 +7,7 @@ import {
 } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
 
-/** A feed that sends a batch when told to, and follows the signal of its caller. */
+/** A feed that sends a batch on demand, and follows the signal of its caller. */
 function startFeed() {
   let signal: AbortSignal | undefined;
   let send = () => {};

@@ -1,8 +1,8 @@
 /**
- * A model of a theft: two holders of one token, each of whom knows only the answers that it was given itself.
+ * A model of a theft: two holders of one token, each of whom knows only the responses to its own requests.
  *
- * They present one after the other in any order, any two presentations more than R apart, and every answer arrives. (An
- * answer that the victim loses sends it back to the token it had, and both may come once more.) A change of hands is a
+ * They present one after the other in any order, any two presentations more than R apart, and every response arrives. (A
+ * response that the victim loses sends it back to the token it had, and both may come once more.) A change of hands is a
  * served presentation by another holder than the last one. The victim presents the newest token that it was given. So
  * does the thief, or else (`hoards`) it presents any token that it ever had.
  * And at any times, however close: no token two generations behind the confirmed one is served.

@@ -1,7 +1,7 @@
 /**
  * A model of an attacker that presents whenever it likes: as often as it likes, more often than R or less, and whatever it ever had.
  *
- * Victim and thief hold one token to begin with. The victim's refreshes are more than `apart` from each other, and every answer
+ * Victim and thief hold one token to begin with. The victim's refreshes are more than `apart` from each other, and every response
  * arrives. The thief is lucky: whatever it does, it does at the best of times. (All that it knows is the responses, so
  * luck is what it needs.) It meets a refresh of the victim if it presents within R of it, before or after.
  * The property: once it has missed a refresh, it is served until the victim's next one at the latest.

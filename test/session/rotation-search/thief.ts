@@ -15,7 +15,7 @@ export type Life = {
   /** Time to the thief's next presentation, ms. */
   readonly rhythm: () => number;
   /**
-   * `confirmed`: stays on the token that it has until it is behind. `newest`: moves on with every answer. `watchful`: moves on
+   * `confirmed`: stays on the token that it has until it is behind. `newest`: moves on with every response. `watchful`: moves on
    * when it sees that the victim came, and stays away until the victim may come again. `punctual`: comes once for each refresh
    * of the victim that it expects.
    */
