@@ -75,7 +75,7 @@ const refresh = (from: Page, init: Init = {}) => fetchIn(from, "POST", "/v1/auth
 
 const refreshCookies = async () => (await context.cookies(`${service.publicUrl}/v1/auth`)).map((cookie) => cookie.name);
 
-/** When the session was last rotated, by the word of the service. */
+/** When the session was last rotated, as the service reports it. */
 async function lastRefresh(): Promise<unknown> {
   const response = await openAdmin(service).call(admin.getSession, { sessionId: user.sid }, bearer(service.adminToken));
   return message(response).session?.lastRefreshTime;

@@ -52,3 +52,7 @@ export const stepClock = (tab: Tab, ms: number) =>
   tab.evaluate<number>(`(Date.now = ((now) => () => now() + ${ms})(Date.now))()`);
 
 export const isToken = (text: string) => text.split(".").length === 3;
+
+/** How many refreshes ahead of expiry fall into a time at the most: lives are shortened by up to 20 %, to whole seconds. */
+export const refreshesDue = (ms: number, tokenTtlS: number): number =>
+  Math.floor(ms / (Math.floor(tokenTtlS * 0.8) * 880));

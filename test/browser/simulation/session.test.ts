@@ -38,6 +38,41 @@ describe("access tokens", () => {
     expect(tabs.every((tab) => tab.session.snapshot.state === "active")).toBe(true);
   });
 
+  test("however many tabs there are, refreshes come at points of a token's life that nobody can predict", async () => {
+    let seed = 1;
+    const here = new World(() => {
+      seed = (seed * 16_807) % 2_147_483_647;
+      return seed / 2_147_483_647;
+    });
+    for (let tab = 0; tab < 30; tab++) here.open().session.subscribe(() => {});
+    const parts: number[] = [];
+    let lastMs = 0;
+    while (parts.length < 20) {
+      const before = here.refreshes;
+      await here.run(1_000);
+      if (here.refreshes === before) continue;
+      parts.push((here.nowMs - lastMs) / (TOKEN_LIFE_S * 1000));
+      lastMs = here.nowMs;
+    }
+    // The first is the opening.
+    const range = parts.slice(1);
+    expect(Math.min(...range)).toBeGreaterThan(0.87);
+    expect(Math.min(...range)).toBeLessThan(0.9);
+    expect(Math.max(...range)).toBeGreaterThan(0.94);
+  });
+
+  test("a tab that got a token from another does not refresh when the one before would have been due", async () => {
+    const here = world();
+    const [first, second] = [here.open(), here.open()];
+    second.session.subscribe(() => {});
+    const asked = outcomeOf(first.session.accessToken());
+    await here.run(200_000);
+    here.refusedTokens.add(asked.value ?? "");
+    void outcomeOf(first.session.fetch("https://app.example/api"));
+    await here.run(100_000);
+    expect(here.refreshes).toBe(2);
+  });
+
   test("a token is never returned with less than the wanted validity while the service can be reached", async () => {
     const here = world();
     const tab = here.open();
