@@ -127,7 +127,7 @@ describe.each([
   ["Chromium", () => startChromium(nginx.authority, "ordinary"), "works"],
   ["Firefox", () => startFirefox(nginx.authority), "works"],
   ["WebKitGTK", () => startWebKit(), "ended"],
-] as const)("%s", (_, start, crossSite) => {
+] as const)("%s", (name, start, crossSite) => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await start();
