@@ -11,12 +11,13 @@ const SRC = join(ROOT, "src");
 const WALLS: Record<string, readonly string[]> = {
   session: [],
   files: [],
+  net: [],
   tokens: ["session", "files"],
   store: ["session", "config/redis-url.ts"],
   api: ["session", "gen", "http", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],
-  listener: [],
-  limits: ["session"],
+  listener: ["net"],
+  limits: ["session", "net"],
   http: ["gen/google", "gen/grpc"],
   "protoc-gen-http": ["http"],
   "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google", "gen/buf"],
@@ -155,7 +156,7 @@ const LONG_FILES = ["store/redis/link.ts"];
 
 test("no source file is too long", () => {
   const long = files.filter((file) => source(file).trimEnd().split("\n").length > MAX_FILE_LINES);
-  expect(long.filter((file) => !LONG_FILES.includes(file))).toEqual([]);
+  expect(long).toEqual(LONG_FILES);
 });
 
 /** Factories whose closures share so much state that parts of them would only pass it around. */
@@ -164,14 +165,13 @@ const LONG_FACTORIES = [
   "browser/session.ts: createSession",
   "http/client/rest-transport.ts: createRestTransport",
   "http/handler.ts: createRequestHandler",
-  "verifier/key-set.ts: followKeySet",
-  "verifier/revocations.ts: followRevocations",
-  "verifier/verifier.ts: createVerifier",
 ];
 
 test("no function is too long", () => {
   const long = files.flatMap((file) => longFunctions(file, source(file)));
-  expect(long.filter((found) => !LONG_FACTORIES.some((factory) => found.startsWith(`${factory}, `)))).toEqual([]);
+  const allowed = (found: string) => LONG_FACTORIES.find((factory) => found.startsWith(`${factory}, `));
+  expect(long.filter((found) => allowed(found) === undefined)).toEqual([]);
+  expect(LONG_FACTORIES).toEqual([...new Set(long.map(allowed))].sort());
 });
 
 type SyntaxNode = { readonly type?: string; readonly start: number; readonly end: number } & Record<string, unknown>;

@@ -1,6 +1,7 @@
 /** The rate limits of an instance. */
+
+import { subnetOf } from "../net/subnet.ts";
 import type { RateLimit } from "../session/ports.ts";
-import { addressKey } from "./address-key.ts";
 import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
 
 export type RateLimits = {
@@ -27,8 +28,8 @@ export function createRateLimits({ refresh, failures, create }: RateSettings, se
     refreshLimit: limit(refresh),
     failureLimit: {
       // Callers with an unknown address are not limited.
-      take: (address) => (address === "" ? undefined : byAddress.take(addressKey(address))),
-      giveBack: (address) => byAddress.giveBack(addressKey(address)),
+      take: (address) => (address === "" ? undefined : byAddress.take(subnetOf(address))),
+      giveBack: (address) => byAddress.giveBack(subnetOf(address)),
     },
     createLimit: limit(create),
   };

@@ -3,7 +3,7 @@
  * new connection replaces the oldest one of the address that holds the most, if that is more than twice its own.
  */
 import type { Socket } from "node:net";
-import { networkOf } from "./network.ts";
+import { subnetOf } from "../net/subnet.ts";
 
 export type Refusal = "full" | "address";
 
@@ -23,7 +23,7 @@ export class Connections {
 
   /** Counts a connection until it closes, or returns why there is no place for it. */
   admit(socket: Socket): Refusal | undefined {
-    const network = networkOf(socket.remoteAddress ?? "");
+    const network = subnetOf(socket.remoteAddress ?? "");
     const holding = this.#holdings.get(network) ?? { network, sockets: new Set() };
     if (holding.sockets.size >= this.#limits.maxConnectionsPerAddress) return "address";
     if (this.#count >= this.#limits.maxConnections && !this.#makePlace(holding.sockets.size + 1)) return "full";

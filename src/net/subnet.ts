@@ -4,11 +4,12 @@ import { isIPv6 } from "node:net";
 const MAX_LENGTH = 64;
 
 /**
- * What attempts from an address are counted under: an IPv4 address, or the /64 of an IPv6 address, since a single host has
- * a whole /64 to choose from (RFC 6177, RFC 7721). An IPv4-mapped address (RFC 4291 section 2.5.5.2) is its IPv4 address.
- * What is no address at all, as a proxy may forward it, is its own key.
+ * The part of the network that one subscriber holds, which connections and attempts are counted by: an IPv4 address, or the
+ * /64 of an IPv6 address, since a single host has a whole /64 to choose from (RFC 6177, RFC 7721). An IPv4-mapped address
+ * (RFC 4291 section 2.5.5.2) is its IPv4 address. Text that is no address, as a proxy may forward it, is returned as it is,
+ * at most 64 characters of it.
  */
-export function addressKey(address: string): string {
+export function subnetOf(address: string): string {
   if (!address.includes(":") || address.length > MAX_LENGTH) return address.slice(0, MAX_LENGTH);
   const bare = address.split("%", 1)[0] as string;
   if (!isIPv6(bare)) return address;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressKey } from "../../src/limits/address-key.ts";
+import { subnetOf } from "../../src/net/subnet.ts";
 
 test.each([
   ["192.0.2.1", "192.0.2.1"],
@@ -7,6 +7,7 @@ test.each([
   ["::FFFF:192.0.2.1", "192.0.2.1"],
   ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
   ["2001:0DB8:0001:0002::9", "2001:db8:1:2::/64"],
+  ["2001:0db8:0000:0002::6", "2001:db8:0:2::/64"],
   ["2001:db8:1:2::", "2001:db8:1:2::/64"],
   ["2001:db8::1", "2001:db8:0:0::/64"],
   ["2001:db8::1:2:3:4:5", "2001:db8:0:1::/64"],
@@ -21,6 +22,6 @@ test.each([
   ["", ""],
   ["x".repeat(10_000), "x".repeat(64)],
   [`2001:db8::${"0".repeat(10_000)}`, `2001:db8::${"0".repeat(54)}`],
-])("%s is counted under %s", (address, key) => {
-  expect(addressKey(address)).toBe(key);
+])("%s belongs to %s", (address, key) => {
+  expect(subnetOf(address)).toBe(key);
 });
