@@ -1,5 +1,6 @@
 import type { Audit, Requester } from "./audit.ts";
 import type { Limited, Refused } from "./errors.ts";
+import type { SessionId } from "./model.ts";
 import type {
   AccessToken,
   AccessTokens,
@@ -23,6 +24,7 @@ type Deps = {
 
 export type Refreshed = {
   readonly ok: true;
+  readonly sid: SessionId;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
   /** Seconds until the refresh token is of no more use. */
@@ -88,6 +90,7 @@ export async function refresh(
   deps.audit({ event: "session_renewed", sid: session.sid, subject: session.subject, outcome }, requester);
   return {
     ok: true,
+    sid: session.sid,
     accessToken: deps.accessTokens.issue(session, now),
     refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),

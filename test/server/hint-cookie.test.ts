@@ -7,21 +7,21 @@ import { admin, bearer, cookie, logIn, message } from "../support/sessions.ts";
 
 const { refresh, logout, logoutByCookie } = SessionService.method;
 const service = aService({ SESSION_HINT_COOKIE: "signed_in", COOKIE_SAMESITE: "Strict" });
-const SET = /^signed_in=1; Path=\/; Secure; SameSite=Strict; Max-Age=(\d+)$/;
+const SET = /^signed_in=([\w-]{23}); Path=\/; Secure; SameSite=Strict; Max-Age=(\d+)$/;
 const CLEARED = "signed_in=; Path=/; Secure; SameSite=Strict; Max-Age=0";
 
 throughEvery(
   PUBLIC_PROTOCOLS,
   () => service.publicUrl,
   (caller) => {
-    test("a refresh sets it for as long as the refresh cookie", async () => {
+    test("a refresh sets it to the session id for as long as the refresh cookie", async () => {
       const user = await logIn(service);
       const [token = "", hint = "", ...others] = (
         await caller.call(refresh, {}, cookie(user.refreshToken))
       ).headers.getSetCookie();
       expect(others).toEqual([]);
       expect(token).toMatch(/^refresh_token=[\w-]{96}; Path=\/v1\/auth; HttpOnly; /);
-      expect(SET.exec(hint)?.[1]).toBe(/Max-Age=(\d+)$/.exec(token)?.[1]);
+      expect(SET.exec(hint)?.slice(1)).toEqual([user.sid, /Max-Age=(\d+)$/.exec(token)?.[1]]);
     });
 
     test("both ways of logging out clear it, and a refusal does not", async () => {

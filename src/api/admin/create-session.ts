@@ -46,7 +46,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
 }
 
 function response(cookie: RefreshCookie, { session, accessToken, refreshToken, secondsLeft }: Created) {
-  const setCookies = cookie.set(refreshToken, secondsLeft);
+  const setCookies = cookie.set(refreshToken, secondsLeft, session.sid);
   return {
     session: sessionMessage(session),
     accessToken: accessToken.token,

@@ -36,8 +36,8 @@ function read(header: string, name: string): PresentedCookie {
 export type RefreshCookie = {
   /** The refresh token of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /** The `Set-Cookie` values that keep `token` for `maxAge` seconds: the first is the token's. */
-  set(token: string, maxAge: number): readonly [string, ...string[]];
+  /** The `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds: the first is the token's. */
+  set(token: string, maxAge: number, sid: string): readonly [string, ...string[]];
   /** The `Set-Cookie` values that remove it. */
   clear(): readonly string[];
 };
@@ -57,16 +57,16 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   const attributes = (path: string) => `; Path=${path}${scope}; HttpOnly${rest}`;
   // The __Host- prefix demands Path=/.
   const own = attributes(settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH));
-  // Scripts of every page may read the hint. It is no secret: it reveals only that there is a session.
+  // Scripts of every page may read the hint. A session id is no credential; a tab compares it with that of a token it holds.
   const hint = (value: string, maxAge: number) => `${hintName}=${value}; Path=/${scope}${rest}${maxAge}`;
   return {
     read(header) {
       if (header === null) return undefined;
       return read(header, name) ?? (migrating() ? read(header, plain) : undefined);
     },
-    set(token, maxAge) {
+    set(token, maxAge, sid) {
       const value = `${name}=${token}${own}${maxAge}`;
-      return hintName === undefined ? [value] : [value, hint("1", maxAge)];
+      return hintName === undefined ? [value] : [value, hint(sid, maxAge)];
     },
     clear() {
       const cleared = [`${name}=${own}0`];

@@ -47,7 +47,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async refresh(_request, context) {
       const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context));
       const refreshed = await granted(deps, result, context);
-      setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft));
+      setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid));
       return { data: { accessToken: refreshed.accessToken.token } };
     },
 

@@ -72,21 +72,23 @@ describe("reading", () => {
 
 describe("writing", () => {
   test("has the attributes of the contract", () => {
-    expect(cookieOf().set("T", 60)).toEqual([
+    expect(cookieOf().set("T", 60, "S")).toEqual([
       "refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=60",
     ]);
     expect(cookieOf().clear()).toEqual(["refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
   });
   test("with every setting", () => {
     const cookie = cookieOf({ name: "rt", domain: "example.com", path: "/", sameSite: "Strict", secure: false });
-    expect(cookie.set("T", 1)).toEqual(["rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1"]);
+    expect(cookie.set("T", 1, "S")).toEqual(["rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1"]);
   });
   test.each([undefined, "/"])("__Host- implies the root path, with the configured path %s", (path) => {
-    expect(cookieOf({ name: "__Host-rt", path }).set("T", 1)[0]).toContain("; Path=/;");
+    expect(cookieOf({ name: "__Host-rt", path }).set("T", 1, "S")[0]).toContain("; Path=/;");
   });
   test("the hint is set and cleared beside it, for scripts of every page", () => {
     const cookie = cookieOf({ hintName: "signed_in", domain: "example.com" });
-    expect(cookie.set("T", 60)[1]).toBe("signed_in=1; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=60");
+    expect(cookie.set("T", 60, "S")[1]).toBe(
+      "signed_in=S; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=60",
+    );
     expect(cookie.clear()[1]).toBe("signed_in=; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=0");
   });
 });
