@@ -42,6 +42,14 @@ export interface CommonOptions<Source>
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
+  /**
+   * Whether a POST with the header `X-HTTP-Method-Override` is treated as a request of that method, for clients behind
+   * proxies that let only GET and POST pass. Default: false.
+   */
+  readonly methodOverride?: boolean;
   /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
   readonly multiSegmentDecoding?: MultiSegmentDecoding;
 }
+
+/** The header that `methodOverride` reads. */
+export const METHOD_OVERRIDE = "x-http-method-override";

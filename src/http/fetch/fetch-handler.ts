@@ -4,7 +4,7 @@ import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { createRequestHandler } from "../handler.ts";
-import type { HandlerOptions } from "../options.ts";
+import { type HandlerOptions, METHOD_OVERRIDE } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 
 /** A handler for frameworks that use the types of fetch. */
@@ -23,11 +23,13 @@ export function createFetchHandler(options: FetchHandlerOptions): FetchHandler {
   return async (request) => {
     const target = request.url.replace(/^[^/]*\/\/[^/?#]*/, "").replace(/#.*$/s, "");
     const mark = target.indexOf("?");
-    const found = transcoder.match(request.method, mark === -1 ? target : target.slice(0, mark));
+    const override = options.methodOverride && request.method === "POST" && request.headers.get(METHOD_OVERRIDE);
+    const method = override || request.method;
+    const found = transcoder.match(method, mark === -1 ? target : target.slice(0, mark));
     if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request);
     const query = mark === -1 ? "" : target.slice(mark + 1);
     return new Promise((resolve) => {
-      void transcoder.serve(new FetchExchange(request, target, resolve), found, query);
+      void transcoder.serve(new FetchExchange(request, target, method, resolve), found, query);
     });
   };
 }
@@ -35,21 +37,19 @@ export function createFetchHandler(options: FetchHandlerOptions): FetchHandler {
 class FetchExchange implements Exchange<Request> {
   readonly source: Request;
   readonly target: string;
+  readonly method: string;
   readonly headers: HeaderMap;
   readonly #respond: (response: Response) => void;
   /** Called when the response body is cancelled, which the request's signal does not report. */
   readonly #listeners = new Set<() => void>();
   #cancelled = false;
 
-  constructor(request: Request, target: string, respond: (response: Response) => void) {
+  constructor(request: Request, target: string, method: string, respond: (response: Response) => void) {
     this.source = request;
     this.target = target;
+    this.method = method;
     this.headers = new HeaderMap(Object.fromEntries(request.headers));
     this.#respond = respond;
-  }
-
-  get method(): string {
-    return this.source.method;
   }
 
   get url(): string {

@@ -5,6 +5,7 @@ import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
+import { METHOD_OVERRIDE } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { respondWithinBody } from "./lingering-close.ts";
 import {
@@ -29,14 +30,22 @@ export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {
 /** Serves route tables on node:http, node:https and node:http2 (compatibility API). */
 export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
   const transcoder = createRequestHandler(options);
+  const { methodOverride = false } = options;
   return (request, response) => {
     const target = originForm(request.url ?? "/");
     const mark = target.indexOf("?");
-    const found = transcoder.match(request.method ?? "GET", mark === -1 ? target : target.slice(0, mark));
+    const method = methodOverride ? overriddenMethod(request) : (request.method ?? "GET");
+    const found = transcoder.match(method, mark === -1 ? target : target.slice(0, mark));
     if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request, response);
     const query = mark === -1 ? "" : target.slice(mark + 1);
-    void transcoder.serve(new NodeExchange(request, response, target), found, query);
+    void transcoder.serve(new NodeExchange(request, response, target, method), found, query);
   };
+}
+
+/** Only a POST can be overridden: a GET must stay safe. */
+function overriddenMethod({ method = "GET", headers }: NodeRequest): string {
+  const override = headers[METHOD_OVERRIDE];
+  return method === "POST" && typeof override === "string" && override !== "" ? override : method;
 }
 
 /**
@@ -63,10 +72,10 @@ class NodeExchange implements Exchange<NodeRequest> {
   /** Whether the response is sent while the request body is still arriving. */
   #bodyUnfinished = false;
 
-  constructor(request: NodeRequest, response: NodeResponse, target: string) {
+  constructor(request: NodeRequest, response: NodeResponse, target: string, method: string) {
     this.source = request;
     this.target = target;
-    this.method = request.method ?? "GET";
+    this.method = method;
     this.headers = new HeaderMap(request.headers);
     this.#response = response;
   }

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
+import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
+import { relayRoutes } from "./support/relay-service.ts";
+import { type Listener, openFetch, openHttp1 } from "./support/servers.ts";
+
+const serving = { routes: relayRoutes(), tables: [RelayServiceRoutes] };
+let listeners: Record<string, Listener>;
+beforeAll(async () => {
+  listeners = {
+    http: await openHttp1(createHttpHandler({ ...serving, methodOverride: true })),
+    fetch: openFetch(createFetchHandler({ ...serving, methodOverride: true })),
+    off: await openHttp1(createHttpHandler(serving)),
+  };
+});
+afterAll(async () => {
+  for (const listener of Object.values(listeners)) await listener[Symbol.asyncDispose]();
+});
+
+const status = async (listener: string, method: string, override: string) => {
+  const headers = { "x-http-method-override": override };
+  const response = await listeners[listener]?.fetchRaw({ method, target: "/v1/items/a", headers, body: "" });
+  return response?.status;
+};
+
+describe("X-HTTP-Method-Override", () => {
+  it.each(["http", "fetch"])("names the method of a POST, by option (%s)", async (listener) => {
+    expect(await status(listener, "POST", "GET")).toBe(200);
+    expect(await status(listener, "POST", "DELETE")).toBe(405);
+    expect(await status(listener, "PUT", "GET")).toBe(405);
+  });
+
+  it("is ignored by default", async () => {
+    expect(await status("off", "POST", "GET")).toBe(405);
+  });
+});
