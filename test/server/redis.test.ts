@@ -1,9 +1,8 @@
-/** The service and its Redis: commands that are never sent, and responses during an outage. */
+/** The service and its Redis: outages, a late start, a Redis that must not be used. */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
 import {
   type Caller,
   type CallResult,
@@ -12,7 +11,6 @@ import {
   RPC_PROTOCOLS,
 } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
-import { type RecordingProxy, startRecordingProxy } from "../support/recording-proxy.ts";
 import { freePort, RedisServer, startRedis } from "../support/redis.ts";
 import { runToExit, type Service, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
 import {
@@ -44,47 +42,6 @@ afterAll(async () => {
   await redis.stop();
 });
 
-describe("a credential that is not valid costs the store nothing", () => {
-  let proxy: RecordingProxy;
-  let recorded: Service;
-  beforeAll(async () => {
-    proxy = await startRecordingProxy(redis.port);
-    recorded = await startService({
-      DATA_DIR: service.dataDir,
-      REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
-      ADMIN_TOKENS: ADMIN_TOKEN,
-      ISSUER: service.publicUrl,
-    });
-  });
-  afterAll(async () => {
-    await recorded.stop();
-    await proxy.stop();
-  });
-
-  test.each(PUBLIC_PROTOCOLS)("$name", async (kind) => {
-    const user = await logIn(recorded);
-    const caller = kind.open(recorded.publicUrl);
-    message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on
-    proxy.take();
-    for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
-    await caller.call(refresh);
-    await caller.call(refresh, {}, { cookie: `refresh_token=${user.refreshToken}; refresh_token=x` });
-    for (const [, text] of forgedAccessTokens(user.accessToken)) {
-      await caller.call(logout, {}, bearer(text));
-      await caller.call(listSessions, {}, bearer(text));
-    }
-    await caller.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
-    // A valid refresh shows that the proxy records.
-    message(await caller.call(refresh, {}, cookie(user.refreshToken)));
-    caller.close();
-    const ofSessions = proxy.take().filter(isOfSession);
-    expect(ofSessions).toEqual([expect.arrayContaining([user.sid])]);
-  });
-
-  /** Names a session. The feed, the checks of Redis itself and the agreement on its clock name partitions at most. */
-  const isOfSession = (words: readonly string[]) => words.some((word) => /^[\w-]{23}$/.test(word));
-});
-
 /** Every method with good credentials, all at once; each result with its duration, ms. */
 function everything(publicListener: Caller, adminListener: Caller, user: LoggedIn) {
   const { subject, sid: sessionId, accessToken, refreshToken } = user;
@@ -112,7 +69,7 @@ function everything(publicListener: Caller, adminListener: Caller, user: LoggedI
 }
 
 /** Polls until the store is available. */
-async function responses(url: string): Promise<void> {
+async function untilReady(url: string): Promise<void> {
   while ((await request(url, { path: "/readyz" })).status !== 200);
 }
 
@@ -148,7 +105,7 @@ describe("while Redis does not respond, no credential is refused", () => {
       } finally {
         await end();
       }
-      await responses(service.publicUrl);
+      await untilReady(service.publicUrl);
       for (const [at, kind] of PUBLIC_PROTOCOLS.entries()) {
         const listener = kind.open(service.publicUrl);
         const user = users[at] as LoggedIn;
@@ -181,7 +138,7 @@ test("watchers hear nothing while Redis is away, and again when it is back", asy
   await waitFor(service, () => silences() > before || undefined);
   await expect(watch().next()).rejects.toMatchObject({ code: Code.Unavailable });
   await redis.start();
-  await responses(service.publicUrl);
+  await untilReady(service.publicUrl);
   message(await openPublic(service).call(logout, {}, bearer(user.accessToken)));
   for (let reported = false; !reported; ) {
     const { value } = await batches.next();
@@ -271,7 +228,7 @@ describe("a Redis that must not be used", () => {
     expect(await caller.call(refresh, {}, cookie(user.refreshToken))).toMatchObject(UNAVAILABLE);
     expect(await caller.call(logout, {}, bearer(user.accessToken))).toMatchObject(UNAVAILABLE);
     await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await responses(service.publicUrl);
+    await untilReady(service.publicUrl);
     message(await caller.call(refresh, {}, cookie(user.refreshToken)));
   });
 
@@ -284,7 +241,7 @@ describe("a Redis that must not be used", () => {
     expect(await caller.call(logout, {}, bearer(user.accessToken))).toMatchObject(UNAVAILABLE);
     expect((await request(own.publicUrl, { path: "/readyz" })).status).toBe(503);
     await redis.admin.call("ACL", "SETUSER", "user", "+zadd");
-    await responses(own.publicUrl);
+    await untilReady(own.publicUrl);
     message(await caller.call(logout, {}, bearer(user.accessToken)));
     expect(await redis.admin.call("ACL", "DELUSER", "user")).toBe(1);
     expect((await own.stop()).code).toBe(0);
