@@ -86,7 +86,7 @@ export async function exchange(
   clearTimeout(timeout);
   const tookMs = performance.now() - startedAt;
   if (reply.status === 503 || reply.status === 0) tally.unavailable++;
-  // A stopped process responds to nobody; how long it stood still is in the name of the fault.
+  // A stopped process does not respond; for how long is in the name of the fault.
   if (reply.status !== 0) tally.slowestMs = Math.max(tally.slowestMs, tookMs);
   return { status: reply.status, headers: reply.headers, body: reply.body, tookMs };
 }

@@ -237,7 +237,7 @@ if (long) {
     expect(late - early).toBeLessThan(150);
   });
 
-  test("a watcher that reads nothing for 10 s gets an error that tells it to resume", async () => {
+  test("a watcher that reads nothing for 10 s gets an error that asks it to resume", async () => {
     const { service, count, reader, fallAsleep } = await startWithLongLog();
     const sleepers = await fallAsleep();
     const asleepSince = performance.now();

@@ -30,3 +30,10 @@ it("keeps an entry in constant use, however many others are added", () => {
     expect(cache.get("hot")).toBe("value");
   }
 });
+
+it.each([2, 3, 10, 11])("of %i, drops the first entries when one more than its size is added", (size) => {
+  const cache = new RecentlyUsed<number>(size);
+  for (let key = 0; key <= size; key += 1) cache.set(String(key), key);
+  expect(cache.get("0")).toBeUndefined();
+  expect(cache.get(String(size))).toBe(size);
+});
