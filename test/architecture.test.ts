@@ -152,7 +152,7 @@ const MAX_FILE_LINES = 250;
 const MAX_FUNCTION_LINES = 70;
 
 /** One class each, over by some lines. */
-const LONG_FILES = ["store/redis/link.ts"];
+const LONG_FILES: readonly string[] = [];
 
 test("no source file is too long", () => {
   const long = files.filter((file) => source(file).trimEnd().split("\n").length > MAX_FILE_LINES);

@@ -5,10 +5,13 @@ import { dirname } from "node:path";
 /** How often a followed file is read, ms; notices of the file system only make it sooner. */
 export const FOLLOW_INTERVAL_MS = 1000;
 
+/** `ok` whether or not the file has changed. */
+export type Taken<Fault extends Error> = { readonly ok: true } | { readonly ok: false; readonly reason: Fault };
+
 export type FollowDeps<Fault extends Error> = {
   readonly path: string;
-  /** Reads the file and takes it into force if it changed. Never throws: a fault is its result. */
-  readonly take: () => Promise<Fault | undefined>;
+  /** Reads the file and takes it into force if it changed. Never throws. */
+  readonly take: () => Promise<Taken<Fault>>;
   /** Called once per fault, when a second reading finds it again: a file that is half written is not broken. */
   readonly refused: (fault: Fault) => void;
   /** Called when the file is valid again after a fault that was reported. */
@@ -22,11 +25,11 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
   let lastFault = "";
   let reported = "";
   const poll = async (): Promise<void> => {
-    const fault = await take();
-    const message = fault?.message ?? "";
+    const taken = await take();
+    const message = taken.ok ? "" : taken.reason.message;
     if (message === lastFault && message !== reported) {
-      if (fault !== undefined) refused(fault);
-      else recovered();
+      if (taken.ok) recovered();
+      else refused(taken.reason);
       reported = message;
     }
     lastFault = message;

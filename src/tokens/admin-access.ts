@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { errorCode } from "../files/error-code.ts";
-import { followFile } from "../files/follow.ts";
+import { followFile, type Taken } from "../files/follow.ts";
 import { protectionFault } from "../files/protection.ts";
 import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
@@ -44,17 +44,18 @@ export async function loadAdminAccess(
       entries.find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
     watch({ changed, refused }, everyMs) {
       if (path === undefined) return () => {};
-      const take = async () => {
+      const take = async (): Promise<Taken<AdminTokensFault>> => {
         try {
           const found = await readEntries(path);
-          if (found === text) return undefined;
+          if (found === text) return { ok: true };
           entries = [...fixed, ...parseAt(path, found)];
           text = found;
         } catch (error) {
-          return error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`);
+          const fault = error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`);
+          return { ok: false, reason: fault };
         }
         changed(entries.map(({ name }) => name));
-        return undefined;
+        return { ok: true };
       };
       return followFile({ path, take, refused, everyMs });
     },

@@ -1,4 +1,4 @@
-import { followFile } from "../files/follow.ts";
+import { followFile, type Taken } from "../files/follow.ts";
 import { generateRing } from "./generate-key.ts";
 import type { SigningAlg } from "./jws.ts";
 import { type Keys, readyKeys } from "./keys.ts";
@@ -72,18 +72,19 @@ function createKeyRing(path: string, firstText: string): KeyRing {
   let current = ready(firstText);
   let lost = false;
 
-  const take = async (events: RingEvents): Promise<KeyRingFault | undefined> => {
+  const take = async (events: RingEvents): Promise<Taken<KeyRingFault>> => {
     try {
       const text = await readRingText(path, "service");
       lost = false;
-      if (text === inForce) return undefined;
+      if (text === inForce) return { ok: true };
       current = ready(text);
       inForce = text;
     } catch (error) {
-      return error instanceof KeyRingFault ? error : atPath(path, new KeyRingFault("cannot be used"));
+      const fault = error instanceof KeyRingFault ? error : atPath(path, new KeyRingFault("cannot be used"));
+      return { ok: false, reason: fault };
     }
     events.changed(current);
-    return undefined;
+    return { ok: true };
   };
 
   return {

@@ -84,8 +84,9 @@ function gone(result: RotateOutcome): RotateOutcome {
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
   const start = backends.map((backend) => backend.now());
-  // All clocks show the same time: that of the one which is ahead.
-  model.now = Math.max(...start);
+  // All clocks show the same time, later than any time in the stores: sessions that are created after the end of all, which an
+  // earlier history may have been, are dated up to a millisecond ahead of the clock for each such end.
+  model.now = Math.max(...start) + SECOND;
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 
   const users = [subject(), subject()];

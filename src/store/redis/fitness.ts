@@ -10,12 +10,16 @@ const SECTIONS = ["server", "memory", "cluster", "replication", "persistence"];
 
 const PERMISSIONS = readLua("permissions");
 
+export type Fitness = { readonly ok: true } | { readonly ok: false; readonly reason: Error };
+const FIT: Fitness = { ok: true };
+const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnavailable(message) });
+
 /**
  * Asks every master.
  *
  * @param needed commands, as lua/permissions.lua takes them
  * @param warn is called with what an operator should know of a Redis that may be used
- * @returns why it cannot serve at the moment, if so: what it does hold is safe, and it refuses by itself what it cannot do
+ * @returns whether it can serve now. If not, what it holds is safe, and it refuses by itself what it cannot do
  * @throws StoreRefused when it must not be used; StoreUnavailable, or what the commands throw, when that cannot be known
  */
 export async function checkFitness(
@@ -23,20 +27,20 @@ export async function checkFitness(
   sender: Sender,
   needed: readonly string[],
   warn: (message: string) => void,
-): Promise<Error | undefined> {
+): Promise<Fitness> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   if (nodes.length === 0) throw new StoreUnavailable("Redis: no node of the cluster can be reached");
   const clustered = client instanceof Cluster;
-  const troubles = await Promise.all(nodes.map((node) => checkNode(node, sender, needed, clustered, warn)));
-  return troubles.find((trouble) => trouble !== undefined) ?? unconnected(client);
+  const found = await Promise.all(nodes.map((node) => checkNode(node, sender, needed, clustered, warn)));
+  return found.find(({ ok }) => !ok) ?? checkConnections(client);
 }
 
-/** A master that we cannot reach, though the others can. */
-function unconnected(client: Client): Error | undefined {
-  if (!(client instanceof Cluster)) return undefined;
+/** Whether every master is connected: one may be unreachable from here, though not for the others. */
+function checkConnections(client: Client): Fitness {
+  if (!(client instanceof Cluster)) return FIT;
   const connected = new Set(client.nodes("master").flatMap((node) => (node.status === "ready" ? [nodeKey(node)] : [])));
   const missing = mastersOf(client).find((key) => !connected.has(key));
-  return missing === undefined ? undefined : new StoreUnavailable(`Redis: no connection to ${missing}`);
+  return missing === undefined ? FIT : unfit(`Redis: no connection to ${missing}`);
 }
 
 async function checkNode(
@@ -45,7 +49,7 @@ async function checkNode(
   needed: readonly string[],
   clustered: boolean,
   warn: (message: string) => void,
-): Promise<Error | undefined> {
+): Promise<Fitness> {
   const at = `the Redis at ${node.options.host}:${node.options.port}`;
   const permit = async () => {
     const denied = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
@@ -82,10 +86,10 @@ async function checkNode(
     }
     forgets = info("aof_enabled") === "0";
     // Temporary: it may be promoted, or the client may be redirected to its master.
-    if (info("loading") === "1") return new StoreUnavailable(`${at} is loading`);
-    if (info("role") !== "master") return new StoreUnavailable(`${at} is a replica`);
+    if (info("loading") === "1") return unfit(`${at} is loading`);
+    if (info("role") !== "master") return unfit(`${at} is a replica`);
     if (clustered && (await ask("cluster", ["info"]))("cluster_state") !== "ok") {
-      return new StoreUnavailable(`${at} reports that the cluster is down`);
+      return unfit(`${at} reports that the cluster is down`);
     }
   } catch (error) {
     throw refusal(error) ?? error;
@@ -95,7 +99,7 @@ async function checkNode(
   } catch (error) {
     const refused = refusal(error);
     if (refused !== undefined) throw refused;
-    return error instanceof Error ? error : new StoreUnavailable(String(error));
+    return error instanceof Error ? { ok: false, reason: error } : unfit(String(error));
   }
   if (forgets) {
     warn(
@@ -103,7 +107,7 @@ async function checkNode(
         "Sessions created since are lost, and logouts since are undone. Set appendonly yes",
     );
   }
-  return undefined;
+  return FIT;
 }
 
 /** What an operator must fix: a refusal, or a user without permission to run the check. */

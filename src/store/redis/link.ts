@@ -15,6 +15,7 @@ import { isUnknownScript, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusedCredentials } from "./fitness.ts";
 import type { NodeClock, Window } from "./node-clock.ts";
 import { neededCommands } from "./permissions.ts";
+import { createProblemLog, type Log } from "./problem-log.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 
@@ -26,7 +27,7 @@ export type LinkOptions = {
   readonly waitReplicas: number;
   /** R of rotation.ts, ms. */
   readonly reuseInterval: number;
-  readonly log?: (level: "info" | "warn" | "error", message: string) => void;
+  readonly log?: Log;
   /** For tests, which bring a clock that they can move. */
   readonly scripts?: Scripts;
   /** Our own clock, ms; that of the process but for tests. */
@@ -56,12 +57,12 @@ export class Link {
   #asked = 0;
   #known = 0;
   #closed = false;
-  #trouble = "";
-  readonly #warned = new Set<string>();
+  readonly #problems: ReturnType<typeof createProblemLog>;
 
   constructor(options: LinkOptions) {
     this.#options = options;
     this.#scripts = options.scripts ?? loadScripts();
+    this.#problems = createProblemLog(options.log);
     this.client = connect(options.target, options.commandTimeout);
     this.#sender = createSender(options.commandTimeout);
     this.#clustered = options.target.kind === "cluster";
@@ -88,7 +89,7 @@ export class Link {
     const fail = (error: unknown) => {
       const refusal = refusedCredentials(error);
       if (refusal !== undefined && !started) reject(refusal);
-      else this.#report(error);
+      else if (!this.#closed) this.#problems.report(error);
     };
     const look = () => {
       if (this.client.status !== "ready") return;
@@ -229,22 +230,14 @@ export class Link {
   async #check(): Promise<void> {
     const number = ++this.#asked;
     try {
-      const trouble = await checkFitness(this.client, this.#sender, this.#needed, (message) => this.#warn(message));
+      const fitness = await checkFitness(this.client, this.#sender, this.#needed, this.#problems.warnOnce);
       this.#learn(number, undefined);
-      if (trouble !== undefined) throw trouble;
+      if (!fitness.ok) throw fitness.reason;
     } catch (error) {
       if (error instanceof StoreRefused) this.#learn(number, error);
       throw error;
     }
-    if (this.#trouble !== "") this.#options.log?.("info", "Redis: serves again");
-    this.#trouble = "";
-  }
-
-  /** Logs a warning once. */
-  #warn(message: string): void {
-    if (this.#warned.has(message)) return;
-    this.#warned.add(message);
-    this.#options.log?.("warn", `Redis: ${message}`);
+    this.#problems.resolve();
   }
 
   #learn(number: number, obstacle: StoreRefused | undefined): void {
@@ -252,14 +245,5 @@ export class Link {
     if (number < this.#known) return;
     this.#known = number;
     this.#obstacle = obstacle;
-  }
-
-  /** Logs a problem, once while it stays the same. */
-  #report(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
-    if (message !== this.#trouble && !this.#closed) {
-      this.#options.log?.(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
-    }
-    this.#trouble = message;
   }
 }

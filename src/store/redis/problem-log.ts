@@ -1,0 +1,26 @@
+import { StoreRefused } from "../../session/ports.ts";
+
+export type Log = (level: "info" | "warn" | "error", message: string) => void;
+
+/** What an operator learns of problems with Redis: each once while it lasts. */
+export function createProblemLog(log: Log = () => {}) {
+  const warned = new Set<string>();
+  let current = "";
+  return {
+    warnOnce(message: string): void {
+      if (warned.has(message)) return;
+      warned.add(message);
+      log("warn", `Redis: ${message}`);
+    },
+    report(error: unknown): void {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== current) log(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
+      current = message;
+    },
+    /** Redis serves: logged after a problem. */
+    resolve(): void {
+      if (current !== "") log("info", "Redis: serves again");
+      current = "";
+    },
+  };
+}
