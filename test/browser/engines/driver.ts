@@ -137,12 +137,18 @@ export async function startWebKit(): Promise<Engine> {
   const port = await freePort();
   const directory = scratch();
   const driver = spawn("xvfb-run", ["-a", "WebKitWebDriver", `--port=${port}`], {
-    env: { PATH: process.env.PATH, HOME: directory, XDG_RUNTIME_DIR: directory, LIBGL_ALWAYS_SOFTWARE: "1" },
+    env: {
+      PATH: process.env.PATH,
+      HOME: directory,
+      TMPDIR: directory,
+      XDG_RUNTIME_DIR: directory,
+      LIBGL_ALWAYS_SOFTWARE: "1",
+    },
     stdio: "ignore",
     // A process group of its own: xvfb-run leaves the X server behind when it is killed alone.
     detached: true,
   });
-  const stop = () => driver.pid && process.kill(-driver.pid, "SIGKILL");
+  const exited = new Promise((resolve) => driver.once("exit", resolve));
   const root = `http://127.0.0.1:${port}`;
   const call = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const response = await fetch(root + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
@@ -192,7 +198,8 @@ export async function startWebKit(): Promise<Engine> {
     },
     async close() {
       await call("DELETE", session).catch(() => {});
-      stop();
+      if (driver.pid !== undefined) process.kill(-driver.pid, "SIGTERM");
+      await exited;
     },
   };
 }
