@@ -1,5 +1,5 @@
 /** How a group of variables is read: each variable once, every fault collected. */
-import { Fault, type Parse } from "./values.ts";
+import type { Parse } from "./values.ts";
 
 /** The environment, as a process has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,8 +25,8 @@ export function createRead(env: Environment, addFault: AddFault): Read {
     const value = env[name];
     if (value === undefined || value === "") return byDefault;
     const parsed = parse(value);
-    if (!(parsed instanceof Fault)) return parsed;
-    addFault(`${name} ${parsed.text}`);
+    if (parsed.ok) return parsed.value;
+    addFault(`${name} ${parsed.reason}`);
     return byDefault;
   };
 }

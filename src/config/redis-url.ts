@@ -8,6 +8,7 @@
  * Credentials are those of Redis itself, percent-encoded; those of the Sentinels are variables of their own. A list may
  * also repeat the scheme: `redis://a,redis://b`.
  */
+import { invalid, type Parsed, valid } from "./values.ts";
 export type RedisNode = { readonly host: string; readonly port: number };
 
 export type RedisTarget = {
@@ -27,18 +28,17 @@ export type RedisTarget = {
   readonly ca?: string | undefined;
 };
 
-/** What is wrong, as the end of a sentence about the variable. It never repeats the value, which may hold a password. */
-export type RedisUrlFault = { readonly fault: string };
-
-class Fault extends Error {}
+/** What is wrong with the URL. It never repeats the value, which may hold a password. */
+class UrlFault extends Error {}
 
 const SCHEME = /^(rediss?)(\+sentinel)?:\/\/(.*)$/s;
 
-export function parseRedisUrl(text: string): RedisTarget | RedisUrlFault {
+/** The target of a `REDIS_URL`, or what is wrong with it, without its value. */
+export function parseRedisUrl(text: string): Parsed<RedisTarget> {
   try {
-    return parse(text);
+    return valid(parse(text));
   } catch (error) {
-    if (error instanceof Fault) return { fault: error.message };
+    if (error instanceof UrlFault) return invalid(error.message);
     throw error;
   }
 }
@@ -47,30 +47,30 @@ function parse(text: string): RedisTarget {
   const [first = "", ...others] = text.split(/,(?=[a-z+]+:\/\/)/);
   const [, scheme, sentinel, rest = ""] = SCHEME.exec(first) ?? [];
   if (scheme === undefined) {
-    throw new Fault("must start with redis://, rediss://, redis+sentinel:// or rediss+sentinel://");
+    throw new UrlFault("must start with redis://, rediss://, redis+sentinel:// or rediss+sentinel://");
   }
   const prefix = `${scheme}${sentinel ?? ""}://`;
   const more = others.map((other) => {
-    if (!other.startsWith(prefix)) throw new Fault("must use the same scheme for every node");
+    if (!other.startsWith(prefix)) throw new UrlFault("must use the same scheme for every node");
     return other.slice(prefix.length);
   });
   const list = [rest, ...more].join(",");
-  if (/[?#\s]/.test(list)) throw new Fault("must have no query, fragment or spaces");
+  if (/[?#\s]/.test(list)) throw new UrlFault("must have no query, fragment or spaces");
 
   const at = list.lastIndexOf("@");
   const slash = list.indexOf("/", at + 1);
   const hosts = list.slice(at + 1, slash === -1 ? undefined : slash);
   const path = slash === -1 ? [] : list.slice(slash + 1).split("/");
   const [node, ...nodes] = hosts.split(",").map((host) => parseNode(host, sentinel === undefined ? 6379 : 26379));
-  if (node === undefined) throw new Fault("must name a host");
+  if (node === undefined) throw new UrlFault("must name a host");
   const kind = sentinel !== undefined ? "sentinel" : nodes.length > 0 ? "cluster" : "single";
 
   const master = kind === "sentinel" ? decode(path.shift() ?? "") : undefined;
-  if (master === "") throw new Fault("must name the master: redis+sentinel://host,host/master");
+  if (master === "") throw new UrlFault("must name the master: redis+sentinel://host,host/master");
   const db = path.shift() || "0";
   if (!/^\d{1,5}$/.test(db) || path.length > 0)
-    throw new Fault("must end with the number of a database, if with a path");
-  if (kind === "cluster" && db !== "0") throw new Fault("must not choose a database: a cluster has only one");
+    throw new UrlFault("must end with the number of a database, if with a path");
+  if (kind === "cluster" && db !== "0") throw new UrlFault("must not choose a database: a cluster has only one");
   return {
     kind,
     nodes: [node, ...nodes],
@@ -83,8 +83,8 @@ function parse(text: string): RedisTarget {
 
 function credentials(userinfo: string): Pick<RedisTarget, "username" | "password"> {
   const colon = userinfo.indexOf(":");
-  if (userinfo !== "" && colon === -1) throw new Fault("must give credentials as user:password@ or :password@");
-  if (/[@,/]/.test(userinfo)) throw new Fault("must have its credentials once, at the front, and percent-encoded");
+  if (userinfo !== "" && colon === -1) throw new UrlFault("must give credentials as user:password@ or :password@");
+  if (/[@,/]/.test(userinfo)) throw new UrlFault("must have its credentials once, at the front, and percent-encoded");
   return {
     username: decode(userinfo.slice(0, Math.max(colon, 0))) || undefined,
     password: decode(userinfo.slice(colon + 1)) || undefined,
@@ -94,9 +94,9 @@ function credentials(userinfo: string): Pick<RedisTarget, "username" | "password
 function parseNode(text: string, defaultPort: number): RedisNode {
   const [, ipv6, name, port] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
   const host = ipv6 ?? name;
-  if (host === undefined) throw new Fault("must name every node as host or host:port");
+  if (host === undefined) throw new UrlFault("must name every node as host or host:port");
   const number = port === undefined ? defaultPort : Number(port);
-  if (number < 1 || number > 65535) throw new Fault("must have ports between 1 and 65535");
+  if (number < 1 || number > 65535) throw new UrlFault("must have ports between 1 and 65535");
   return { host, port: number };
 }
 
@@ -104,6 +104,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Fault("must be percent-encoded correctly");
+    throw new UrlFault("must be percent-encoded correctly");
   }
 }

@@ -3,26 +3,21 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { AddFault, Read } from "./reader.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
-import { duration, Fault, integer, SECOND_MS, text } from "./values.ts";
-
-function redisTarget(value: string): RedisTarget | Fault {
-  const target = parseRedisUrl(value);
-  return "fault" in target ? new Fault(target.fault) : target;
-}
+import { duration, integer, invalid, type Parsed, SECOND_MS, text, valid } from "./values.ts";
 
 /** The text of a file of certificates. */
-function certificates(path: string): string | Fault {
+function certificates(path: string): Parsed<string> {
   try {
     const pem = readFileSync(path, "utf8");
     new X509Certificate(pem);
-    return pem;
+    return valid(pem);
   } catch {
-    return new Fault("names a file that cannot be read, or is no PEM certificate");
+    return invalid("names a file that cannot be read, or is no PEM certificate");
   }
 }
 
 function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
-  const target = read("REDIS_URL", redisTarget, undefined);
+  const target = read("REDIS_URL", parseRedisUrl, undefined);
   const ca = read("REDIS_TLS_CA_FILE", certificates, undefined);
   const sentinelUsername = read("REDIS_SENTINEL_USERNAME", text(255), undefined);
   const sentinelPassword = read("REDIS_SENTINEL_PASSWORD", text(1024), undefined);

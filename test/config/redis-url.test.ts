@@ -35,7 +35,7 @@ describe("REDIS_URL", () => {
       { ...target, kind: "sentinel", tls: true, nodes: [{ host: "a", port: 26379 }], master: "main" },
     ],
   ])("%s is understood", (text, expected) => {
-    expect(parseRedisUrl(text)).toEqual(expected);
+    expect(parseRedisUrl(text)).toEqual({ ok: true, value: expected });
   });
 
   test.each([
@@ -58,7 +58,7 @@ describe("REDIS_URL", () => {
     ["redis+sentinel://u:hunter2@a", "name the master"],
   ])("%s is refused, and the password is not repeated", (text, fault) => {
     const parsed = parseRedisUrl(text);
-    expect(parsed).toEqual({ fault: expect.stringContaining(fault) });
+    expect(parsed).toEqual({ ok: false, reason: expect.stringContaining(fault) });
     expect(JSON.stringify(parsed)).not.toContain("hunter2");
   });
 });

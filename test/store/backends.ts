@@ -24,8 +24,8 @@ export type Backend = {
 
 export function target(url: string): RedisTarget {
   const parsed = parseRedisUrl(url);
-  if ("fault" in parsed) throw new Error(parsed.fault);
-  return parsed;
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.value;
 }
 
 export function redisOptions(url: string, more: Partial<RedisStoreOptions> = {}): RedisStoreOptions {
