@@ -34,12 +34,12 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: "session",
-    files: /^src\/session\/feed\.ts$/,
-    stages: [["test/session/feed.test.ts"], server("watch", "revoke-all", "stop", "drain"), ["test/verifier"]],
+    files: /^src\/session\/feed(-log)?\.ts$/,
+    stages: [["test/session/feed"], server("watch", "revoke-all", "stop", "drain"), ["test/verifier"]],
   },
   {
     name: "session",
-    files: /^src\/session\/(?!rotation\.ts|feed\.ts).*\.ts$/,
+    files: /^src\/session\/(?!rotation\.ts|feed\.ts|feed-log\.ts).*\.ts$/,
     stages: [SERVER, SURFACE, ["test/api", "test/tokens", "test/store/embedded", "test/verifier"]],
   },
   {

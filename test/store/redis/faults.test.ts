@@ -1,66 +1,14 @@
-/** What a caller sees when Redis does not do its part: "don't know", within a second, and service as soon as it is back. */
+/** What a caller sees when Redis does not do its part: unavailable, soon, and service as soon as it is back. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterEach, describe, expect, test } from "vitest";
-import type { SessionId } from "../../../src/session/model.ts";
-import { type SessionStore, StoreRefused, StoreUnavailable } from "../../../src/session/ports.ts";
-import type { PresentedToken } from "../../../src/session/rotation.ts";
-import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
-import { freePort, RedisServer, startRedis } from "../../support/redis.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { StoreUnavailable } from "../../../src/session/ports.ts";
+import { freePort, RedisServer } from "../../support/redis.ts";
+import { expectUnavailable, login, open, server } from "../../support/store/redis.ts";
 import { until } from "../../support/until.ts";
-import { NEVER_MS, redisOptions } from "../backends.ts";
-import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
-
-const cleanUp: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const step of cleanUp.splice(0).reverse()) await step();
-});
-
-async function server(...args: string[]): Promise<RedisServer> {
-  const server = await startRedis(...args);
-  cleanUp.push(() => server.stop());
-  return server;
-}
-
-async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
-  const store = await createRedisStore(redisOptions(url, more));
-  cleanUp.push(() => store.close());
-  return store;
-}
-
-async function login(store: SessionStore): Promise<{ sid: SessionId; first: PresentedToken }> {
-  const first = nonce();
-  const session = newSession(subject());
-  await store.create(session, first, 10);
-  return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
-}
-
-/** Every verb fails as unavailable within a second. */
-async function expectUnavailable(store: SessionStore): Promise<void> {
-  const user = subject();
-  const sid = sidOf(user);
-  const verbs: (() => Promise<unknown>)[] = [
-    () => store.create(newSession(user), nonce(), 10),
-    () => store.rotate(sid, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
-    () => store.find(sid),
-    () => store.list(user, 10, undefined),
-    () => store.end(sid, "logout"),
-    () => store.endOwned(sid, sid, "revoked_by_owner"),
-    () => store.endAll(user, "revoked_subject"),
-    () => store.revokeAll(undefined),
-    () => store.elevate(sid, { time: 1_000, methods: ["otp"], contextClass: "" }),
-    () => store.revocations(undefined),
-    () => store.ping(),
-  ];
-  await Promise.all(
-    verbs.map(async (verb) => {
-      const asked = performance.now();
-      await expect(verb()).rejects.toThrow(StoreUnavailable);
-      expect(performance.now() - asked).toBeLessThan(1_000);
-    }),
-  );
-}
+import { NEVER_MS } from "../backends.ts";
+import { ENDED, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 describe("an outage", () => {
   test("a Redis that hangs: unavailable within a second, and no user is logged out when it is back", async () => {
@@ -146,7 +94,7 @@ describe("an outage", () => {
 
   test("a service may start before its Redis", async () => {
     const redis = new RedisServer(await freePort(), []);
-    cleanUp.push(() => redis.stop());
+    onTestFinished(() => redis.stop());
     const store = await open(redis.url);
     await expectUnavailable(store);
     await redis.start();
@@ -237,92 +185,6 @@ describe("a Redis that refuses", () => {
     await expectUnavailable(store);
     await redis.admin.config("SET", "requirepass", "");
     await until(() => store.ping());
-  });
-});
-
-describe("a Redis that forgets", () => {
-  const warnings = async (redis: RedisServer) => {
-    const lines: string[] = [];
-    const store = await open(redis.url, { log: (level, message) => void lines.push(`${level} ${message}`) });
-    await store.ping();
-    return lines;
-  };
-
-  test("without an append-only file the start warns, once, of what a restart would lose", async () => {
-    const lines = await warnings(await server());
-    expect(lines).toEqual([expect.stringMatching(/^warn .*no append-only file.*logouts since are undone/)]);
-  });
-
-  test("with one it does not", async () => {
-    expect(await warnings(await server("--appendonly", "yes"))).toEqual([]);
-  });
-});
-
-describe("a Redis that must not be used", () => {
-  test("another eviction policy than noeviction is refused at the start", async () => {
-    const redis = await server("--maxmemory-policy", "allkeys-lru");
-    await expect(open(redis.url)).rejects.toThrow(StoreRefused);
-    await expect(open(redis.url)).rejects.toThrow(/allkeys-lru.*noeviction/);
-  });
-
-  test("one that turns up later is reported, and not used until it is fixed", async () => {
-    const redis = new RedisServer(await freePort(), ["--maxmemory-policy", "allkeys-lru"]);
-    cleanUp.push(() => redis.stop());
-    const reported = Promise.withResolvers<string>();
-    const log = (level: string, message: string) => level === "error" && reported.resolve(message);
-    const store = await open(redis.url, { log });
-    await redis.start();
-    expect(await reported.promise).toContain("noeviction");
-    await expectUnavailable(store);
-    await expect(store.ping()).rejects.toThrow(StoreRefused);
-    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => store.ping());
-    await login(store);
-  });
-
-  test("one whose policy changes while it is used is detected and not used, until it is fixed", async () => {
-    const redis = await server();
-    const reported = Promise.withResolvers<string>();
-    const store = await open(redis.url, {
-      log: (level, message) => level === "error" && reported.resolve(message),
-    });
-    await redis.admin.config("SET", "maxmemory-policy", "volatile-ttl");
-    expect(await reported.promise).toContain("volatile-ttl"); // without a command
-    await expectUnavailable(store);
-    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => login(store)); // without a command
-  });
-
-  test("one that has become unfit while it was away is not used for a single command", async () => {
-    const redis = await server("--appendonly", "yes", "--appendfsync", "always");
-    const store = await open(redis.url);
-    const { sid } = await login(store);
-    await redis.kill();
-    await redis.start("maxmemory-policy allkeys-lru");
-    const results: string[] = [];
-    await until(async () => {
-      results.push((await store.find(sid).catch(String)).toString());
-      await expect(store.ping()).rejects.toThrow(/allkeys-lru/);
-    });
-    expect(results.every((result) => result.startsWith("StoreUnavailable"))).toBe(true);
-    await expectUnavailable(store);
-    await redis.admin.config("SET", "maxmemory-policy", "noeviction");
-    await until(() => store.find(sid));
-  });
-
-  test("wrong credentials are refused at the start, and not repeated", async () => {
-    const redis = await server("--requirepass", "right");
-    for (const url of [redis.url, redis.url.replace("//", "//:hunter2@")]) {
-      const refusal = await open(url).catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(StoreRefused);
-      expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");
-    }
-    await (await open(redis.url.replace("//", "//:right@"))).ping();
-  });
-
-  test("one node of a cluster, named alone, is refused at the start", async () => {
-    const redis = await server("--cluster-enabled", "yes", "--cluster-port", `${await freePort()}`);
-    await expect(open(redis.url)).rejects.toThrow(/part of a cluster/);
   });
 });
 

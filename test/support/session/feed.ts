@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../../src/session/feed.ts";
+import type { SessionId } from "../../../src/session/model.ts";
+import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
+
+export const MARKER_LIFE = 300_000;
+export const random = createRandom(systemEntropy());
+
+export type FeedWorld = ReturnType<typeof createFeedWorld>;
+
+/** A real store on a clock that the test moves and with a switch that the test throws. */
+export function createFeedWorld() {
+  const directory = mkdtempSync(join(tmpdir(), "feed-"));
+  let now = Date.now();
+  let down = false;
+  let here = now;
+  const clock = () => now;
+  const path = join(directory, "sessions.db");
+  const real = createEmbeddedStore({ path, clock, steady: clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
+  const feeds: RevocationFeed[] = [];
+  return {
+    clock,
+    advance(ms: number) {
+      now += ms;
+    },
+    /** The clock of the processes that the feeds run in, which is not the store's. */
+    processClock: () => here,
+    advanceProcess(ms: number) {
+      here += ms;
+    },
+    set down(value: boolean) {
+      down = value;
+    },
+    reads: 0,
+    /** @param ahead how far the clock of the process is ahead of the store's, ms */
+    follow(onError: (error: unknown) => void = () => {}, ahead = 0): RevocationFeed {
+      const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
+        revocations: async (cursor) => {
+          this.reads++;
+          if (down) throw new StoreUnavailable("down");
+          return real.revocations(cursor);
+        },
+        onRevocation: (wake) => real.onRevocation(wake),
+      };
+      return this.manage(createRevocationFeed({ store, clock: () => here + ahead, instance: random.nonce(), onError }));
+    },
+    /** A feed that ends with the world. */
+    manage(feed: RevocationFeed): RevocationFeed {
+      feeds.push(feed);
+      return feed;
+    },
+    async end(sid = random.sessionId("alice")): Promise<SessionId> {
+      await real.end(sid, "logout");
+      return sid;
+    },
+    revokeAll: (createdBefore?: number) => real.revokeAll(createdBefore),
+    async close() {
+      await Promise.all(feeds.map((feed) => feed.close()));
+      await real.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+/** A watch that has been opened; a feed that has not read the log yet is asked again, as clients do. */
+export async function open(feed: RevocationFeed, cursor = "") {
+  const abort = new AbortController();
+  for (;;) {
+    const watch = feed.watch(cursor, abort.signal);
+    try {
+      const first = await watch.next();
+      if (first.done) throw new Error("ended at once");
+      return { watch, first: first.value, stop: () => abort.abort() };
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      await new Promise(setImmediate);
+    }
+  }
+}
+
+export async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<FeedBatch> {
+  const { value } = await watch.next();
+  if (!value) throw new Error("the watch has ended");
+  return value;
+}
+
+/** Reads on until `sid` is delivered; how many empty batches came before. */
+export async function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
+  for (;;) {
+    const batch = await next(watch);
+    if (batch.revocations.some((revocation) => revocation.sid === sid)) return batch;
+  }
+}

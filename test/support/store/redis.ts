@@ -1,0 +1,57 @@
+/** A Redis and a store on it that end with the test, and what every verb of the store does in an outage. */
+import { expect, onTestFinished } from "vitest";
+import type { SessionId } from "../../../src/session/model.ts";
+import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
+import { redisOptions } from "../../store/backends.ts";
+import { newSession, nonce, sidOf, subject } from "../../store/sessions.ts";
+import { type RedisServer, startRedis } from "../redis.ts";
+
+export async function server(...args: string[]): Promise<RedisServer> {
+  const server = await startRedis(...args);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+export async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
+  const store = await createRedisStore(redisOptions(url, more));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+export async function login(store: SessionStore): Promise<{ sid: SessionId; first: PresentedToken }> {
+  const first = nonce();
+  const session = newSession(subject());
+  await store.create(session, first, 10);
+  return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+}
+
+/** One command timeout (500 ms) on a machine that does other things. A second wait, or one without end, would exceed it. */
+const MAX_WAIT_MS = 5_000;
+
+/** Every verb fails as unavailable, and soon. */
+export async function expectUnavailable(store: SessionStore): Promise<void> {
+  const user = subject();
+  const sid = sidOf(user);
+  const verbs: (() => Promise<unknown>)[] = [
+    () => store.create(newSession(user), nonce(), 10),
+    () => store.rotate(sid, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
+    () => store.find(sid),
+    () => store.list(user, 10, undefined),
+    () => store.end(sid, "logout"),
+    () => store.endOwned(sid, sid, "revoked_by_owner"),
+    () => store.endAll(user, "revoked_subject"),
+    () => store.revokeAll(undefined),
+    () => store.elevate(sid, { time: 1_000, methods: ["otp"], contextClass: "" }),
+    () => store.revocations(undefined),
+    () => store.ping(),
+  ];
+  await Promise.all(
+    verbs.map(async (verb) => {
+      const asked = performance.now();
+      await expect(verb()).rejects.toThrow(StoreUnavailable);
+      expect(performance.now() - asked).toBeLessThan(MAX_WAIT_MS);
+    }),
+  );
+}
