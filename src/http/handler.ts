@@ -39,6 +39,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     tables,
     refuseUnknownQuery: options.refuseUnknownQuery ?? false,
     inferUpdateMask: options.inferUpdateMask ?? true,
+    formPosts: options.formPosts ?? false,
   });
   const served = tables.map((table) => ({ ...table, routes: table.routes.filter((route) => endpoints.has(route)) }));
   const matcher = createMatcher(served, options.multiSegmentDecoding);
@@ -143,6 +144,8 @@ function notFound(found: Match): Failure {
   }
 }
 
+const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
+
 function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
@@ -164,11 +167,13 @@ async function readRequest<Source>(
 ): Promise<Message> {
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
-  if (request.body === "json" && contentType !== null && !isJson(contentType)) {
+  const isForm = request.decodeForm !== undefined && contentType !== null && FORM.test(contentType);
+  if (request.body === "json" && contentType !== null && !isForm && !isJson(contentType)) {
     throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON in UTF-8`));
   }
   const readable = request.body !== "none" && exchange.hasBody;
   const body = readable ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw") : NO_BYTES;
+  if (isForm && request.decodeForm !== undefined) return request.decodeForm(bindings, body);
   return request.decode(bindings, query, body, contentType);
 }
 

@@ -43,6 +43,11 @@ export interface CommonOptions<Source>
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
   /**
+   * Whether routes with body `*` also take `application/x-www-form-urlencoded`, with fields named as in a query. Default:
+   * false: a page of another origin can send forms without a CORS preflight.
+   */
+  readonly formPosts?: boolean;
+  /**
    * Whether a POST with the header `X-HTTP-Method-Override` is treated as a request of that method, for clients behind
    * proxies that let only GET and POST pass. Default: false.
    */

@@ -20,6 +20,7 @@ export interface EndpointOptions {
   readonly tables: Iterable<RouteTable>;
   readonly refuseUnknownQuery: RefuseUnknownQuery;
   readonly inferUpdateMask: boolean;
+  readonly formPosts: boolean;
 }
 
 /** The same JSON options as on the Connect endpoint: unknown fields are ignored by default. */
@@ -54,6 +55,7 @@ export function createEndpoints(
           json,
           refuseUnknownQuery: options.refuseUnknownQuery,
           inferUpdateMask: options.inferUpdateMask,
+          formPosts: options.formPosts,
         }),
         response: createResponseCodec(method, route, json),
         raw: isHttpBody(responseType(method, route)),

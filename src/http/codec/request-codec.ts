@@ -28,9 +28,16 @@ export interface RequestCodec {
    * @throws BadInput
    */
   decode(bindings: readonly Binding[], query: string, body: Uint8Array, contentType: string | null): Message;
+  /**
+   * Decodes a form, whose fields are named as in a query; undefined if the route takes none.
+   * @throws BadInput
+   */
+  readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
 }
 
 export interface RequestCodecOptions {
+  /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
+  readonly formPosts: boolean;
   readonly json: Partial<JsonReadOptions>;
   readonly refuseUnknownQuery: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. */
@@ -75,21 +82,34 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
     return { message: messageFromJson(input, json, options.json), json };
   }
 
+  function setBindings(message: Message, bindings: readonly Binding[]): void {
+    for (const { field: path, value } of bindings) {
+      try {
+        setFromText(reflect(input, message), paths.get(path) ?? [], value);
+      } catch (error) {
+        if (error instanceof TextValueError) throw new BadInput("path", path, error.message);
+        throw error;
+      }
+    }
+  }
+
   return {
     body: raw ? "raw" : whole || field !== undefined ? "json" : "none",
+    decodeForm:
+      options.formPosts && whole && !raw
+        ? (bindings, body) => {
+            const message = create(input);
+            readQuery(textOf(body), reflect(input, message));
+            setBindings(message, bindings);
+            return message;
+          }
+        : undefined,
     decode(bindings, query, body, contentType) {
       const { message, json } = fromBody(body, contentType);
       // http.proto: with body "*" there are no query parameters.
       if (query !== "" && !whole) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
-      for (const { field: path, value } of bindings) {
-        try {
-          setFromText(reflect(input, message), paths.get(path) ?? [], value);
-        } catch (error) {
-          if (error instanceof TextValueError) throw new BadInput("path", path, error.message);
-          throw error;
-        }
-      }
+      setBindings(message, bindings);
       return message;
     },
   };
@@ -101,13 +121,16 @@ export function isHttpBody(type: DescMessage | undefined): boolean {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
-  let text: string;
+function textOf(body: Uint8Array): string {
   try {
-    text = utf8.decode(body);
+    return utf8.decode(body);
   } catch {
     throw new BadInput("body", undefined, "not UTF-8");
   }
+}
+
+function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+  const text = textOf(body);
   try {
     return parseMessageJson(text, asMessage, type);
   } catch (error) {
