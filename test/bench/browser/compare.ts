@@ -92,10 +92,13 @@ const network =
     return result === "signed out" ? result : await settle(page);
   };
 
+const stepClock = (page: Page, ms: number) =>
+  page.evaluate(`void (Date.now = ((now) => () => now() + ${ms})(Date.now))`);
+
 const clock =
   (stepMs: number): Scenario =>
   async (_, __, page) => {
-    await page.evaluate(`void (Date.now = ((now) => () => now() + ${stepMs})(Date.now))`);
+    await stepClock(page, stepMs);
     return settle(page);
   };
 
@@ -150,7 +153,7 @@ async function countWithWrongClock(browser: Browser): Promise<Record<Library, nu
   for (const library of LIBRARIES) {
     const { context, page } = await signIn(browser, standIn, library);
     standIn.refreshes[library] = 0;
-    await clock(YEAR_MS)(standIn, context, page, library);
+    await stepClock(page, YEAR_MS);
     for (let call = 0; call < 20; call++) await ask(page);
     await context.close();
   }
