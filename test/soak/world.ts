@@ -1,9 +1,8 @@
 /** A real Redis that can crash and come back, several instances of the store on it, and a clock that the soak moves. */
 import type { SessionStore } from "../../src/session/ports.ts";
 import { TAGS } from "../../src/store/redis/partitions.ts";
-import { loadScripts } from "../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
-import { MOVABLE_CLOCK, redisOptions } from "../store/backends.ts";
+import { movable, redisOptions } from "../store/backends.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
@@ -22,6 +21,8 @@ export type World = {
   stop(): Promise<void>;
 };
 
+const COMMAND_TIMEOUT_MS = 500;
+
 /** @param lossy whether Redis is to forget (snapshots only) or to keep everything (append-only file) */
 export async function createWorld(lossy: boolean): Promise<World> {
   const server = await startRedis(...(lossy ? [] : ["--appendonly", "yes"]));
@@ -29,12 +30,12 @@ export async function createWorld(lossy: boolean): Promise<World> {
   const setClock = () => Promise.all(TAGS.map((tag) => server.admin.set(`${tag}clock`, now)));
   await setClock();
   const open = () =>
-    createRedisStore(redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => now }));
+    createRedisStore(redisOptions(server.url, { ...movable(() => now), commandTimeout: COMMAND_TIMEOUT_MS }));
   const instances = [await open(), await open(), await open()];
   const back = async () => {
     await server.start();
-    await until(() => Promise.all(instances.map((store) => store.ping())));
     await setClock();
+    await until(() => Promise.all(instances.map((store) => store.ping())));
   };
   return {
     instances,
