@@ -71,7 +71,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
       if (streamsIn(rpc.spec.kind)) {
         incoming = openRequestStream(exchange, endpoint, call, found.bindings, query);
-        return await serveStream(exchange, endpoint, call, incoming);
+        return await serveStream(responses, exchange, endpoint, call, incoming);
       }
       const input = await readRequest(exchange, endpoint, found.bindings, query);
       if (rpc.spec.kind === "server_streaming") {
@@ -94,30 +94,31 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     }
   }
 
-  /** Serves an RPC whose request is a stream. */
-  async function serveStream(
-    exchange: Exchange<Source>,
-    endpoint: Endpoint,
-    call: Call,
-    incoming: RequestStream,
-  ): Promise<void> {
-    const { rpc } = endpoint;
-    if (rpc.spec.kind === "bidi_streaming") {
-      if (!exchange.fullDuplex) {
-        throw new ConnectError("bidirectional streaming needs HTTP/2", Code.Unimplemented);
-      }
-      const messages = await callStreaming(rpc, call, incoming.messages);
-      await sendStream(responses, exchange, endpoint, call, preferFailure(messages, incoming));
-      incoming.close();
-    } else {
-      const output = await callClientStreaming(rpc, call, incoming.messages);
-      incoming.close();
-      await responses.succeed(exchange, endpoint, call, endpoint.response(output));
-      call.end();
-    }
-  }
-
   return { match: matcher.match, serve };
+}
+
+/** Serves an RPC whose request is a stream. */
+async function serveStream<Source>(
+  responses: Responses<Source>,
+  exchange: Exchange<Source>,
+  endpoint: Endpoint,
+  call: Call,
+  incoming: RequestStream,
+): Promise<void> {
+  const { rpc } = endpoint;
+  if (rpc.spec.kind === "bidi_streaming") {
+    if (!exchange.fullDuplex) {
+      throw new ConnectError("bidirectional streaming needs HTTP/2", Code.Unimplemented);
+    }
+    const messages = await callStreaming(rpc, call, incoming.messages);
+    await sendStream(responses, exchange, endpoint, call, preferFailure(messages, incoming));
+    incoming.close();
+  } else {
+    const output = await callClientStreaming(rpc, call, incoming.messages);
+    incoming.close();
+    await responses.succeed(exchange, endpoint, call, endpoint.response(output));
+    call.end();
+  }
 }
 
 function implementationOf<Source>(options: HandlerOptions<Source>, tables: readonly RouteTable[]) {

@@ -34,10 +34,9 @@ type AnyRequest = { readonly header: Headers; readonly signal: AbortSignal };
 /** A Connect transport over the JSON routes of services: for `createClient`, with interceptors and call options. */
 export function createRestTransport(tables: Iterable<RouteTable>, options: RestTransportOptions): Transport {
   const { registry } = options;
-  const base = options.baseUrl.replace(/\/+$/, "");
+  const base = baseOf(options);
   const interceptors = [...(options.interceptors ?? [])];
   const routes = new Map<DescMethod, Route[]>();
-  const decoders = new Map<Route, ResponseDecoder>();
   for (const { service, routes: all } of tables) {
     for (const method of service.methods) {
       routes.set(
@@ -46,65 +45,6 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
       );
     }
   }
-  const decoderOf = (method: DescMethod, route: Route) => {
-    const decoder = decoders.get(route) ?? createResponseDecoder(method, route, registry);
-    decoders.set(route, decoder);
-    return decoder;
-  };
-
-  async function send(request: AnyRequest, { first: encoded, body, failure }: EncodedStream, accept: string) {
-    const { header: headers, signal } = request;
-    headers.set("accept", accept);
-    if (encoded.contentType !== undefined) headers.set("content-type", encoded.contentType);
-    const streams = body instanceof ReadableStream ? { duplex: "half" as const } : {};
-    const init = { method: encoded.method, headers, signal, ...(body !== undefined && { body }), ...streams };
-    let response: Response;
-    try {
-      response = await (options.fetch ?? globalThis.fetch)(base + encoded.target, init);
-    } catch (error) {
-      if (signal.aborted) throw error;
-      const cause = failure?.();
-      if (cause !== undefined) throw cause.reason;
-      throw new ConnectError("the request failed", Code.Unavailable, undefined, undefined, error);
-    }
-    if (response.ok) return response;
-    throw errorOfResponse(await response.text(), response, options.errorDecoder, registry);
-  }
-
-  async function readUnary(method: DescMethod, route: Route, response: Response): Promise<Message> {
-    const decoder = decoderOf(method, route);
-    if (decoder.raw) {
-      const data = new Uint8Array(await response.arrayBuffer());
-      return decoder.fromBytes(data, response.headers.get("content-type") ?? "");
-    }
-    const text = await response.text();
-    try {
-      return decoder.fromJson(text === "" ? undefined : (JSON.parse(text) as JsonValue));
-    } catch (error) {
-      if (error instanceof ConnectError) throw error;
-      throw new ConnectError("the response is not JSON", Code.Internal, undefined, undefined, error);
-    }
-  }
-
-  async function* readStream(method: DescMethod, route: Route, response: Response): AsyncGenerator<Message> {
-    const decoder = decoderOf(method, route);
-    if (decoder.raw) {
-      const contentType = response.headers.get("content-type") ?? "";
-      for await (const piece of piecesOf(response.body)) yield decoder.fromBytes(piece, contentType);
-      return;
-    }
-    for await (const { failed, json } of eventsOf(response.body)) {
-      if (!failed) yield decoder.fromJson(json);
-      else throw inBandError(json, response.status);
-    }
-  }
-
-  function inBandError(json: JsonValue, status: number): ConnectError {
-    const inner = typeof json === "object" && json !== null && !Array.isArray(json) ? json.error : undefined;
-    const error = options.errorDecoder?.(json, status) ?? errorOfStatus(inner ?? json, registry);
-    return error ?? new ConnectError("the stream failed", Code.Unknown);
-  }
-
   return {
     unary(method, signal, timeoutMs, header, input, contextValues) {
       const timeout = timeoutMs ?? options.defaultTimeoutMs;
@@ -120,8 +60,8 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
         async next(request) {
           const encoded = encodeRequest(method, routes.get(method) ?? [], request.message, registry);
           const body = encoded.body as FetchBody | undefined;
-          const response = await send(request, { first: encoded, body }, "application/json");
-          const message = await readUnary(method, encoded.route, response);
+          const response = await send(options, request, { first: encoded, body }, "application/json");
+          const message = await readUnary(createResponseDecoder(method, encoded.route, registry), response);
           return { ...ofResponse(method as DescMethodUnary, response), stream: false, message: message as never };
         },
       });
@@ -141,15 +81,79 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
           const encoded = await encodeStream(method, all, request.message as AsyncIterable<Message>, registry);
           const { first } = encoded;
           const one = method.methodKind === "client_streaming";
-          const response = await send(request, encoded, one ? "application/json" : "text/event-stream");
-          const message = one
-            ? once(readUnary(method, first.route, response))
-            : readStream(method, first.route, response);
+          const response = await send(options, request, encoded, one ? "application/json" : "text/event-stream");
+          const decoder = createResponseDecoder(method, first.route, registry);
+          const message = one ? once(readUnary(decoder, response)) : readStream(options, decoder, response);
           return { ...ofResponse(method as DescMethodStreaming, response), stream: true, message: message as never };
         },
       });
     },
   } as Transport;
+}
+
+function baseOf({ baseUrl }: RestTransportOptions): string {
+  return baseUrl.replace(/\/+$/, "");
+}
+
+/** @throws ConnectError for every response that is not a success */
+async function send(
+  options: RestTransportOptions,
+  request: AnyRequest,
+  { first: encoded, body, failure }: EncodedStream,
+  accept: string,
+) {
+  const { header: headers, signal } = request;
+  headers.set("accept", accept);
+  if (encoded.contentType !== undefined) headers.set("content-type", encoded.contentType);
+  const streams = body instanceof ReadableStream ? { duplex: "half" as const } : {};
+  const init = { method: encoded.method, headers, signal, ...(body !== undefined && { body }), ...streams };
+  let response: Response;
+  try {
+    response = await (options.fetch ?? globalThis.fetch)(baseOf(options) + encoded.target, init);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const cause = failure?.();
+    if (cause !== undefined) throw cause.reason;
+    throw new ConnectError("the request failed", Code.Unavailable, undefined, undefined, error);
+  }
+  if (response.ok) return response;
+  throw errorOfResponse(await response.text(), response, options.errorDecoder, options.registry);
+}
+
+async function readUnary(decoder: ResponseDecoder, response: Response): Promise<Message> {
+  if (decoder.raw) {
+    const data = new Uint8Array(await response.arrayBuffer());
+    return decoder.fromBytes(data, response.headers.get("content-type") ?? "");
+  }
+  const text = await response.text();
+  try {
+    return decoder.fromJson(text === "" ? undefined : (JSON.parse(text) as JsonValue));
+  } catch (error) {
+    if (error instanceof ConnectError) throw error;
+    throw new ConnectError("the response is not JSON", Code.Internal, undefined, undefined, error);
+  }
+}
+
+async function* readStream(
+  options: RestTransportOptions,
+  decoder: ResponseDecoder,
+  response: Response,
+): AsyncGenerator<Message> {
+  if (decoder.raw) {
+    const contentType = response.headers.get("content-type") ?? "";
+    for await (const piece of piecesOf(response.body)) yield decoder.fromBytes(piece, contentType);
+    return;
+  }
+  for await (const { failed, json } of eventsOf(response.body)) {
+    if (!failed) yield decoder.fromJson(json);
+    else throw inBandError(options, json, response.status);
+  }
+}
+
+function inBandError({ errorDecoder, registry }: RestTransportOptions, json: JsonValue, status: number): ConnectError {
+  const inner = typeof json === "object" && json !== null && !Array.isArray(json) ? json.error : undefined;
+  const error = errorDecoder?.(json, status) ?? errorOfStatus(inner ?? json, registry);
+  return error ?? new ConnectError("the stream failed", Code.Unknown);
 }
 
 function requestOf<Method extends DescMethod>(
