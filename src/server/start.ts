@@ -17,6 +17,8 @@ import { waitForStore } from "./wait-for-store.ts";
 
 /** Below it, a stall that the store's guards tolerate (500 ms) is longer than a quarter of the reuse interval. */
 const MIN_REUSE_INTERVAL_MS = 2_000;
+/** An attacker that keeps polling is detected if 7 R pass between refreshes; jitter takes up to a fifth of the token life. */
+const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
 export type Service = {
   readonly publicUrl: string;
@@ -100,10 +102,10 @@ function reportSettings(config: Config, issuer: string, log: Logger): void {
       "REUSE_INTERVAL is less than 2s: a stall of the service or the store may log out a browser (docs/rotation.md)",
     );
   }
-  if (config.accessTokenTtl < 5 * config.reuseInterval) {
+  if (config.accessTokenTtl < MIN_TTL_IN_REUSE_INTERVALS * config.reuseInterval) {
     log.warn(
       { event: "token_life_short" },
-      "ACCESS_TOKEN_TTL is less than 5 REUSE_INTERVAL: an attacker that keeps polling may stay undetected (docs/rotation.md)",
+      "ACCESS_TOKEN_TTL is less than 9 REUSE_INTERVAL: an attacker that keeps polling may stay undetected (docs/rotation.md)",
     );
   }
 }

@@ -26,8 +26,8 @@ test("the start warns of a token life in which a thief may stay unseen, and of n
     await service.stop();
     return found;
   };
-  expect(await warned("49s")).toBe(true);
-  expect(await warned("50s")).toBe(false);
+  expect(await warned("89s")).toBe(true);
+  expect(await warned("90s")).toBe(false);
 });
 
 test("the start warns of a reuse interval that is shorter than the stalls it has to cover, and of no other", async () => {

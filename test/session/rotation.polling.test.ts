@@ -35,8 +35,29 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
   );
 }
 
+/** The pause of the victim from which on no irregular rhythm with pauses up to 2 R stays undetected, in R. */
+const IRREGULAR_LINE = 7;
+
+/** Pauses at which a response changes, or nearly does, in R. */
+const EDGES = [0.05, 0.9, 0.999, 1, 1.01, 1.9, 1.99, 2];
+
+/** How many of `lives` attackers with irregular pauses up to 2 R outlast the next refresh of a victim that comes every `pause` R. */
+function outlasting(thief: Habit, pause: number, lives: number): number {
+  let found = 0;
+  for (let seed = 0; seed < lives; seed++) {
+    const { below } = dice(seed);
+    const roll = () => below(1_000_000) / 1_000_000;
+    const rhythm = () => Math.round(R * (roll() < 0.5 ? (EDGES[below(EDGES.length)] ?? 1) : 2 * roll()));
+    const pauses = () => Math.round(R * (pause + 0.02 * roll()));
+    if (served({ decide, thief, reuseInterval: R, quiet: pause * R, pause: pauses, rhythm }, 5) > 0) found++;
+  }
+  return found;
+}
+
 describe("an attacker that asks again and again", () => {
-  const often = life.filter(({ rhythm, steady }) => rhythm * (steady ? 1 : 2) <= 2);
+  const often = life.filter(({ quiet, rhythm, steady }) =>
+    steady ? rhythm <= 2 : rhythm * 2 <= 2 && quiet > IRREGULAR_LINE,
+  );
 
   it.each<Habit>(["confirmed", "newest"])(
     "at any rhythm up to 2 R, with the %s token, is seen with the victim's next refresh",
@@ -63,6 +84,16 @@ describe("where the line runs", () => {
       expect(line(decide, habit, 2 * TICKS)).toBe(4 * TICKS);
     },
   );
+});
+
+describe("where the line runs for irregular rhythms up to 2 R", () => {
+  it.each<Habit>(["confirmed", "newest"])("with the %s token: at 7 R", (habit) => {
+    expect(outlasting(habit, IRREGULAR_LINE + 0.001, 60_000)).toBe(0);
+  });
+
+  it("and not earlier", () => {
+    expect(outlasting("newest", IRREGULAR_LINE - 0.1, 60_000)).toBeGreaterThan(0);
+  });
 });
 
 describe("an attacker that expects the victim", () => {
