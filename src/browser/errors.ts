@@ -10,7 +10,7 @@ export type SessionErrorReason = "ended" | "unavailable" | "disposed";
 /** What `accessToken`, `fetch` and `end` reject with. */
 export class SessionError extends Error {
   override readonly name = "SessionError";
-  readonly reason: SessionErrorReason;
+  declare readonly reason: SessionErrorReason;
   /** @param cause what `fetch` threw, or the response's status */
   constructor(reason: SessionErrorReason, cause?: unknown) {
     super(`session ${reason}`, { cause });

@@ -12,7 +12,11 @@ export type ChannelLike = {
 /** `resume`, or `persisted`: messages may have been missed (frozen tab, back/forward cache). */
 export type WakeEvent = { readonly type: string; readonly persisted?: boolean };
 type Target = {
-  addEventListener(type: string, listener: (event: WakeEvent) => void, options: { signal: AbortSignal }): void;
+  addEventListener(
+    type: string,
+    listener: (event: WakeEvent) => void,
+    options: { signal: AbortSignal; capture: true },
+  ): void;
 };
 
 export type Realm = Partial<Target> & {
@@ -24,7 +28,7 @@ export type Realm = Partial<Target> & {
   /** Counts sleep; may be wrong and may step. */
   readonly Date: { now(): number };
   readonly Math: { random(): number };
-  readonly document?: Target & { readonly visibilityState: string; readonly cookie: string };
+  readonly document?: { readonly visibilityState: string; readonly cookie: string };
   readonly location?: { readonly origin: string };
   readonly navigator?: {
     readonly locks?: {
@@ -34,24 +38,33 @@ export type Realm = Partial<Target> & {
   readonly BroadcastChannel?: new (name: string) => ChannelLike;
 };
 
-/** Resolves after so long, or when `signal` is aborted. */
+/** Timers fire at once where the delay is 25 days or more. */
+const MAX_DELAY_MS = 1e9;
+
+/** Resolves after so long (11 days at the most), or when `signal` is aborted. */
 export function sleep(realm: Realm, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const stop = () => {
       realm.clearTimeout(timer as never);
-      signal.removeEventListener("abort", stop);
       resolve();
     };
-    const timer = realm.setTimeout(stop, delayMs);
+    const timer = realm.setTimeout(stop, Math.min(delayMs, MAX_DELAY_MS));
     signal.addEventListener("abort", stop);
     if (signal.aborted) stop();
   });
 }
 
-export const isVisible = ({ document }: Realm): boolean => document?.visibilityState === "visible";
+/** Aborts after so long, when `parent` does, or when it is told to; leaves no timer behind then. */
+export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): AbortController {
+  const over = new AbortController();
+  sleep(realm, delayMs, AbortSignal.any([parent, over.signal])).then(() => over.abort());
+  return over;
+}
 
 /** Calls back at whatever may be a wake until `signal` is aborted. */
 export function onWake(realm: Realm, signal: AbortSignal, callback: (event: WakeEvent) => void): void {
-  for (const type of ["visibilitychange", "resume"]) realm.document?.addEventListener(type, callback, { signal });
-  for (const type of ["pageshow", "online"]) realm.addEventListener?.(type, callback, { signal });
+  for (const type of ["visibilitychange", "resume", "pageshow", "online"]) {
+    // Captured: not all of them bubble from the document.
+    realm.addEventListener?.(type, callback, { signal, capture: true });
+  }
 }

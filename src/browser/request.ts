@@ -1,43 +1,54 @@
 /** The two requests of the kit, and what their responses mean. Only `E001_AUTH_FAILURE` says that a session has ended. */
-import { type Realm, sleep } from "./realm.ts";
+import { deadline, type Realm } from "./realm.ts";
 
 /** Longer than any honest response takes; a proxy that holds a response must not hold the page. */
 const TIMEOUT_MS = 15_000;
 
-export type Outcome =
-  | (Details & { readonly ok: true })
-  /** Without a cause: the session has ended. With one, it cannot be known now. */
-  | (Details & { readonly ok: false });
+/** A service that names a longer time is asked after this one, ms. */
+const MAX_RETRY_AFTER_MS = 600_000;
 
-type Details = {
+export type Outcome = {
   readonly accessToken?: string | undefined;
+  /** The service says that nobody is signed in. */
+  readonly ended?: true;
+  /** Why it cannot be known now. */
   readonly cause?: unknown;
-  /** NaN where the service named no time. */
+  /** Zero where the service named no time. */
   readonly retryAfterMs?: number;
 };
 
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
+/** Between attempts while the service cannot be reached, ms: doubling, with full jitter. */
+const BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 60_000;
+
+/** How long to wait after a failure, ms: never the same for all clients, also where the service names a time. */
+export function waitAfter({ retryAfterMs }: Outcome, failures: number, realm: Realm): number {
+  return (retryAfterMs || 0) + Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures) * realm.Math.random();
+}
+
 /** Never rejects. @param closed aborts it before its time is up */
 export async function post(realm: Realm, url: string, closed: AbortSignal): Promise<Outcome> {
-  const over = new AbortController();
-  const signal = AbortSignal.any([closed, over.signal]);
-  sleep(realm, TIMEOUT_MS, signal).then(() => over.abort());
+  const over = deadline(realm, TIMEOUT_MS, closed);
   try {
     const response = await realm.fetch(url, {
       method: "POST",
       credentials: "include",
       // A page that closes meanwhile still completes the rotation, or the logout.
       keepalive: true,
-      signal,
+      signal: over.signal,
     });
     // Whatever a proxy responds in place of the service is no JSON of ours.
     const body = (await response.json().catch(() => {})) as Body | undefined;
-    if (response.ok && body?.data) return { ok: true, accessToken: body.data.accessToken };
-    if (body?.error?.code === "E001_AUTH_FAILURE") return { ok: false };
-    return { ok: false, cause: response.status, retryAfterMs: Number(response.headers.get("retry-after")) * 1000 };
+    if (body?.data) return body.data;
+    if (body?.error?.code === "E001_AUTH_FAILURE") return { ended: true };
+    const after = response.headers.get("retry-after") as never;
+    // Seconds or a date.
+    const ms = after * 1000 || Date.parse(after) - realm.Date.now() || 0;
+    return { cause: response.status, retryAfterMs: Math.max(0, Math.min(ms, MAX_RETRY_AFTER_MS)) };
   } catch (cause) {
-    return { ok: false, cause };
+    return { cause };
   } finally {
     over.abort();
   }

@@ -2,17 +2,14 @@
 import { SessionError } from "./errors.ts";
 import { authorizedFetch } from "./fetch.ts";
 import { type AuthInterceptor, authInterceptor } from "./interceptor.ts";
-import { isVisible, onWake, type Realm, sleep, type WakeEvent } from "./realm.ts";
+import { onWake, type Realm, sleep, type WakeEvent } from "./realm.ts";
 import { createRenewal, type Renewal } from "./renewal.ts";
 import type { Outcome } from "./request.ts";
 import { type Snapshot, UNKNOWN } from "./snapshot.ts";
 import { leftMs } from "./token.ts";
 
-/** After a wake all tabs would look at once: they spread over so long, ms. */
-const WAKE_SPREAD_MS = 500;
-
-/** Nobody waits for a refresh ahead of expiry: busy tabs have longer to hand over theirs, ms. */
-const PATIENCE_MS = 500;
+/** Tabs that look because of one event spread over so long, ms. */
+const DOUBT_SPREAD_MS = 500;
 
 export type SessionOptions = {
   /** Where the service is. Default: the page's origin. */
@@ -21,7 +18,10 @@ export type SessionOptions = {
   readonly origins?: readonly string[];
   /** How long a token that `accessToken` returns stays valid at the least, ms. Default: 10 s. */
   readonly minValidityMs?: number;
-  /** `SESSION_HINT_COOKIE` of the service: without that cookie nobody is signed in, and no request is made. */
+  /**
+   * `SESSION_HINT_COOKIE` of the service: without that cookie nobody is signed in, and no request is made. The service sets it
+   * with each refresh: name it here only when all sessions have been refreshed since.
+   */
   readonly hintCookie?: string;
 };
 
@@ -44,7 +44,7 @@ export type Session = {
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
   /**
-   * The same for Connect transports. A stream is not started again.
+   * The same for Connect transports, with the same origins. A stream is not started again.
    *
    * @example
    * createConnectTransport({ baseUrl: "/", interceptors: [session.interceptor] });
@@ -63,7 +63,7 @@ export type Session = {
    */
   subscribe(listener: () => void): () => void;
   /**
-   * After a sign-in without a page load: looks again, in all tabs.
+   * After a sign-in or a step-up: looks again, in all tabs. Without `hintCookie`, every page that a login leads to calls it.
    *
    * @throws SessionError
    */
@@ -89,11 +89,12 @@ export type Session = {
  * const orders = await session.fetch("/api/orders");
  */
 export function createSession(options: SessionOptions = {}, realm: Realm = globalThis as unknown as Realm): Session {
-  const { origins = [], minValidityMs = 10_000, hintCookie } = options;
-  const baseUrl = (options.baseUrl ?? realm.location?.origin ?? "").replace(/\/$/, "");
+  const { minValidityMs = 10_000, hintCookie } = options;
+  const pageOrigin = realm.location?.origin;
+  const baseUrl = (options.baseUrl ?? pageOrigin ?? "").replace(/\/$/, "");
   const disposal = new AbortController();
   const disposed = disposal.signal;
-  const listeners = new Set<() => void>();
+  let listeners: (() => void)[] = [];
   let renewal: Renewal | undefined;
   let planned = new AbortController();
 
@@ -101,112 +102,105 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   function use(): Renewal {
     if (disposed.aborted) throw new SessionError("disposed");
     if (!renewal) {
-      renewal = createRenewal(realm, baseUrl, disposed, changed);
+      renewal = createRenewal(realm, baseUrl, hintCookie, disposed, changed);
       onWake(realm, disposed, woken);
     }
     return renewal;
   }
 
-  function changed(): void {
+  function changed(snapshotToo?: boolean): void {
     schedule();
-    for (const listener of [...listeners]) {
-      try {
-        listener();
-      } catch (error) {
-        // The listener's own fault: reported as an unhandled rejection, and the session goes on.
-        void Promise.reject(error);
-      }
+    if (!snapshotToo) return;
+    for (const listener of listeners) {
+      // In a task of its own: no code of others runs under the lock. What it throws is an unhandled rejection.
+      sleep(realm, 0, disposed).then(() => disposed.aborted || (listeners.includes(listener) && listener()));
     }
   }
 
-  async function renew(replacement?: boolean, patienceMs?: number): Promise<Outcome> {
-    const current = use();
-    if (hintCookie && !`; ${realm.document?.cookie}`.includes(`; ${hintCookie}=`)) {
-      current.end();
-      return { ok: false };
-    }
-    const outcome = await current.renew(replacement, patienceMs);
+  async function renew(replacement?: boolean): Promise<Outcome> {
+    const outcome = await use().renew(replacement);
     schedule();
     return outcome;
   }
 
-  function failure(outcome: Outcome): SessionError {
-    const reason = disposed.aborted ? "disposed" : renewal?.snapshot.state === "ended" ? "ended" : "unavailable";
-    return new SessionError(reason, outcome.cause);
-  }
-
-  /** Runs one thing later; what was planned before is dropped. */
-  function plan(delayMs: number, action: () => void): void {
-    planned.abort();
-    planned = new AbortController();
-    const { signal } = planned;
-    sleep(realm, delayMs, signal).then(() => signal.aborted || action());
-  }
-
-  /** Visible tabs refresh ahead of expiry; hidden ones wait until they are used or seen. */
+  /** Plans the next look; what was planned before is dropped. Hidden tabs wait until they are used or seen, or in doubt. */
   function schedule(): void {
     planned.abort();
-    if (!renewal || disposed.aborted) return;
-    const { token, snapshot } = renewal;
-    if (!token && snapshot.state !== "offline") return;
-    const dueMs = token ? token.dueMs - token.ageMs() : 0;
-    plan(Math.max(dueMs, renewal.backoffMs(), 1), () => isVisible(realm) && void renew(false, PATIENCE_MS));
+    const current = renewal;
+    if (!current || disposed.aborted) return;
+    const { token, doubtful, snapshot } = current;
+    const offline = snapshot.state === "offline";
+    if (!token && !doubtful && !offline) return;
+    planned = new AbortController();
+    const { signal } = planned;
+    let ownMs = 1;
+    if (doubtful) ownMs += DOUBT_SPREAD_MS * realm.Math.random();
+    else if (token && !offline) ownMs = token.dueMs - token.ageMs();
+    sleep(realm, Math.max(ownMs, current.backoffMs()), signal).then(() => {
+      if (!signal.aborted && (doubtful || realm.document?.visibilityState === "visible")) void renew();
+    });
   }
 
   function woken({ type, persisted }: WakeEvent): void {
     const current = use();
-    if (type === "online") current.retryNow();
+    current.look(type === "online");
     // Messages of other tabs may have been missed: one of them, or the service, confirms the session.
-    const missed = type === "resume" || persisted;
-    const { token, snapshot } = current;
-    if (!missed && (snapshot.state === "ended" || (token && token.ageMs() < token.dueMs))) schedule();
-    else {
-      plan(WAKE_SPREAD_MS * realm.Math.random(), async () => {
-        if (missed && token && (await current.askTabs())) schedule();
-        else await renew();
-      });
-    }
+    const overdue =
+      realm.document?.visibilityState === "visible" && !current.isFresh() && current.snapshot.state !== "ended";
+    if (type === "resume" || persisted || overdue) current.doubt();
+    else schedule();
   }
 
   async function accessToken(): Promise<string> {
-    const current = use();
-    if (current.snapshot.state === "ended") throw new SessionError("ended");
-    const held = current.token;
-    // A token that never lives as long as is wanted is good for half of its life.
-    if (held && leftMs(held) > Math.min(minValidityMs, held.lifeMs / 2)) {
-      if (held.ageMs() >= held.dueMs && current.backoffMs() < 0) void renew();
-      return held.text;
+    let outcome: Outcome = {};
+    // What another tab hands over may be too old already: then it is renewed once more.
+    for (let attempt = 0; ; attempt++) {
+      const current = use();
+      const { token, snapshot } = current;
+      if (snapshot.state === "ended") throw new SessionError("ended");
+      // A token that never lives as long as is wanted is good for half of its life.
+      if (token && leftMs(token) > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
+        if (!current.isFresh()) void renew();
+        return token.text;
+      }
+      if (attempt > 1) throw new SessionError("unavailable", outcome.cause);
+      outcome = await renew();
     }
-    const outcome = await renew();
-    const { token } = current;
-    if (!disposed.aborted && token && leftMs(token) > 0) return token.text;
-    throw failure(outcome);
   }
 
   const source = {
-    accessToken,
+    async tokenFor(url: string): Promise<string> {
+      const originOf = (text: string) => new URL(text, pageOrigin).origin;
+      const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
+      if (known.some((one) => one && originOf(one) === originOf(url))) return accessToken();
+      throw new TypeError(`no token: ${url}`);
+    },
     async replace(text: string): Promise<string | undefined> {
-      const current = use();
-      const held = current.token;
+      const held = use().token;
       // A token that replaced a refused one and is refused too: not the token is at fault.
       if (held?.text === text && !held.replacement) await renew(true);
-      const { token } = current;
-      return token?.text === text ? undefined : token?.text;
+      const other = use().token?.text;
+      return other === text ? undefined : other;
     },
   };
 
   return {
     accessToken,
-    fetch: authorizedFetch(source, realm, [baseUrl, ...origins]),
+    fetch: authorizedFetch(source, realm),
     interceptor: authInterceptor(source),
     get snapshot() {
       return renewal?.snapshot ?? UNKNOWN;
     },
     subscribe(listener) {
-      const { snapshot } = use();
-      listeners.add(listener);
-      if (snapshot.state === "unknown") accessToken().catch(() => {});
-      return () => void listeners.delete(listener);
+      // The same function may come twice.
+      const own = () => listener();
+      if (!disposed.aborted) {
+        listeners.push(own);
+        if (use().snapshot.state === "unknown") accessToken().catch(() => {});
+      }
+      return () => {
+        listeners = listeners.filter((other) => other !== own);
+      };
     },
     async begin() {
       use().begin(true);
@@ -214,7 +208,8 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
     },
     async end() {
       const outcome = await use().signOut();
-      if ("cause" in outcome) throw failure(outcome);
+      use();
+      if (outcome.cause) throw new SessionError("unavailable", outcome.cause);
     },
     dispose() {
       disposal.abort();

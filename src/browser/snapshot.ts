@@ -13,7 +13,7 @@ export type SessionState = "unknown" | "active" | "offline" | "ended";
 export type Snapshot = {
   readonly state: SessionState;
   /** To show, not to trust: services verify tokens. */
-  readonly claims: Claims | undefined;
+  readonly claims?: Claims | undefined;
 };
 
-export const UNKNOWN: Snapshot = { state: "unknown", claims: undefined };
+export const UNKNOWN: Snapshot = { state: "unknown" };

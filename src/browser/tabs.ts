@@ -2,7 +2,7 @@
  * What the tabs of one origin do together. All of it only saves requests: the server's rotation tolerates any number of
  * tabs, so every wait here ends by itself, and then the tab acts alone.
  */
-import { type Realm, sleep } from "./realm.ts";
+import { type ChannelLike, deadline, type Realm } from "./realm.ts";
 import type { HeldToken } from "./token.ts";
 
 /** How long a refresh of another tab is waited for, ms. */
@@ -12,6 +12,11 @@ const LOCK_WAIT_MS = 3_000;
  * one of them makes the request.
  */
 const LOCK_COUNT = 3;
+/**
+ * The last lock is waited for longer than its holder needs, and not equally long by all: else they would all make a request.
+ * This many times as long as the others, and up to once more.
+ */
+const LAST_WAIT = 6;
 
 export type TokenMessage = Pick<HeldToken, "text" | "dueMs" | "replacement"> & {
   readonly type: "token";
@@ -21,14 +26,32 @@ export type TokenMessage = Pick<HeldToken, "text" | "dueMs" | "replacement"> & {
 
 export type TabMessage =
   /** A tab that has a newer token sends it to `replyTo`. */
-  | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string; readonly sid: string | undefined }
+  | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string }
   | TokenMessage
-  /** `sid` is absent where no token was ever held. */
+  /** `sid` is absent where no token was ever held: tabs that hold one look whether it is theirs. */
   | { readonly type: "ended"; readonly sid: string | undefined }
   /** The service could not be reached. */
-  | { readonly type: "failed"; readonly failures: number; readonly waitMs: number }
+  | { readonly type: "failed"; readonly waitMs: number; readonly sentAtMs: number }
   /** Somebody has signed in. */
   | { readonly type: "began" };
+
+/** On a server there are no other tabs, and an open channel would keep the process alive. */
+export function openChannel(
+  { document, BroadcastChannel }: Realm,
+  name: string,
+  receive: (message: TabMessage | null) => void,
+): ChannelLike | undefined {
+  const channel = document && BroadcastChannel && new BroadcastChannel(name);
+  if (channel) channel.onmessage = ({ data }) => receive(data as TabMessage | null);
+  return channel;
+}
+
+export function messageOf({ text, ageMs, dueMs, replacement }: HeldToken, realm: Realm): TokenMessage {
+  return { type: "token", text, bornAtMs: realm.Date.now() - ageMs(), dueMs, replacement };
+}
+
+/** How long ago something was, by the wall clock, which the tabs share: a frozen tab gets its messages late. */
+export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);
 
 /**
  * Runs `request` while no other tab runs its own, as far as that can be had in a bounded time.
@@ -41,21 +64,24 @@ export async function exclusively(
   settled: AbortSignal,
   request: () => Promise<void>,
 ): Promise<void> {
-  let held = false;
   const turn = async () => {
-    held = true;
     if (!settled.aborted) await request();
   };
-  for (let level = 0; level < LOCK_COUNT && !held && !settled.aborted; level++) {
-    const wait = new AbortController();
-    const signal = AbortSignal.any([settled, wait.signal]);
-    sleep(realm, LOCK_WAIT_MS, signal).then(() => wait.abort());
+  for (let level = 0; level < LOCK_COUNT; level++) {
+    const times = level < LOCK_COUNT - 1 ? 1 : LAST_WAIT + realm.Math.random();
+    const wait = deadline(realm, LOCK_WAIT_MS * times, settled);
     try {
-      await realm.navigator?.locks?.request(name + level, { signal }, turn);
+      await (realm.navigator as Required<NonNullable<Realm["navigator"]>>).locks.request(
+        name + level,
+        { signal: wait.signal },
+        turn,
+      );
+      return;
     } catch {
       // Too long a wait, or no locks here. `request` itself never rejects.
+    } finally {
+      wait.abort();
     }
-    wait.abort();
   }
-  if (!held) await turn();
+  await turn();
 }

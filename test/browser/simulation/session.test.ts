@@ -249,7 +249,7 @@ describe("requests of the application", () => {
     const here = world();
     const { session } = here.open();
     const refusals = [true, false, true];
-    const call = (stream: boolean) => ({ stream, header: new Headers() });
+    const call = (stream: boolean) => ({ url: "/sessions.v1.Orders/List", stream, header: new Headers() });
     const next = async (request: ReturnType<typeof call>) => {
       if (refusals.shift()) throw Object.assign(new Error("refused"), { code: 16 });
       return request.header.get("authorization");
@@ -308,4 +308,239 @@ describe("what tabs say to each other", () => {
     await here.run(5_000);
     expect(fresh.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
   });
+});
+
+describe("whose token it is", () => {
+  const HINT = { hintCookie: "session_hint" };
+
+  test("a tab in which another user signed in by a page load does not take the token of the user before", async () => {
+    const here = world();
+    const before = here.open(HINT);
+    before.session.subscribe(() => {});
+    await here.run(1_000);
+    here.signInByPage();
+    const after = here.open(HINT);
+    const asked = outcomeOf(after.session.accessToken());
+    await here.run(1_000);
+    expect(asked.done).toBe(true);
+    expect(after.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
+    // And the other tab follows.
+    expect(before.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
+  });
+
+  test("without the hint cookie, begin() on the page after the login does the same", async () => {
+    const here = world();
+    const before = here.open();
+    before.session.subscribe(() => {});
+    await here.run(1_000);
+    here.signInByPage();
+    const after = here.open();
+    void outcomeOf(after.session.begin());
+    await here.run(1_000);
+    for (const tab of [before, after]) expect(tab.session.snapshot).toMatchObject({ claims: { sid: "s1" } });
+  });
+
+  test.each([
+    ["signed out", "ended", undefined],
+    ["signed in as another user", "active", "s1"],
+  ] as const)("a tab that is seen again while its token is fresh notices that a page %s", async (what, state, sid) => {
+    const here = world();
+    const tab = here.open(HINT);
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    if (what === "signed out") here.revoke();
+    else here.signInByPage();
+    here.dispatch(tab, "visibilitychange");
+    await here.run(2_000);
+    expect(tab.session.snapshot.state).toBe(state);
+    expect(tab.session.snapshot.claims?.sid).toBe(sid);
+  });
+
+  test("a frame that may not read cookies asks the service", async () => {
+    const here = world();
+    here.sandboxed = true;
+    const asked = outcomeOf(here.open(HINT).session.accessToken());
+    await here.run(1_000);
+    expect(asked.value).toBeDefined();
+  });
+
+  test.each(["logout page", "refused refresh"])("a %s without a token ends the tabs that hold one", async (what) => {
+    const here = world();
+    const tabs = [here.open(), here.open(), here.open()];
+    for (const tab of tabs) tab.session.subscribe(() => {});
+    await here.run(1_000);
+    const other = here.open();
+    for (const tab of tabs) tab.visible = false;
+    if (what === "refused refresh") {
+      // Past its due time nobody hands a token over.
+      await here.run(0.97 * TOKEN_LIFE_S * 1000);
+      here.revoke();
+      void outcomeOf(other.session.accessToken());
+    } else void outcomeOf(other.session.end());
+    await here.run(10_000);
+    expect(tabs.map((tab) => tab.session.snapshot.state)).toEqual(["ended", "ended", "ended"]);
+    expect(here.refreshes).toBeLessThanOrEqual(3);
+  });
+});
+
+describe("waking and outages", () => {
+  test("a logout that a frozen tab missed is seen whatever else wakes it", async () => {
+    const here = world();
+    here.dropping = true;
+    const [frozen, other] = [here.open(), here.open()];
+    for (const tab of [frozen, other]) tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.freeze(frozen);
+    void outcomeOf(other.session.end());
+    await here.run(1_000);
+    here.resume(frozen);
+    here.dispatch(frozen, "online");
+    await here.run(2_000);
+    expect(frozen.session.snapshot.state).toBe("ended");
+  });
+
+  test("a look after a wake that fails is repeated, and the token stays in use", async () => {
+    const here = world();
+    here.dropping = true;
+    const tab = here.open();
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.freeze(tab);
+    here.revoke();
+    here.network = "offline";
+    here.resume(tab);
+    await here.run(5_000);
+    expect(tab.session.snapshot.state).toBe("offline");
+    const asked = outcomeOf(tab.session.accessToken());
+    await here.run(0);
+    expect(asked.value).toBeDefined();
+    here.network = "up";
+    // Long before the token is due.
+    await here.run(60_000);
+    expect(tab.session.snapshot.state).toBe("ended");
+  });
+
+  test("tabs that woke do not confirm each other", async () => {
+    const here = world();
+    here.dropping = true;
+    const tabs = [here.open(), here.open()];
+    for (const tab of tabs) tab.session.subscribe(() => {});
+    await here.run(1_000);
+    for (const tab of tabs) here.freeze(tab);
+    here.revoke();
+    for (const tab of tabs) here.resume(tab);
+    await here.run(5_000);
+    expect(tabs.map((tab) => tab.session.snapshot.state)).toEqual(["ended", "ended"]);
+  });
+
+  test("a failure in one tab leaves tabs with a fresh token active, and those that ended ended", async () => {
+    const here = world();
+    const [active, failing] = [here.open(), here.open({ baseUrl: "https://app.example" })];
+    active.session.subscribe(() => {});
+    const asked = outcomeOf(failing.session.accessToken());
+    await here.run(1_000);
+    here.network = "offline";
+    here.refusedTokens.add(asked.value ?? "");
+    void outcomeOf(failing.session.fetch("https://app.example/api"));
+    failing.session.dispose();
+    const fresh = here.open();
+    void outcomeOf(fresh.session.begin());
+    await here.run(40);
+    await here.run(5_000);
+    expect(fresh.session.snapshot.state).toBe("offline");
+    here.network = "up";
+    await here.run(60_000);
+    expect(active.session.snapshot.state).toBe("active");
+    void outcomeOf(active.session.end());
+    await here.run(1_000);
+    here.network = "offline";
+    const late = here.open();
+    void outcomeOf(late.session.accessToken());
+    await here.run(5_000);
+    expect(active.session.snapshot.state).toBe("ended");
+  });
+
+  test("while offline, a tab tries again by its backoff and at once when the network is back", async () => {
+    const here = world();
+    const tab = here.open();
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.network = "offline";
+    here.sleep(TOKEN_LIFE_S * 1000);
+    here.dispatch(tab, "visibilitychange");
+    await here.run(60_000);
+    expect(tab.session.snapshot.state).toBe("offline");
+    here.network = "up";
+    here.dispatch(tab, "online");
+    await here.run(1_000);
+    expect(tab.session.snapshot.state).toBe("active");
+  });
+
+  test("a service that hangs gets a few requests of fifty tabs, not fifty", async () => {
+    let seed = 1;
+    const here = new World(() => {
+      seed = (seed * 16_807) % 2_147_483_647;
+      return seed / 2_147_483_647;
+    });
+    const tabs = Array.from({ length: 50 }, () => here.open());
+    here.network = "silent";
+    for (const tab of tabs) void outcomeOf(tab.session.accessToken());
+    await here.run(30_000);
+    expect(here.attempts).toBeLessThanOrEqual(6);
+  });
+
+  test.each([
+    ["2592000", 900_000],
+    ["-60", 60_000],
+    [new Date(1_800_000_000_000 + 60_000).toUTCString(), 120_000],
+  ])("Retry-After: %s neither stops nor floods", async (retryAfter, withinMs) => {
+    const here = world();
+    here.retryAfter = retryAfter;
+    here.network = "limited";
+    const tab = here.open();
+    tab.session.subscribe(() => {});
+    await here.run(30_000);
+    expect(here.attempts).toBeLessThan(10);
+    if (retryAfter.includes("GMT")) expect(here.attempts).toBe(1);
+    here.network = "up";
+    await here.run(withinMs);
+    expect(tab.session.snapshot.state).toBe("active");
+  });
+});
+
+test("a message of another version, or none of the kit's, changes nothing", async () => {
+  const here = world();
+  const tab = here.open();
+  tab.session.subscribe(() => {});
+  await here.run(1_000);
+  const { sid } = tab.session.snapshot.claims ?? {};
+  for (const channel of here.channels) {
+    for (const data of [null, undefined, 1, { type: "x", sid }, { sid }]) channel.onmessage?.({ data });
+  }
+  await here.run(2_000);
+  expect(tab.session.snapshot.state).toBe("active");
+  expect(here.refreshes).toBe(1);
+});
+
+test("no listener runs while its tab holds a lock", async () => {
+  const here = world();
+  const tab = here.open();
+  const locked: boolean[] = [];
+  tab.session.subscribe(() => locked.push([...tab.holds].some((held) => "release" in (held as object))));
+  await here.run(2_000);
+  expect(locked).toEqual([false]);
+});
+
+test("subscribing after dispose does nothing, and a function that subscribed twice is removed once", async () => {
+  const here = world();
+  const tab = here.open();
+  let calls = 0;
+  const listener = () => calls++;
+  const stop = tab.session.subscribe(listener);
+  tab.session.subscribe(listener);
+  stop();
+  await here.run(1_000);
+  expect(calls).toBe(1);
+  tab.session.dispose();
+  expect(() => tab.session.subscribe(listener)()).not.toThrow();
 });

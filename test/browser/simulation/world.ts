@@ -41,7 +41,14 @@ export class World {
   signedIn: string | undefined = "s0";
   /** Sessions that were signed out or revoked. */
   readonly over = new Set<string | undefined>([undefined]);
+  /** Whether `document.cookie` throws. */
+  sandboxed = false;
+  /** Whether what is sent to a frozen tab is lost, rather than late. */
+  dropping = false;
   refreshes = 0;
+  /** Requests for a refresh that were made, whatever became of them. */
+  attempts = 0;
+  retryAfter = "30";
   refusedTokens = new Set<string>();
   readonly tabs: Tab[] = [];
   readonly #random: () => number;
@@ -78,6 +85,12 @@ export class World {
 
   signIn(): string {
     this.revoke();
+    this.signedIn = `s${++this.#sessions}`;
+    return this.signedIn;
+  }
+
+  /** Somebody signs in by a page load: no tab announces it, and the session before goes on without its cookie. */
+  signInByPage(): string {
     this.signedIn = `s${++this.#sessions}`;
     return this.signedIn;
   }
@@ -159,12 +172,12 @@ export class World {
       Date: { now: () => this.nowMs + this.wallOffsetMs },
       Math: { random: this.#random },
       document: {
-        addEventListener: listen,
         get visibilityState() {
           return tab.visible ? "visible" : "hidden";
         },
         get cookie() {
-          return world.signedIn ? "a=b; session_hint=1" : "a=b";
+          if (world.sandboxed) throw new DOMException("sandboxed", "SecurityError");
+          return world.signedIn ? `a=b; session_hint=${world.signedIn}` : "a=b";
         },
       },
       addEventListener: listen,
@@ -226,6 +239,7 @@ export class World {
   #fetch(tab: Tab, input: string | Request, init: RequestInit | undefined): Promise<Response> {
     const request = new Request(input, { ...init, signal: null });
     const signal = init?.signal;
+    if (request.url.endsWith("/refresh")) this.attempts++;
     return new Promise((resolve, reject) => {
       signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
       if (this.network === "offline") {
@@ -247,7 +261,10 @@ export class World {
     if (network === "html") return new Response("<html>portal</html>", { headers: { "content-type": "text/html" } });
     if (network === "unavailable") return Response.json({ error: { code: "E503_UNAVAILABLE" } }, { status: 503 });
     if (network === "limited") {
-      return Response.json({ error: { code: "E429_RATE_LIMITED" } }, { status: 429, headers: { "retry-after": "30" } });
+      return Response.json(
+        { error: { code: "E429_RATE_LIMITED" } },
+        { status: 429, headers: { "retry-after": this.retryAfter } },
+      );
     }
     let response: Response;
     if (pathname === "/v1/auth/refresh") {
@@ -287,6 +304,7 @@ class SimulatedChannel {
     const data = structuredClone(message);
     for (const other of this.#world.channels) {
       if (other === this || other.name !== this.name) continue;
+      if (this.#world.dropping && other.tab.frozen) continue;
       this.#world.schedule(1, other.tab, () => this.#world.channels.has(other) && other.onmessage?.({ data }));
     }
   }
