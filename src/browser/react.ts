@@ -1,4 +1,6 @@
 /** The session in React. */
+"use client";
+
 import { useSyncExternalStore } from "react";
 import type { Session } from "./session.ts";
 import { type Snapshot, UNKNOWN } from "./snapshot.ts";
