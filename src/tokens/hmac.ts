@@ -1,9 +1,29 @@
-import { createHmac, createSecretKey } from "node:crypto";
+import { hash } from "node:crypto";
 
-/** HMAC-SHA-256 (RFC 2104) of one message, 32 bytes. */
-export type Mac = (message: Uint8Array) => Buffer;
+const BLOCK = 64;
 
-export function createMac(key: Uint8Array): Mac {
-  const secret = createSecretKey(key);
-  return (message) => createHmac("sha256", secret).update(message).digest();
+/** HMAC-SHA-256 of one message, as 32 characters of latin1. */
+export type Mac = (message: Uint8Array) => string;
+
+/**
+ * HMAC-SHA-256 (RFC 2104) for messages of one fixed length, from two one-shot hashes over blocks that
+ * are prepared once. `createHmac` would cost a refresh, which computes two, 5 µs (8 %), most of it for native objects.
+ *
+ * @param key at most one block (64 bytes)
+ * @param length of every message, bytes
+ */
+export function createMac(key: Uint8Array, length: number): Mac {
+  if (key.length > BLOCK) throw new RangeError("a MAC key has at most 64 bytes");
+  const inner = Buffer.alloc(BLOCK + length, 0x36);
+  const outer = Buffer.alloc(BLOCK + 32, 0x5c);
+  for (const [index, byte] of key.entries()) {
+    inner[index] = byte ^ 0x36;
+    outer[index] = byte ^ 0x5c;
+  }
+  return (message) => {
+    if (message.length !== length) throw new RangeError(`the message must have ${length} bytes`);
+    inner.set(message, BLOCK);
+    outer.write(hash("sha256", inner, "latin1"), BLOCK, "latin1");
+    return hash("sha256", outer, "latin1");
+  };
 }

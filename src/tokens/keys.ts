@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey } from "node:crypto";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
 import { createMac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
-import type { MacKey, MacKeys } from "./refresh-token.ts";
+import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
 
 /** The public keys that verify our access tokens (RFC 7517 §5). */
@@ -51,5 +51,5 @@ function readySigningKey({ kid, alg, state }: RingKey, jwk: Jwk): ReadySigningKe
 }
 
 function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, "state"> {
-  return { id: Number.parseInt(kid, 16), mac: createMac(Buffer.from(jwk.k ?? "", "base64url")), state };
+  return { id: Number.parseInt(kid, 16), mac: createMac(Buffer.from(jwk.k ?? "", "base64url"), MAC_AT), state };
 }

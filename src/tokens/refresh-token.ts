@@ -19,7 +19,7 @@ const GENERATION = 22;
 const NONCE = 26;
 const ISSUED_AT = 34;
 /** How much of a token is authenticated, bytes. */
-const MAC_AT = 40;
+export const MAC_AT = 40;
 const LENGTH = 72;
 
 // 72 bytes are 96 characters without spare bits: alphabet and length make the encoding canonical (RFC 4648 §3.5).
@@ -37,6 +37,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const token = Buffer.alloc(LENGTH);
   const body = token.subarray(0, MAC_AT);
   const presented = token.subarray(MAC_AT);
+  const expected = Buffer.alloc(LENGTH - MAC_AT);
 
   return {
     mint({ sid, generation, nonce, issuedAt }: RefreshToken): string {
@@ -47,7 +48,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
       token.writeUInt32BE(generation, GENERATION);
       writeText(token, nonce, NONCE, ISSUED_AT);
       token.writeUIntBE(issuedAt, ISSUED_AT, MAC_AT - ISSUED_AT);
-      token.set(key.mac(body), MAC_AT);
+      token.write(key.mac(body), MAC_AT, "latin1");
       return token.toString("base64url", 0, LENGTH);
     },
 
@@ -57,7 +58,8 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
       if (token[0] !== VERSION) return MALFORMED;
       const key = keys.current.macs.get(token.readUInt32BE(KEY_ID));
       if (key === undefined) return UNKNOWN_KEY;
-      if (!timingSafeEqual(key.mac(body), presented)) return FORGED;
+      expected.write(key.mac(body), 0, "latin1");
+      if (!timingSafeEqual(expected, presented)) return FORGED;
       return {
         ok: true,
         token: {

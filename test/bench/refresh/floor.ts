@@ -24,7 +24,7 @@ const ring = parseRing(readFileSync(KEYS_FILE, "utf8"));
 const macKey = ring.mac.find((key) => key.state === "signing");
 const signingKey = ring.signing.find((key) => key.state === "signing");
 if (macKey?.jwk === undefined || signingKey?.jwk === undefined) throw new Error("no keys");
-const mac = createMac(Buffer.from(macKey.jwk.k ?? "", "base64url"));
+const mac = createMac(Buffer.from(macKey.jwk.k ?? "", "base64url"), 40);
 const key = {
   key: createPrivateKey({ key: signingKey.jwk, format: "jwk" }),
   dsaEncoding: "ieee-p1363",
@@ -48,7 +48,7 @@ const MARKER_LIFE = 360_000;
 async function refresh(cookie: string): Promise<{ accessToken: string; setCookie: string } | undefined> {
   const token = Buffer.from(cookie, "base64url");
   const body = token.subarray(0, 40);
-  if (token.length !== 72 || !timingSafeEqual(token.subarray(40), mac(body))) return undefined;
+  if (token.length !== 72 || !timingSafeEqual(token.subarray(40), Buffer.from(mac(body), "latin1"))) return undefined;
   const sid = token.toString("base64url", 5, 22) as SessionId;
   const partition = TAGS[token[5] ?? 0] ?? "";
   const [n1, n2] = nonceWords(token.toString("base64url", 26, 34));
@@ -78,7 +78,7 @@ async function refresh(cookie: string): Promise<{ accessToken: string; setCookie
   token.writeUInt32BE(generation + 1, 22);
   token.write(childNonce, 26, "base64url");
   token.writeUIntBE(childMintedAt, 34, 6);
-  token.set(mac(body), 40);
+  token.write(mac(body), 40, "latin1");
   const iat = Math.floor(now / 1000);
   const payload = JSON.stringify({
     iss: ISSUER,
