@@ -85,13 +85,12 @@ export function createRenewal(
   }
 
   function fail(durationMs: number): void {
-    if (snapshot.state === "ended") return;
     failures++;
     // Whoever waits for its turn has an outcome: else all of them would try in turn.
     settle();
     waitMs = durationMs;
     failedMs = stopwatch(realm);
-    show("offline", snapshot.claims);
+    if (snapshot.state !== "ended") show("offline", snapshot.claims);
   }
 
   /** Looks soon, and again until it is known what has become of the session. */

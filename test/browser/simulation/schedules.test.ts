@@ -70,6 +70,8 @@ class Schedule {
       state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9;
       return ((state ^ (state >>> 13)) >>> 0) / 2 ** 32;
     });
+    // Browsers differ: what is sent to a frozen tab is late in one half of the schedules, lost in the other.
+    this.world.dropping = seed % 2 === 0;
     this.open();
   }
 
@@ -173,7 +175,7 @@ class Schedule {
     for (const tab of world.tabs) if (!tab.dead) expect([...tab.holds]).toEqual([]);
     const lives = world.nowMs / (TOKEN_LIFE_S * 1000 * 0.6);
     const retries = world.nowMs / 30_000;
-    expect(world.refreshes).toBeLessThanOrEqual(2 + lives + retries + this.calls + this.faults);
+    expect(world.attempts).toBeLessThanOrEqual(2 + lives + retries + this.calls + this.faults);
   }
 }
 

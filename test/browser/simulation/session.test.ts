@@ -457,6 +457,19 @@ describe("waking and outages", () => {
     expect(active.session.snapshot.state).toBe("ended");
   });
 
+  test("a tab that ended and wakes without a network backs off", async () => {
+    const here = world();
+    const tab = here.open();
+    void outcomeOf(tab.session.end());
+    await here.run(1_000);
+    here.freeze(tab);
+    here.network = "offline";
+    here.resume(tab);
+    await here.run(300_000);
+    expect(tab.session.snapshot.state).toBe("ended");
+    expect(here.attempts).toBeLessThan(20);
+  });
+
   test("a sign-in whose tab goes away at once is followed by the others", async () => {
     const here = world();
     const [leaving, staying] = [here.open(), here.open()];
