@@ -54,7 +54,7 @@ export function sleep(realm: Realm, delayMs: number, signal: AbortSignal): Promi
   });
 }
 
-/** Aborts after so long, when `parent` does, or when it is told to; leaves no timer behind then. */
+/** Aborts after `delayMs`, with `parent`, or when the caller aborts it; leaves no timer behind then. */
 export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): AbortController {
   const over = new AbortController();
   sleep(realm, delayMs, AbortSignal.any([parent, over.signal])).then(() => over.abort());
