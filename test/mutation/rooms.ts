@@ -35,7 +35,11 @@ export const ROOMS: readonly Room[] = [
   {
     name: "session",
     files: /^src\/session\/feed(-log)?\.ts$/,
-    stages: [["test/session/feed"], server("watch", "revoke-all", "stop", "drain"), ["test/verifier"]],
+    stages: [
+      ["test/session/feed.test.ts", "test/session/feed-cursors.test.ts"],
+      server("watch", "revoke-all", "stop", "drain"),
+      ["test/verifier"],
+    ],
   },
   {
     name: "session",
