@@ -2,11 +2,11 @@
 /** `npm run admin-token -- …`: makes the entries of ADMIN_TOKENS_FILE. The token itself is printed once and stored nowhere. */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { errorCode } from "../files/error-code.ts";
 import { createFile, replaceFile } from "../files/place.ts";
 import { SCOPES } from "../session/admin-access.ts";
 import { AdminTokensFault, parseAdminEntries } from "../tokens/admin-entries.ts";
+import { readOptions, runCommand, UsageError } from "./command.ts";
 
 const USAGE = `usage: npm run admin-token -- <command> --name <name> --scope <scope> [--scope <scope> …] [options]
 
@@ -20,10 +20,16 @@ const USAGE = `usage: npm run admin-token -- <command> --name <name> --scope <sc
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage.`;
 
-class UsageError extends Error {}
+const OPTIONS = {
+  name: { type: "string" },
+  scope: { type: "string", multiple: true },
+  certificate: { type: "string" },
+  file: { type: "string" },
+  help: { type: "boolean", short: "h" },
+} as const;
 
 async function run(args: string[]): Promise<string> {
-  const { positionals, values } = readArguments(args);
+  const { positionals, values } = readOptions(args, OPTIONS);
   if (values.help || positionals.length === 0) return USAGE;
   const [command, ...rest] = positionals;
   if (rest.length > 0) throw new UsageError("too many operands");
@@ -77,28 +83,4 @@ async function addEntry(path: string, entry: object): Promise<void> {
   }
 }
 
-function readArguments(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        name: { type: "string" },
-        scope: { type: "string", multiple: true },
-        certificate: { type: "string" },
-        file: { type: "string" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-}
-
-try {
-  console.log(await run(process.argv.slice(2)));
-} catch (error) {
-  if (!(error instanceof UsageError || error instanceof AdminTokensFault)) throw error;
-  console.error(error instanceof UsageError ? `${error.message}\n\n${USAGE}` : error.message);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
-}
+await runCommand(run, USAGE, [AdminTokensFault]);

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** `npm run keys -- …`: manages the key ring. Never prints a secret. */
-import { parseArgs } from "node:util";
 import { ConfigError, readConfig } from "../config/config.ts";
 import { generateMacKey, generateRing, generateSigningKey } from "../tokens/generate-key.ts";
 import { isSigningAlg, type SigningAlg } from "../tokens/jws.ts";
@@ -16,6 +15,7 @@ import {
   StepRefused,
   withoutSpent,
 } from "../tokens/ring-steps.ts";
+import { readOptions, runCommand, UsageError } from "./command.ts";
 
 const USAGE = `usage: npm run keys -- <command> [options]
 
@@ -35,10 +35,16 @@ const USAGE = `usage: npm run keys -- <command> [options]
 Ages come from JWKS_MAX_AGE, ACCESS_TOKEN_TTL and SESSION_IDLE_TTL: set them as for the service.
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage.`;
 
-class UsageError extends Error {}
+const OPTIONS = {
+  file: { type: "string" },
+  alg: { type: "string" },
+  force: { type: "boolean" },
+  "pick-up": { type: "string" },
+  help: { type: "boolean", short: "h" },
+} as const;
 
 async function run(args: string[]): Promise<string> {
-  const { positionals, values } = readArguments(args);
+  const { positionals, values } = readOptions(args, OPTIONS);
   if (values.help || positionals.length === 0) return USAGE;
   const config = readConfig(process.env);
   const path = values.file ?? config.keysFile;
@@ -80,24 +86,6 @@ async function run(args: string[]): Promise<string> {
       throw new UsageError("retire is called remove now: `npm run keys -- remove`");
     default:
       throw new UsageError(`there is no command ${command}`);
-  }
-}
-
-function readArguments(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        file: { type: "string" },
-        alg: { type: "string" },
-        force: { type: "boolean" },
-        "pick-up": { type: "string" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -149,16 +137,4 @@ function age(ms: number): string {
   return s < 172_800 ? `${Math.floor(s / 3600)}h` : `${Math.floor(s / 86_400)}d`;
 }
 
-try {
-  console.log(await run(process.argv.slice(2)));
-} catch (error) {
-  if (error instanceof UsageError) {
-    console.error(`${error.message}\n\n${USAGE}`);
-    process.exitCode = 2;
-  } else if (error instanceof KeyRingFault || error instanceof StepRefused || error instanceof ConfigError) {
-    console.error(error.message);
-    process.exitCode = 1;
-  } else {
-    throw error;
-  }
-}
+await runCommand(run, USAGE, [KeyRingFault, StepRefused, ConfigError]);
