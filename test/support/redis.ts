@@ -87,9 +87,28 @@ export class RedisServer {
 }
 
 export async function startRedis(...args: readonly string[]): Promise<RedisServer> {
+  return onFreePorts(() => startOnce(args));
+}
+
+async function startOnce(args: readonly string[]): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), args);
-  await server.start();
-  return server;
+  try {
+    await server.start();
+    return server;
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** Starts again, on other ports, what found one in use: tests in other processes look for free ports at the same time. */
+async function onFreePorts<T>(start: () => Promise<T>, attempts = 5): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    if (attempts === 1 || !String(error).includes("Address already in use")) throw error;
+    return onFreePorts(start, attempts - 1);
+  }
 }
 
 /**
@@ -116,10 +135,11 @@ export type RedisCluster = { readonly url: string; readonly nodes: readonly Clus
 
 /** A node of a cluster, alone yet. */
 export async function startClusterNode(...args: readonly string[]): Promise<ClusterNode> {
-  const busPort = await freePort();
-  const own = ["--cluster-enabled", "yes", "--cluster-port", `${busPort}`, "--repl-diskless-sync-delay", "0"];
-  const server = await startRedis(...own, ...args);
-  return Object.assign(server, { busPort });
+  return onFreePorts(async () => {
+    const busPort = await freePort();
+    const own = ["--cluster-enabled", "yes", "--cluster-port", `${busPort}`, "--repl-diskless-sync-delay", "0"];
+    return Object.assign(await startOnce([...own, ...args]), { busPort });
+  });
 }
 
 /** Makes nodes known to a cluster; resolves when every node of it, and they, know all and find the cluster whole. */
