@@ -34,20 +34,17 @@ export class RequestContext implements Requester {
   }
 }
 
-const UNKNOWN_SOURCE: RequestSource = {
-  origin: () => null,
-  address: () => undefined,
-  certificate: () => undefined,
-  abort() {},
-};
-
-const key = createContextKey(new RequestContext(UNKNOWN_SOURCE), { description: "request context" });
+const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
 /** The context values of a call. */
 export function contextValuesOf(source: RequestSource): ContextValues {
   return createContextValues().set(key, new RequestContext(source));
 }
 
+/** Throws for a call that did not come through a listener: `contextValuesOf` was not used. */
 export function requestContextOf({ values }: Pick<HandlerContext, "values">): RequestContext {
-  return values.get(key);
+  const request = values.get(key);
+  // A shared default would let one request's admin be seen by another.
+  if (request === undefined) throw new Error("the call has no request context");
+  return request;
 }
