@@ -36,8 +36,8 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   upstream: ["call"],
   gateway: ["upstream", "routes", "codec", "call", "response", "node", "handler.ts", "options.ts"],
   client: ["routes", "codec"],
-  node: ["codec", "call", "response", "handler.ts", "options.ts"],
-  fetch: ["codec", "call", "response", "handler.ts", "options.ts"],
+  node: ["routes", "codec", "call", "response", "handler.ts", "options.ts"],
+  fetch: ["routes", "codec", "call", "response", "handler.ts", "options.ts"],
 };
 
 /** Packages that one room alone may use. */

@@ -15,6 +15,7 @@ import { isJson } from "./response/negotiation.ts";
 import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
 import { type Binding, createMatcher, type Match } from "./routes/matcher.ts";
+import { createMethodOverride, type MethodOverride } from "./routes/method-override.ts";
 import type { RouteTable } from "./routes/model.ts";
 import { forwardTo } from "./upstream/forward.ts";
 
@@ -22,6 +23,8 @@ import { forwardTo } from "./upstream/forward.ts";
 export interface RequestHandler<Source> {
   /** Finds the route of a request. */
   match(method: string, rawPath: string): Match;
+  /** The method that a request is treated as; undefined: its own. */
+  readonly methodOverride: MethodOverride | undefined;
   /** Responds to a request. Never rejects. */
   serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void>;
 }
@@ -35,12 +38,8 @@ const NO_BYTES = new Uint8Array();
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = [...options.tables];
   const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
-  const endpoints = createEndpoints(recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes }), {
-    tables,
-    refuseUnknownQuery: options.refuseUnknownQuery ?? false,
-    inferUpdateMask: options.inferUpdateMask ?? true,
-    formPosts: options.formPosts ?? false,
-  });
+  const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
+  const endpoints = createEndpoints(recorded, { ...options, tables });
   const served = tables.map((table) => ({ ...table, routes: table.routes.filter((route) => endpoints.has(route)) }));
   const matcher = createMatcher(served, options.multiSegmentDecoding);
   const responses = new Responses(withHeadWait(options));
@@ -94,7 +93,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     }
   }
 
-  return { match: matcher.match, serve };
+  return { match: matcher.match, methodOverride: createMethodOverride(served, options.methodOverride), serve };
 }
 
 /** Serves an RPC whose request is a stream. */

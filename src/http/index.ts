@@ -35,7 +35,13 @@ export type {
 export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";
 export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
-export { type MultiSegmentDecoding, type Route, type RouteTable, routeName } from "./routes/model.ts";
+export {
+  type MultiSegmentDecoding,
+  type Route,
+  type RouteTable,
+  routeName,
+  type TableOptions,
+} from "./routes/model.ts";
 export {
   createRoutes,
   describeRoutes,

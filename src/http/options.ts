@@ -2,7 +2,7 @@ import type { ConnectRouter, ContextValues, Transport } from "@connectrpc/connec
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
 import type { RefuseUnknownQuery } from "./codec/query.ts";
 import type { ResponseOptions } from "./response/responses.ts";
-import type { MultiSegmentDecoding, RouteTable } from "./routes/model.ts";
+import type { RouteTable, TableOptions } from "./routes/model.ts";
 import type { ForwardOptions } from "./upstream/forward.ts";
 
 /**
@@ -31,6 +31,7 @@ export interface RemoteOptions {
 /** The options that do not depend on where the services are implemented. */
 export interface CommonOptions<Source>
   extends ResponseOptions<Source>,
+    TableOptions,
     Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
   /** The route tables of those services, generated (`*_http.ts`) or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
@@ -42,19 +43,4 @@ export interface CommonOptions<Source>
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
-  /**
-   * Whether routes with body `*` also take `application/x-www-form-urlencoded`, with fields named as in a query. Default:
-   * false: a page of another origin can send forms without a CORS preflight.
-   */
-  readonly formPosts?: boolean;
-  /**
-   * Whether a POST with the header `X-HTTP-Method-Override` is treated as a request of that method, for clients behind
-   * proxies that let only GET and POST pass. Default: false.
-   */
-  readonly methodOverride?: boolean;
-  /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
-  readonly multiSegmentDecoding?: MultiSegmentDecoding;
 }
-
-/** The header that `methodOverride` reads. */
-export const METHOD_OVERRIDE = "x-http-method-override";

@@ -16,7 +16,7 @@ function optionsIn(path: string): string[] {
 
 test("every option of the handlers is documented", () => {
   const table = tableRows(PAGE, "Options of the handlers").join("\n");
-  const files = ["src/http/options.ts", "src/http/response/responses.ts"];
+  const files = ["src/http/options.ts", "src/http/response/responses.ts", "src/http/routes/model.ts"];
   const options = files.flatMap(optionsIn);
   expect(options).toEqual(expect.arrayContaining(["routes", "tables", "onResponse", "inferUpdateMask"]));
   expect(options.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);

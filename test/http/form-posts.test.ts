@@ -27,6 +27,13 @@ it.each([
   expect((await post(true, body, contentType)).status).toBe(status);
 });
 
+it("forms are an option of a table, too, which wins over the handler's", async () => {
+  const tables = [{ ...RelayServiceRoutes, formPosts: false }];
+  const listener = openFetch(createFetchHandler({ routes: relayRoutes(), tables, formPosts: true }));
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  expect((await listener.fetchRaw({ method: "POST", target: "/v1/items", headers, body: "name=a" })).status).toBe(415);
+});
+
 it("forms are refused by default", async () => {
   expect((await post(false, "name=a")).status).toBe(415);
 });

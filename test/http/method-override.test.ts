@@ -1,7 +1,10 @@
+import type { ConnectRouter } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
+import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { relayRoutes } from "./support/relay-service.ts";
+import { richRoutes } from "./support/rich-service.ts";
 import { type Listener, openFetch, openHttp1 } from "./support/servers.ts";
 
 const serving = { routes: relayRoutes(), tables: [RelayServiceRoutes] };
@@ -28,6 +31,20 @@ describe("X-HTTP-Method-Override", () => {
     expect(await status(listener, "POST", "GET")).toBe(200);
     expect(await status(listener, "POST", "DELETE")).toBe(405);
     expect(await status(listener, "PUT", "GET")).toBe(405);
+  });
+
+  it("is an option of a table, too: a POST to the routes of other tables stays a POST", async () => {
+    const routes = (router: ConnectRouter) => {
+      relayRoutes()(router);
+      richRoutes(router);
+    };
+    const tables = [{ ...RelayServiceRoutes, methodOverride: true }, RichServiceRoutes];
+    const listener = openFetch(createFetchHandler({ routes, tables }));
+    const headers = { "x-http-method-override": "GET" };
+    const get = await listener.fetchRaw({ method: "POST", target: "/v1/items/a", headers, body: "" });
+    expect(get.json()).toEqual({ name: "a" });
+    const post = await listener.fetchRaw({ method: "POST", target: "/v1/echo?int32Value=1", headers, body: "{}" });
+    expect(post.json()).toEqual({});
   });
 
   it("is ignored by default", async () => {

@@ -2,7 +2,7 @@ import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/pr
 import type { RefuseUnknownQuery } from "../codec/query.ts";
 import { createRequestCodec, isHttpBody, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
-import { type Route, type RouteTable, routeName } from "../routes/model.ts";
+import { type Route, type RouteTable, routeName, type TableOptions } from "../routes/model.ts";
 import type { RecordedRpc } from "./recorder.ts";
 
 /** A route and everything needed to serve it. */
@@ -16,11 +16,10 @@ export interface Endpoint {
   readonly raw: boolean;
 }
 
-export interface EndpointOptions {
+export interface EndpointOptions extends TableOptions {
   readonly tables: Iterable<RouteTable>;
-  readonly refuseUnknownQuery: RefuseUnknownQuery;
-  readonly inferUpdateMask: boolean;
-  readonly formPosts: boolean;
+  readonly refuseUnknownQuery?: RefuseUnknownQuery;
+  readonly inferUpdateMask?: boolean;
 }
 
 /** The same JSON options as on the Connect endpoint: unknown fields are ignored by default. */
@@ -37,7 +36,10 @@ export function createEndpoints(
   options: EndpointOptions,
 ): ReadonlyMap<Route, Endpoint> {
   const endpoints = new Map<Route, Endpoint>();
-  for (const { service, routes } of options.tables) {
+  for (const table of options.tables) {
+    const { service, routes } = table;
+    const { formPosts = options.formPosts ?? false } = table;
+    const { caseInsensitiveEnums = options.caseInsensitiveEnums ?? false } = table;
     if (!service.methods.some((method) => recorded.has(method))) {
       throw new Error(`there are routes of ${service.typeName}, but the service is not registered`);
     }
@@ -53,9 +55,10 @@ export function createEndpoints(
         method,
         request: createRequestCodec(method, route, {
           json,
-          refuseUnknownQuery: options.refuseUnknownQuery,
-          inferUpdateMask: options.inferUpdateMask,
-          formPosts: options.formPosts,
+          refuseUnknownQuery: options.refuseUnknownQuery ?? false,
+          inferUpdateMask: options.inferUpdateMask ?? true,
+          formPosts,
+          caseInsensitiveEnums,
         }),
         response: createResponseCodec(method, route, json),
         raw: isHttpBody(responseType(method, route)),

@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 import { ExpectedError } from "../routes/expected-error.ts";
 import { duplicateKey } from "./duplicate-keys.ts";
+import { mapValues } from "./json-values.ts";
 
 /** A number whose source text matters because a JavaScript number may lose digits. */
 class Written {
@@ -133,12 +134,4 @@ function toNumbers(json: ExactJson): JsonValue {
 
 function isObject(json: ExactJson): json is { [key: string]: ExactJson } {
   return typeof json === "object" && json !== null && !Array.isArray(json) && !(json instanceof Written);
-}
-
-/** Maps the values of an object; the keys, even `__proto__`, stay the same. */
-function mapValues(
-  object: { [key: string]: ExactJson },
-  change: (value: ExactJson, key: string) => JsonValue,
-): { [key: string]: JsonValue } {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));
 }

@@ -1,9 +1,9 @@
-import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
 import { hasOwnJson, isTextField, isTextMap } from "../routes/field-path.ts";
 import { decodeAll, MalformedEscape } from "../routes/percent.ts";
 import { BadInput } from "./bad-input.ts";
-import { otherOneofMember, setEntryFromText, setFromText, TextValueError } from "./text-value.ts";
+import { otherOneofMember, setEntryFromText, setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 
 /** Sets the fields of a request message from a query string. */
 export type QueryReader = (query: string, message: ReflectMessage) => void;
@@ -20,7 +20,7 @@ export const SYSTEM_PARAMETERS: readonly string[] = [
 
 export interface QueryOptions {
   readonly refuseUnknown: RefuseUnknownQuery;
-  readonly registry: Registry | undefined;
+  readonly text: TextOptions;
 }
 
 /** A parameter's name, resolved. */
@@ -61,8 +61,8 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
       refuseSecondValue(given, target, name);
       refuseSecondOneofMember(message, fields, name);
       try {
-        if (mapKey === undefined) setFromText(message, fields, value, options.registry);
-        else setEntryFromText(message, fields, mapKey, value, options.registry);
+        if (mapKey === undefined) setFromText(message, fields, value, options.text);
+        else setEntryFromText(message, fields, mapKey, value, options.text);
       } catch (error) {
         if (error instanceof TextValueError) throw new BadInput("query", name, error.message);
         throw error;

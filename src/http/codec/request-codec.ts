@@ -14,9 +14,10 @@ import { bodyField, resolveFieldPath } from "../routes/field-path.ts";
 import type { Binding } from "../routes/matcher.ts";
 import type { Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
+import { createEnumNormalizer } from "./enum-names.ts";
 import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
 import { createQueryReader, type RefuseUnknownQuery } from "./query.ts";
-import { setFromText, TextValueError } from "./text-value.ts";
+import { setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
 
 /** Decodes the request message of one route. */
@@ -36,12 +37,13 @@ export interface RequestCodec {
 }
 
 export interface RequestCodecOptions {
-  /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
-  readonly formPosts: boolean;
   readonly json: Partial<JsonReadOptions>;
   readonly refuseUnknownQuery: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. */
   readonly inferUpdateMask: boolean;
+  /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
+  readonly formPosts: boolean;
+  readonly caseInsensitiveEnums: boolean;
 }
 
 export function createRequestCodec(method: DescMethod, route: Route, options: RequestCodecOptions): RequestCodec {
@@ -50,16 +52,11 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const field = bodyField(input, route.body);
   const raw = isHttpBody(whole ? input : field?.fieldKind === "message" ? field.message : undefined);
   const bound = [...route.variables.map((variable) => variable.field), ...(field ? [field.name] : [])];
-  const readQuery = createQueryReader(input, bound, {
-    refuseUnknown: options.refuseUnknownQuery,
-    registry: options.json.registry,
-  });
-  const paths = new Map<string, readonly DescField[]>();
-  for (const variable of route.variables) {
-    const fields = resolveFieldPath(input, variable.field);
-    if (typeof fields === "string") throw new Error(`${fields}: generate the routes again`);
-    paths.set(variable.field, fields);
-  }
+  const { registry } = options.json;
+  const text: TextOptions = { registry, caseInsensitiveEnums: options.caseInsensitiveEnums };
+  const readQuery = createQueryReader(input, bound, { refuseUnknown: options.refuseUnknownQuery, text });
+  const normalizeEnums = options.caseInsensitiveEnums ? createEnumNormalizer(input, registry) : undefined;
+  const paths = pathFields(input, route);
   const mask =
     options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
 
@@ -78,14 +75,15 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
     if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
     if (isPlainMessage && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d)
       return { message: create(input) };
-    const json = parseBody(body, asMessage, input);
+    const parsed = parseBody(body, asMessage, input);
+    const json = normalizeEnums === undefined ? parsed : normalizeEnums(parsed);
     return { message: messageFromJson(input, json, options.json), json };
   }
 
   function setBindings(message: Message, bindings: readonly Binding[]): void {
     for (const { field: path, value } of bindings) {
       try {
-        setFromText(reflect(input, message), paths.get(path) ?? [], value);
+        setFromText(reflect(input, message), paths.get(path) ?? [], value, text);
       } catch (error) {
         if (error instanceof TextValueError) throw new BadInput("path", path, error.message);
         throw error;
@@ -113,6 +111,17 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       return message;
     },
   };
+}
+
+/** The fields of each path variable, outermost first. */
+function pathFields(input: DescMessage, { variables }: Route): ReadonlyMap<string, readonly DescField[]> {
+  const paths = new Map<string, readonly DescField[]>();
+  for (const { field } of variables) {
+    const fields = resolveFieldPath(input, field);
+    if (typeof fields === "string") throw new Error(`${fields}: generate the routes again`);
+    paths.set(field, fields);
+  }
+  return paths;
 }
 
 export function isHttpBody(type: DescMessage | undefined): boolean {

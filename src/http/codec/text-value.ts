@@ -15,11 +15,19 @@ import { base64Decode } from "@bufbuild/protobuf/wire";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { ExpectedError } from "../routes/expected-error.ts";
 import { JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
+import { declaredName } from "./enum-names.ts";
 import { parseJson } from "./exact-json.ts";
 
 /** A text that is not a valid value of the field. */
 export class TextValueError extends ExpectedError {
   override readonly name = "TextValueError";
+}
+
+export interface TextOptions {
+  /** The types of `google.protobuf.Any`. */
+  readonly registry: Registry | undefined;
+  /** Whether names of enum values are accepted in any case. */
+  readonly caseInsensitiveEnums: boolean;
 }
 
 /**
@@ -32,18 +40,18 @@ export function setFromText(
   message: ReflectMessage,
   fields: readonly DescField[],
   text: string,
-  types?: Registry,
+  options: TextOptions,
 ): void {
   const [field, ...inner] = fields;
   if (field === undefined) return;
   if (field.fieldKind === "message" && inner.length > 0) {
     const child = message.isSet(field) ? message.get(field) : reflect(field.message);
-    setFromText(child, inner, text, types);
+    setFromText(child, inner, text, options);
     message.set(field, child);
     return;
   }
-  if (field.fieldKind === "list") message.get(field).add(valueFromText(field, text, types));
-  else message.set(field, valueFromText(field, text, types));
+  if (field.fieldKind === "list") message.get(field).add(valueFromText(field, text, options));
+  else message.set(field, valueFromText(field, text, options));
 }
 
 /**
@@ -56,27 +64,27 @@ export function setEntryFromText(
   fields: readonly DescField[],
   key: string,
   text: string,
-  types?: Registry,
+  options: TextOptions,
 ): void {
   const [field, ...inner] = fields;
   if (field?.fieldKind === "message") {
     const child = message.isSet(field) ? message.get(field) : reflect(field.message);
-    setEntryFromText(child, inner, key, text, types);
+    setEntryFromText(child, inner, key, text, options);
     message.set(field, child);
   } else if (field?.fieldKind === "map") {
-    message.get(field).set(scalarFromText(field.mapKey, key), elementFromText(field, text, types));
+    message.get(field).set(scalarFromText(field.mapKey, key), elementFromText(field, text, options));
   }
 }
 
-function valueFromText(field: DescField, text: string, types: Registry | undefined): ReflectMessage | ScalarValue {
+function valueFromText(field: DescField, text: string, options: TextOptions): ReflectMessage | ScalarValue {
   if (field.fieldKind === "map") throw new TextValueError("a map cannot be given as text");
-  return elementFromText(field, text, types);
+  return elementFromText(field, text, options);
 }
 
 /** A singular value, an element of a list or the value of a map entry. */
-function elementFromText(field: DescField, text: string, types: Registry | undefined): ReflectMessage | ScalarValue {
-  if (field.message !== undefined) return reflect(field.message, messageFromText(field.message, text, types));
-  return field.enum === undefined ? scalarFromText(field.scalar, text) : enumFromText(field.enum, text);
+function elementFromText(field: DescField, text: string, options: TextOptions): ReflectMessage | ScalarValue {
+  if (field.message !== undefined) return reflect(field.message, messageFromText(field.message, text, options));
+  return field.enum === undefined ? scalarFromText(field.scalar, text) : enumFromText(field.enum, text, options);
 }
 
 /** Another member of the field's oneof that is already set. */
@@ -150,8 +158,9 @@ function bytesFromText(text: string): Uint8Array {
   return base64Decode(bare);
 }
 
-function enumFromText(type: DescEnum, text: string): number {
-  const byName = type.values.find((value) => value.name === text);
+function enumFromText(type: DescEnum, text: string, { caseInsensitiveEnums }: TextOptions): number {
+  const name = caseInsensitiveEnums ? declaredName(type, text) : text;
+  const byName = type.values.find((value) => value.name === name);
   if (byName !== undefined) return byName.number;
   if (!INTEGER.test(text)) throw new TextValueError(`expected a value of ${type.typeName}`);
   const byNumber = Number(integerFromText(text, -(2n ** 31n), 2n ** 31n - 1n));
@@ -159,7 +168,7 @@ function enumFromText(type: DescEnum, text: string): number {
   return byNumber;
 }
 
-function messageFromText(type: DescMessage, text: string, registry: Registry | undefined): Message {
+function messageFromText(type: DescMessage, text: string, { registry }: TextOptions): Message {
   if (type.typeName === FieldMaskSchema.typeName) return maskFromText(text);
   const value = type.fields.length === 1 ? type.fields[0] : undefined;
   if (TEXT_MESSAGES.has(type.typeName) && value?.fieldKind === "scalar") {

@@ -2,6 +2,7 @@ import { create, type DescField, type DescMessage, type JsonObject, type JsonVal
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { fieldByName } from "../routes/field-path.ts";
+import { isJsonObject } from "./json-values.ts";
 
 /** The fields of an update request that hold the mask and the resource. */
 export interface UpdateMask {
@@ -23,8 +24,8 @@ export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | 
 export function inferUpdateMask(message: ReflectMessage, { mask, body }: UpdateMask, json: JsonValue): void {
   const given = message.isSet(mask) ? message.get(mask).message : undefined;
   if (given !== undefined && "paths" in given && Array.isArray(given.paths) && given.paths.length > 0) return;
-  const sent = isObject(json) ? json[body.jsonName] : undefined;
-  const paths = sent !== undefined && isObject(sent) ? [...pathsOf(body.message, sent)] : [];
+  const sent = isJsonObject(json) ? json[body.jsonName] : undefined;
+  const paths = sent !== undefined && isJsonObject(sent) ? [...pathsOf(body.message, sent)] : [];
   if (paths.length > 0) message.set(mask, reflect(FieldMaskSchema, create(FieldMaskSchema, { paths })));
 }
 
@@ -36,7 +37,7 @@ function* pathsOf(type: DescMessage, json: JsonObject): Generator<string> {
     if (
       field.fieldKind === "message" &&
       !isWellKnown(field.message) &&
-      isObject(value) &&
+      isJsonObject(value) &&
       Object.keys(value).length > 0
     ) {
       for (const inner of pathsOf(field.message, value)) yield `${field.name}.${inner}`;
@@ -48,8 +49,4 @@ function* pathsOf(type: DescMessage, json: JsonObject): Generator<string> {
 
 function isWellKnown(type: DescMessage): boolean {
   return type.typeName.startsWith("google.protobuf.");
-}
-
-function isObject(json: JsonValue): json is JsonObject {
-  return typeof json === "object" && json !== null && !Array.isArray(json);
 }

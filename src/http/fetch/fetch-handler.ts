@@ -4,8 +4,9 @@ import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { createRequestHandler } from "../handler.ts";
-import { type HandlerOptions, METHOD_OVERRIDE } from "../options.ts";
+import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
+import { METHOD_OVERRIDE } from "../routes/method-override.ts";
 
 /** A handler for frameworks that use the types of fetch. */
 export type FetchHandler = (request: Request) => Promise<Response>;
@@ -23,9 +24,10 @@ export function createFetchHandler(options: FetchHandlerOptions): FetchHandler {
   return async (request) => {
     const target = request.url.replace(/^[^/]*\/\/[^/?#]*/, "").replace(/#.*$/s, "");
     const mark = target.indexOf("?");
-    const override = options.methodOverride && request.method === "POST" && request.headers.get(METHOD_OVERRIDE);
-    const method = override || request.method;
-    const found = transcoder.match(method, mark === -1 ? target : target.slice(0, mark));
+    const path = mark === -1 ? target : target.slice(0, mark);
+    const override = request.headers.get(METHOD_OVERRIDE);
+    const method = transcoder.methodOverride?.(request.method, override, path) ?? request.method;
+    const found = transcoder.match(method, path);
     if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request);
     const query = mark === -1 ? "" : target.slice(mark + 1);
     return new Promise((resolve) => {

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import type { TableOptions } from "../routes/model.ts";
 
 export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
 
@@ -7,6 +8,10 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --reflection                read the descriptors by gRPC server reflection instead
   --service-config FILE       rules outside the .proto files: a google.api.Service as YAML or JSON
   --auto-routes               also serve POST /package.Service/Method for RPCs without rules
+  --case-insensitive-enums    accept the names of enum values in any case
+  --form-posts                accept HTML forms where the body is the whole message
+  --method-override           treat a POST with X-HTTP-Method-Override as a request of that method
+  --unescape-all              decode all escapes in multi-segment path variables, %2F too
   --protocol NAME             grpc (default), grpc-web or connect
   --listen HOST:PORT          default 127.0.0.1:8080; HTTP/1.1 and HTTP/2 on one port
   --tls-cert FILE --tls-key FILE   serve TLS
@@ -31,6 +36,7 @@ export interface GatewayArguments {
   readonly descriptors: string | undefined;
   readonly serviceConfig: string | undefined;
   readonly autoRoutes: boolean;
+  readonly reading: TableOptions;
   readonly protocol: "grpc" | "grpc-web" | "connect";
   readonly host: string;
   readonly port: number;
@@ -62,6 +68,10 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
       reflection: FLAG,
       "service-config": TEXT,
       "auto-routes": FLAG,
+      "case-insensitive-enums": FLAG,
+      "form-posts": FLAG,
+      "method-override": FLAG,
+      "unescape-all": FLAG,
       protocol: { ...TEXT, default: "grpc" },
       listen: { ...TEXT, default: "127.0.0.1:8080" },
       "tls-cert": TEXT,
@@ -90,6 +100,12 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     descriptors: values.descriptors,
     serviceConfig: values["service-config"],
     autoRoutes: values["auto-routes"],
+    reading: {
+      caseInsensitiveEnums: values["case-insensitive-enums"],
+      formPosts: values["form-posts"],
+      methodOverride: values["method-override"],
+      ...(values["unescape-all"] && { multiSegmentDecoding: "all" }),
+    },
     protocol: oneOf("protocol", values.protocol, ["grpc", "grpc-web", "connect"]),
     ...addressOf(values.listen),
     tls: cert === undefined || key === undefined ? undefined : { cert, key },

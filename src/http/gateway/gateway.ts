@@ -91,6 +91,7 @@ async function createHandler(
     routes: tables.reduce((sum, { routes }) => sum + routes.length, 0),
   });
   return createHttpHandler({
+    ...args.reading,
     tables,
     transport,
     jsonOptions: { registry },

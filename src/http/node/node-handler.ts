@@ -5,8 +5,8 @@ import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
-import { METHOD_OVERRIDE } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
+import { METHOD_OVERRIDE } from "../routes/method-override.ts";
 import { respondWithinBody } from "./lingering-close.ts";
 import {
   abort,
@@ -30,22 +30,23 @@ export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {
 /** Serves route tables on node:http, node:https and node:http2 (compatibility API). */
 export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
   const transcoder = createRequestHandler(options);
-  const { methodOverride = false } = options;
+  const { methodOverride } = transcoder;
   return (request, response) => {
     const target = originForm(request.url ?? "/");
     const mark = target.indexOf("?");
-    const method = methodOverride ? overriddenMethod(request) : (request.method ?? "GET");
-    const found = transcoder.match(method, mark === -1 ? target : target.slice(0, mark));
+    const path = mark === -1 ? target : target.slice(0, mark);
+    let { method = "GET" } = request;
+    if (methodOverride !== undefined) method = methodOverride(method, overrideIn(request), path);
+    const found = transcoder.match(method, path);
     if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request, response);
     const query = mark === -1 ? "" : target.slice(mark + 1);
     void transcoder.serve(new NodeExchange(request, response, target, method), found, query);
   };
 }
 
-/** Only a POST can be overridden: a GET must stay safe. */
-function overriddenMethod({ method = "GET", headers }: NodeRequest): string {
+function overrideIn({ headers }: NodeRequest): string | undefined {
   const override = headers[METHOD_OVERRIDE];
-  return method === "POST" && typeof override === "string" && override !== "" ? override : method;
+  return typeof override === "string" ? override : undefined;
 }
 
 /**

@@ -21,12 +21,28 @@ export interface Route<Rpc extends string = string> extends Template {
 /** Which escapes stay undecoded in multi-segment variables: `%2F`, those of reserved characters, or none. */
 export type MultiSegmentDecoding = "except-slash" | "except-reserved" | "all";
 
+/** How the requests of a table are read. Those of a handler are the defaults of its tables. */
+export interface TableOptions {
+  /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
+  readonly multiSegmentDecoding?: MultiSegmentDecoding | undefined;
+  /** Whether names of enum values are accepted in any case, in path, query and body. Default: false. */
+  readonly caseInsensitiveEnums?: boolean | undefined;
+  /**
+   * Whether routes with body `*` also take `application/x-www-form-urlencoded`, with fields named as in a query. Default:
+   * false: a page of another origin can send forms without a CORS preflight.
+   */
+  readonly formPosts?: boolean | undefined;
+  /**
+   * Whether a POST with the header `X-HTTP-Method-Override` is treated as a request of that method, for clients behind
+   * proxies that let only GET and POST pass. Default: false.
+   */
+  readonly methodOverride?: boolean | undefined;
+}
+
 /** The routes of one service. */
-export interface RouteTable<Service extends DescService = DescService> {
+export interface RouteTable<Service extends DescService = DescService> extends TableOptions {
   readonly service: Service;
   readonly routes: readonly Route<keyof Service["method"] & string>[];
-  /** Default: that of the handler. */
-  readonly multiSegmentDecoding?: MultiSegmentDecoding;
 }
 
 /** `GET /v1/{name}`: the name of a route in error messages. */

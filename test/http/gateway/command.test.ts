@@ -121,6 +121,30 @@ describe("connect-http-gateway", () => {
     expect(await status("/v3/a")).toBe(200);
   });
 
+  it("reads requests as its options say: enums in any case, forms, other methods, all escapes", async () => {
+    const post = (headers: Record<string, string>, body: string) => ({ method: "POST", headers, body });
+    const form = post({ "content-type": "application/x-www-form-urlencoded" }, "name=a+b&size=size_large");
+    const override = { method: "POST", headers: { "x-http-method-override": "GET" } };
+    const responses = async ({ origin }: Running) => [
+      await fetch(`${origin}/v1/items`, form),
+      await fetch(`${origin}/v1/items/a?size=size_large`),
+      await fetch(`${origin}/v1/items`, post({ "content-type": "application/json" }, '{"size":"Size_Large"}')),
+      await fetch(`${origin}/v1/items/a%2Fb`, override),
+    ];
+    const flags = ["--case-insensitive-enums", "--form-posts", "--method-override", "--unescape-all"];
+    const served = await responses(await startGateway(...upstream(), "--descriptors", set, ...flags));
+    expect(await Promise.all(served.map((response) => response.json()))).toEqual([
+      { name: "a b", size: "SIZE_LARGE" },
+      { name: "a", size: "SIZE_LARGE" },
+      { size: "SIZE_LARGE" },
+      { name: "a/b" },
+    ]);
+    const refused = await responses(await startGateway(...upstream(), "--descriptors", set));
+    // An unknown value in JSON is ignored, as every unknown field.
+    expect(refused.map(({ status }) => status)).toEqual([415, 400, 200, 405]);
+    expect(await refused[2]?.json()).toEqual({});
+  });
+
   it("is alive but not ready while the server is away, and serves it when it is there", async () => {
     const own = await startGrpcServer();
     own.die();

@@ -1,7 +1,8 @@
-import { type JsonValue, toJson } from "@bufbuild/protobuf";
+import { clone, createFileRegistry, type DescService, type JsonValue } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { createFetchHandler, createMatcher, createRoutes, parseServiceConfig } from "../../../src/http/index.ts";
-import { ItemSchema, RelayService } from "../gen/relay/v1/relay_pb.ts";
+import { RelayService } from "../gen/relay/v1/relay_pb.ts";
 import { relayRoutes } from "../support/relay-service.ts";
 
 const templates = (options: Parameters<typeof createRoutes>[1]) =>
@@ -41,20 +42,24 @@ describe("rules of a service config", () => {
   });
 });
 
+/** The same service from a file whose methods have no options. */
+function withoutAnnotations({ file, typeName }: DescService): DescService {
+  const proto = clone(FileDescriptorProtoSchema, file.proto);
+  for (const method of proto.service.flatMap((service) => service.method)) delete method.options;
+  const registry = createFileRegistry(proto, (name) => file.dependencies.find((other) => other.proto.name === name));
+  const service = registry.getService(typeName);
+  if (service === undefined) throw new Error(`no service ${typeName}`);
+  return service;
+}
+
 it("automatic routes are for methods without a rule, and serve the whole message", async () => {
   const serviceConfig = { rules: new Map(), decodeAll: false };
   expect(templates({ autoRoutes: true })).toEqual(templates({ serviceConfig }));
-  const bare = { ...RelayService, methods: RelayService.methods.map((m) => ({ ...m, proto: { ...m.proto } })) };
-  for (const method of bare.methods) delete method.proto.options;
-  const { routes } = createRoutes(bare as unknown as typeof RelayService, { autoRoutes: true });
+  const { routes } = createRoutes(withoutAnnotations(RelayService), { autoRoutes: true });
   expect(routes.map(({ method, template }) => `${method} ${template}`)).toContain("POST /relay.v1.RelayService/Get");
   const handler = createFetchHandler({ tables: [{ service: RelayService, routes }], routes: relayRoutes() });
-  const body = JSON.stringify(
-    toJson(ItemSchema, { $typeName: "relay.v1.Item", name: "", number: 5n, how: "", tags: [] }),
-  );
-  const response = await handler(
-    new Request("http://x/relay.v1.RelayService/Get", { method: "POST", body: new Blob([body]) }),
-  );
+  const body = new Blob(['{"number":"5"}']);
+  const response = await handler(new Request("http://x/relay.v1.RelayService/Get", { method: "POST", body }));
   expect(await response.json()).toEqual({ number: "5" });
 });
 

@@ -4,18 +4,18 @@
 // @generated from file relay/v1/relay.proto (package relay.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
 import type { HttpBody, HttpBodySchema } from "../../google/api/httpbody_pb.ts";
 import { file_google_api_httpbody } from "../../google/api/httpbody_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file relay/v1/relay.proto.
  */
 export const file_relay_v1_relay: GenFile = /*@__PURE__*/
-  fileDesc("ChRyZWxheS92MS9yZWxheS5wcm90bxIIcmVsYXkudjEiPwoESXRlbRIMCgRuYW1lGAEgASgJEg4KBm51bWJlchgCIAEoAxILCgNob3cYAyABKAkSDAoEdGFncxgEIAMoCSJKCgVUb3RhbBILCgNzdW0YASABKAMSEAoIbWVzc2FnZXMYAiABKAUSDAoEbmFtZRgDIAEoCRIUCgxjb250ZW50X3R5cGUYBCABKAkiQQoNVXBsb2FkUmVxdWVzdBIMCgRuYW1lGAEgASgJEiIKBGZpbGUYAiABKAsyFC5nb29nbGUuYXBpLkh0dHBCb2R5Mv4DCgxSZWxheVNlcnZpY2USUgoDR2V0Eg4ucmVsYXkudjEuSXRlbRoOLnJlbGF5LnYxLkl0ZW0iK4LT5JMCJVoOOgEqIgkvdjEvaXRlbXMSEy92MS9pdGVtcy97bmFtZT0qKn0SRAoFQ291bnQSDi5yZWxheS52MS5JdGVtGg4ucmVsYXkudjEuSXRlbSIZgtPkkwITEhEvdjEvY291bnRzL3tuYW1lfTABEmQKA1N1bRIOLnJlbGF5LnYxLkl0ZW0aDy5yZWxheS52MS5Ub3RhbCI6gtPkkwI0OgEqWh46Bm51bWJlciIUL3YxL3N1bXMve25hbWV9OmJhcmUiDy92MS9zdW1zL3tuYW1lfSgBElQKBlVwbG9hZBIXLnJlbGF5LnYxLlVwbG9hZFJlcXVlc3QaDy5yZWxheS52MS5Ub3RhbCIegtPkkwIYOgRmaWxlIhAvdjEvZmlsZXMve25hbWV9KAESRwoEQ2hhdBIOLnJlbGF5LnYxLkl0ZW0aDi5yZWxheS52MS5JdGVtIhuC0+STAhU6ASoiEC92MS9jaGF0cy97bmFtZX0oATABEk8KBk1pcnJvchIULmdvb2dsZS5hcGkuSHR0cEJvZHkaFC5nb29nbGUuYXBpLkh0dHBCb2R5IhWC0+STAg86ASoiCi92MS9taXJyb3IoATABYgZwcm90bzM", [file_google_api_annotations, file_google_api_httpbody]);
+  fileDesc("ChRyZWxheS92MS9yZWxheS5wcm90bxIIcmVsYXkudjEiXQoESXRlbRIMCgRuYW1lGAEgASgJEg4KBm51bWJlchgCIAEoAxILCgNob3cYAyABKAkSDAoEdGFncxgEIAMoCRIcCgRzaXplGAUgASgOMg4ucmVsYXkudjEuU2l6ZSJKCgVUb3RhbBILCgNzdW0YASABKAMSEAoIbWVzc2FnZXMYAiABKAUSDAoEbmFtZRgDIAEoCRIUCgxjb250ZW50X3R5cGUYBCABKAkiQQoNVXBsb2FkUmVxdWVzdBIMCgRuYW1lGAEgASgJEiIKBGZpbGUYAiABKAsyFC5nb29nbGUuYXBpLkh0dHBCb2R5KiwKBFNpemUSFAoQU0laRV9VTlNQRUNJRklFRBAAEg4KClNJWkVfTEFSR0UQATL+AwoMUmVsYXlTZXJ2aWNlElIKA0dldBIOLnJlbGF5LnYxLkl0ZW0aDi5yZWxheS52MS5JdGVtIiuC0+STAiVaDjoBKiIJL3YxL2l0ZW1zEhMvdjEvaXRlbXMve25hbWU9Kip9EkQKBUNvdW50Eg4ucmVsYXkudjEuSXRlbRoOLnJlbGF5LnYxLkl0ZW0iGYLT5JMCExIRL3YxL2NvdW50cy97bmFtZX0wARJkCgNTdW0SDi5yZWxheS52MS5JdGVtGg8ucmVsYXkudjEuVG90YWwiOoLT5JMCNDoBKloeOgZudW1iZXIiFC92MS9zdW1zL3tuYW1lfTpiYXJlIg8vdjEvc3Vtcy97bmFtZX0oARJUCgZVcGxvYWQSFy5yZWxheS52MS5VcGxvYWRSZXF1ZXN0Gg8ucmVsYXkudjEuVG90YWwiHoLT5JMCGDoEZmlsZSIQL3YxL2ZpbGVzL3tuYW1lfSgBEkcKBENoYXQSDi5yZWxheS52MS5JdGVtGg4ucmVsYXkudjEuSXRlbSIbgtPkkwIVOgEqIhAvdjEvY2hhdHMve25hbWV9KAEwARJPCgZNaXJyb3ISFC5nb29nbGUuYXBpLkh0dHBCb2R5GhQuZ29vZ2xlLmFwaS5IdHRwQm9keSIVgtPkkwIPOgEqIgovdjEvbWlycm9yKAEwAWIGcHJvdG8z", [file_google_api_annotations, file_google_api_httpbody]);
 
 /**
  * @generated from message relay.v1.Item
@@ -42,6 +42,11 @@ export type Item = Message<"relay.v1.Item"> & {
    * @generated from field: repeated string tags = 4;
    */
   tags: string[];
+
+  /**
+   * @generated from field: relay.v1.Size size = 5;
+   */
+  size: Size;
 };
 
 /**
@@ -104,6 +109,32 @@ export type UploadRequest = Message<"relay.v1.UploadRequest"> & {
  */
 export const UploadRequestSchema: GenMessage<UploadRequest> = /*@__PURE__*/
   messageDesc(file_relay_v1_relay, 2);
+
+/**
+ * @generated from enum relay.v1.Size
+ */
+export const Size = {
+  /**
+   * @generated from enum value: SIZE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: SIZE_LARGE = 1;
+   */
+  LARGE: 1,
+} as const;
+
+/**
+ * @generated from enum relay.v1.Size
+ */
+export type Size = (typeof Size)[keyof typeof Size] | UnknownEnum;
+
+/**
+ * Describes the enum relay.v1.Size.
+ */
+export const SizeSchema: GenEnum<Size> = /*@__PURE__*/
+  enumDesc(file_relay_v1_relay, 0);
 
 /**
  * @generated from service relay.v1.RelayService

@@ -1,0 +1,23 @@
+import { createMatcher } from "./matcher.ts";
+import type { RouteTable } from "./model.ts";
+
+/** The header that names another method. */
+export const METHOD_OVERRIDE = "x-http-method-override";
+
+/** The method that a request is treated as. */
+export type MethodOverride = (method: string, header: string | null | undefined, rawPath: string) => string;
+
+/**
+ * Replaces the method of a POST by that of its `X-HTTP-Method-Override`, where the tables that allow it have the path. Only
+ * a POST can be overridden: a GET must stay safe.
+ * @returns undefined if no table allows it
+ */
+export function createMethodOverride(tables: readonly RouteTable[], byDefault = false): MethodOverride | undefined {
+  const allowing = tables.filter(({ methodOverride = byDefault }) => methodOverride);
+  if (allowing.length === 0) return undefined;
+  const matcher = createMatcher(allowing);
+  return (method, header, rawPath) => {
+    if (method !== "POST" || !header) return method;
+    return matcher.match(header, rawPath).kind === "no_route" ? method : header;
+  };
+}
