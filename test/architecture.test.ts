@@ -12,7 +12,7 @@ const WALLS: Record<string, readonly string[]> = {
   session: [],
   files: [],
   net: [],
-  tokens: ["session", "files"],
+  tokens: ["session", "files", "verifier/strict-json.ts"],
   store: ["session", "config/redis-url.ts"],
   api: ["session", "gen", "http", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],

@@ -8,9 +8,9 @@ export function isSigningAlg(value: unknown): value is SigningAlg {
   return value === "ES256" || value === "EdDSA";
 }
 
-const DIGEST = { ES256: "sha256", EdDSA: null } as const;
+const DIGEST = { ES256: "sha256", EdDSA: null, RS256: "sha256" } as const;
 
-/** Both algorithms make signatures of 64 bytes: 86 characters, the last with four spare bits that must be zero. */
+/** Both of our algorithms make signatures of 64 bytes: 86 characters, the last with four spare bits that must be zero. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
 
 /** The type of our tokens (RFC 9068 §2.1). */
@@ -31,7 +31,8 @@ export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {
 
 export type SignatureCheck = (input: string, signature: string) => boolean;
 
-export function createSignatureCheck(alg: SigningAlg, publicKey: KeyObject): SignatureCheck {
+/** RS256 (RSASSA-PKCS1-v1_5, RFC 7518 §3.3) only verifies proofs of devices. */
+export function createSignatureCheck(alg: SigningAlg | "RS256", publicKey: KeyObject): SignatureCheck {
   const key = { key: publicKey, dsaEncoding: "ieee-p1363" } as const;
   return (input, signature) =>
     verify(DIGEST[alg], Buffer.from(input, "latin1"), key, Buffer.from(signature, "base64url"));

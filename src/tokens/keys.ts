@@ -1,6 +1,8 @@
-import { createPrivateKey, createPublicKey } from "node:crypto";
+import { createPrivateKey, createPublicKey, hkdfSync } from "node:crypto";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
-import { createMac } from "./hmac.ts";
+import { CHALLENGE_MAC_AT } from "./device-challenge.ts";
+import { DEVICE_COOKIE_MAC_AT } from "./device-cookie.ts";
+import { createMac, type Mac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
 import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
@@ -51,5 +53,17 @@ function readySigningKey({ kid, alg, state }: RingKey, jwk: Jwk): ReadySigningKe
 }
 
 function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, "state"> {
-  return { id: Number.parseInt(kid, 16), mac: createMac(Buffer.from(jwk.k ?? "", "base64url"), MAC_AT), state };
+  const secret = Buffer.from(jwk.k ?? "", "base64url");
+  return {
+    id: Number.parseInt(kid, 16),
+    mac: createMac(secret, MAC_AT),
+    deviceCookieMac: derivedMac(secret, "device cookie", DEVICE_COOKIE_MAC_AT),
+    challengeMac: derivedMac(secret, "device challenge", CHALLENGE_MAC_AT),
+    state,
+  };
+}
+
+/** A MAC under a key of its own for the purpose (RFC 5869). */
+function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
+  return createMac(new Uint8Array(hkdfSync("sha256", secret, "", purpose, 32)), length);
 }

@@ -3,8 +3,14 @@ import type { SessionId } from "../session/model.ts";
 import type { RefreshToken, RefreshTokenResult, RefreshTokens } from "../session/ports.ts";
 import type { Mac } from "./hmac.ts";
 
-/** A key that authenticates refresh tokens: `id` is its kid as the token carries it (u32). */
-export type MacKey = { readonly id: number; readonly mac: Mac };
+/** A key that authenticates what the service issues and reads again: `id` is its kid as a token carries it (u32). */
+export type MacKey = {
+  readonly id: number;
+  /** Of refresh tokens. */
+  readonly mac: Mac;
+  readonly deviceCookieMac: Mac;
+  readonly challengeMac: Mac;
+};
 
 /** The keys of this moment; read anew for every token, so that a changed key ring takes effect at once. */
 export type MacKeys = {

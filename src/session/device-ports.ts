@@ -1,0 +1,68 @@
+/** What device binding needs from outside: proofs of possession, challenges and device cookies. No I/O in any of them. */
+
+import type { SessionId } from "./model.ts";
+
+/** The public key of a device. */
+export type DeviceKey = {
+  readonly algorithm: "ES256" | "RS256";
+  /** As a session keeps it: x ‖ y of a P-256 point (64 bytes), or the DER SPKI of an RSA key (more than 64). */
+  readonly bytes: Uint8Array;
+  /** The SHA-256 thumbprint of RFC 7638, 32 bytes. */
+  readonly thumbprint: Uint8Array;
+};
+
+/** At registration the proof brings its key; at renewal it must be by the key that the session is bound to. */
+export type DeviceProofExpectation =
+  | { readonly kind: "registration" }
+  | { readonly kind: "renewal"; readonly key: DeviceKey };
+
+/**
+ * - `malformed`: no JWS of the form, too long, or with members that are refused.
+ * - `wrong_type`, `wrong_algorithm`: its `typ` or `alg` is not allowed here.
+ * - `bad_key`: at registration: the key is absent, not on the curve, or of a size that is not accepted.
+ * - `other_key`: at renewal: it names another key than the session's.
+ * - `forged`: the signature is not by the key.
+ */
+export type DeviceProofRefusal = "malformed" | "wrong_type" | "wrong_algorithm" | "bad_key" | "other_key" | "forged";
+
+export type DeviceProofResult =
+  | {
+      readonly ok: true;
+      readonly key: DeviceKey;
+      /** To be checked by its reader. */
+      readonly challenge: string;
+      readonly authorization?: string;
+      /** The URL that the proof was made for, where the browser says it. */
+      readonly audience?: string;
+    }
+  | { readonly ok: false; readonly reason: DeviceProofRefusal };
+
+/** `expired` also means: from the future by more than the maximum age. */
+export type DeviceChallengeCheck =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "other_session" | "expired" };
+
+export interface DeviceChallenges {
+  /** A new challenge for a session, 92 characters of base64url. */
+  issue(sid: SessionId, nowMs: number): string;
+  check(challenge: string, sid: SessionId, nowMs: number): DeviceChallengeCheck;
+}
+
+export type DeviceCookieResult =
+  | {
+      readonly ok: true;
+      readonly sid: SessionId;
+      /** Of the key that the cookie was issued for, 32 bytes. */
+      readonly thumbprint: Uint8Array;
+      readonly issuedAtMs: number;
+      /** Whether it is within its life. An authentic cookie past it still shows that its holder had the profile. */
+      readonly fresh: boolean;
+    }
+  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
+
+export interface DeviceCookies {
+  /** A new cookie value, 124 characters of base64url. */
+  issue(sid: SessionId, thumbprint: Uint8Array, nowMs: number): string;
+  /** Parses and verifies. */
+  read(value: string, nowMs: number): DeviceCookieResult;
+}

@@ -1,0 +1,40 @@
+import type { DeviceChallenges } from "../session/device-ports.ts";
+import type { Entropy } from "./random.ts";
+import type { MacKeys } from "./refresh-token.ts";
+import { createSealed, sealedBodyLength } from "./sealed.ts";
+
+const NONCE_LENGTH = 8;
+
+/** How much of a challenge is authenticated, bytes. */
+export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
+
+export type DeviceChallengesDeps = {
+  readonly keys: MacKeys;
+  /** How long a challenge is accepted, ms. */
+  readonly maxAgeMs: number;
+  readonly entropy: Entropy;
+};
+
+const OTHER_SESSION = { ok: false, reason: "other_session" } as const;
+const EXPIRED = { ok: false, reason: "expired" } as const;
+const FRESH = { ok: true } as const;
+
+/** Challenges that nothing is stored for: each carries its session and its time, authenticated. */
+export function createDeviceChallenges({ keys, maxAgeMs, entropy }: DeviceChallengesDeps): DeviceChallenges {
+  const sealed = createSealed(keys, {
+    kind: 0xc1,
+    contentLength: NONCE_LENGTH,
+    macOf: (key) => key.challengeMac,
+  });
+  return {
+    issue: (sid, nowMs) => sealed.seal(sid, nowMs, Buffer.from(entropy.text(NONCE_LENGTH), "base64url")),
+
+    check(challenge, sid, nowMs) {
+      const opened = sealed.open(challenge);
+      if (!opened.ok) return opened;
+      if (opened.sid !== sid) return OTHER_SESSION;
+      // By the clock of another instance it may be from the future, but not without limit: that clock may have been set back.
+      return Math.abs(nowMs - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import { timingSafeEqual } from "node:crypto";
+import type { SessionId } from "../session/model.ts";
+import type { Mac } from "./hmac.ts";
+import type { MacKey, MacKeys } from "./refresh-token.ts";
+
+// kind ‖ version ‖ key id ‖ session id ‖ issued at ‖ content ‖ HMAC-SHA-256 of all before
+const VERSION = 1;
+const VERSION_AT = 1;
+const KEY_ID = 2;
+const SID = 6;
+const ISSUED_AT = 23;
+const CONTENT = 29;
+const MAC_LENGTH = 32;
+
+/**
+ * A kind of text that the service issues for a session and recognizes again. `kind` differs for each, and so does the key:
+ * no text of one kind is ever one of another.
+ */
+export type SealedKind = {
+  readonly kind: number;
+  /** How many bytes it carries; 60 and these must be a multiple of 3 less one, so that no encoding has spare bits. */
+  readonly contentLength: number;
+  /** The MAC of this kind under a key of the ring. */
+  readonly macOf: (key: MacKey) => Mac;
+};
+
+export type Opened =
+  | { readonly ok: true; readonly sid: SessionId; readonly issuedAtMs: number; readonly content: Uint8Array }
+  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
+
+/** The issued texts of one kind. */
+export interface Sealed {
+  seal(sid: SessionId, issuedAtMs: number, content: Uint8Array): string;
+  /** Parses and verifies; the content is a copy. */
+  open(text: string): Opened;
+}
+
+const MALFORMED = { ok: false, reason: "malformed" } as const;
+const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
+const FORGED = { ok: false, reason: "forged" } as const;
+
+/** How much of a sealed text is authenticated, bytes. */
+export function sealedBodyLength(contentLength: number): number {
+  return CONTENT + contentLength;
+}
+
+/** All work happens in one scratch buffer, which is sound since both functions are synchronous. */
+export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind): Sealed {
+  const macAt = sealedBodyLength(contentLength);
+  const length = macAt + MAC_LENGTH;
+  if (length % 3 !== 0) throw new RangeError("its encoding would have spare bits");
+  const bytes = Buffer.alloc(length);
+  const body = bytes.subarray(0, macAt);
+  const presented = bytes.subarray(macAt);
+  const expected = Buffer.alloc(MAC_LENGTH);
+  const shape = new RegExp(`^[A-Za-z0-9_-]{${(length / 3) * 4}}$`);
+
+  return {
+    seal(sid, issuedAtMs, content) {
+      if (content.length !== contentLength) throw new RangeError(`the content must have ${contentLength} bytes`);
+      const key = keys.current.mac;
+      bytes[0] = kind;
+      bytes[VERSION_AT] = VERSION;
+      bytes.writeUInt32BE(key.id, KEY_ID);
+      if (bytes.write(sid, SID, ISSUED_AT - SID, "base64url") !== ISSUED_AT - SID) {
+        throw new RangeError("a session id of the wrong length");
+      }
+      bytes.writeUIntBE(issuedAtMs, ISSUED_AT, CONTENT - ISSUED_AT);
+      bytes.set(content, CONTENT);
+      bytes.write(macOf(key)(body), macAt, "latin1");
+      return bytes.toString("base64url");
+    },
+
+    open(text) {
+      if (!shape.test(text)) return MALFORMED;
+      bytes.write(text, "base64url");
+      if (bytes[0] !== kind || bytes[VERSION_AT] !== VERSION) return MALFORMED;
+      const key = keys.current.macs.get(bytes.readUInt32BE(KEY_ID));
+      if (key === undefined) return UNKNOWN_KEY;
+      expected.write(macOf(key)(body), 0, "latin1");
+      if (!timingSafeEqual(expected, presented)) return FORGED;
+      return {
+        ok: true,
+        sid: bytes.toString("base64url", SID, ISSUED_AT) as SessionId, // 17 bytes that we encode are canonical
+        issuedAtMs: bytes.readUIntBE(ISSUED_AT, CONTENT - ISSUED_AT),
+        content: new Uint8Array(bytes.subarray(CONTENT, macAt)),
+      };
+    },
+  };
+}
