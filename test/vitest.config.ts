@@ -3,7 +3,6 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     reporters: ["default", "./test/support/summary.ts"],
     // Tests wait for events, never for time; a wait this long is a hang.
     testTimeout: 60_000,
@@ -11,5 +10,27 @@ export default defineConfig({
     // Most tests wait for the processes that they started: more workers than cores halve the run.
     maxWorkers: Math.max(3, availableParallelism()),
     expect: { poll: { timeout: 45_000 } },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "all",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/leaks.test.ts"],
+          globalSetup: "test/support/emissions/collect.ts",
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        // When all others have ended: what their services emitted is searched for credentials.
+        extends: true,
+        test: {
+          name: "leaks",
+          include: ["test/leaks.test.ts"],
+          globalSetup: "test/support/emissions/collect.ts",
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

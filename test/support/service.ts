@@ -47,11 +47,19 @@ export function scratch(): string {
   return directory;
 }
 
+/** What a service is run with so that a run of the tests can look for credentials in all that it emits. */
+export function recording(): { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> } {
+  const { EMISSIONS_DIR } = process.env;
+  if (EMISSIONS_DIR === undefined) return { options: [], env: {} };
+  return { options: ["--import", join(import.meta.dirname, "emissions/record.ts")], env: { EMISSIONS_DIR } };
+}
+
 /** Runs `node src/main.ts` in nothing but the given environment. */
 export function spawnService(env: Readonly<Record<string, string>>): Process {
-  const child = spawn(process.execPath, ["src/main.ts"], {
+  const recorded = recording();
+  const child = spawn(process.execPath, [...recorded.options, "src/main.ts"], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...recorded.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   children.add(child);

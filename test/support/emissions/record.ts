@@ -1,0 +1,110 @@
+/**
+ * Preloaded into services under test (`node --import`): notes every credential that a service makes, and every word
+ * that it emits in logs, responses and requests of its own. `leaks.ts` compares the two at the end of a run.
+ */
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { ClientRequest, ServerResponse } from "node:http";
+import { Http2ServerResponse } from "node:http2";
+import { join } from "node:path";
+import { credentialsIn, secretsOfRing } from "./credentials.ts";
+
+/** Shorter words are names, numbers and times. A leak that is cut shorter opens nothing. */
+const WORD = /[\w-]{23,}/g;
+/** The calls whose responses carry tokens to their owner. */
+const ISSUES = /\/(Refresh|CreateSession|v1\/auth\/refresh)$/;
+/** So much is remembered in order not to note it twice, words. */
+const MAX_KNOWN = 50_000;
+const FLUSH_INTERVAL_MS = 100;
+
+const file = join(process.env.EMISSIONS_DIR ?? "", `${process.pid}-${Date.now()}.jsonl`);
+const known = new Set<string>();
+let lines = "";
+
+const note = (kind: "made" | "emitted", word: string, source: string) => {
+  if (known.has(kind + word)) return;
+  if (known.size === MAX_KNOWN) known.clear();
+  known.add(kind + word);
+  lines += `${JSON.stringify([kind, word, source])}\n`;
+};
+const made = (credential: string, source: string) => note("made", credential, source);
+const emitted = (text: string, source: string) => {
+  for (const [word] of text.matchAll(WORD)) note("emitted", word, source);
+};
+
+type Wrapped = (this: unknown, ...args: unknown[]) => unknown;
+
+/** Calls `look` before each call of a method. Objects of Node have no other place to see what passes. */
+function before(owner: object, method: string, look: (self: unknown, args: readonly unknown[]) => void): void {
+  const original = Reflect.get(owner, method) as Wrapped;
+  Reflect.set(owner, method, function (this: unknown, ...args: unknown[]) {
+    look(this, args);
+    return original.apply(this, args);
+  } satisfies Wrapped);
+}
+
+/** Bytes as text: tokens are ASCII in every encoding that the service speaks. */
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value instanceof Uint8Array)
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("latin1");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : "";
+}
+
+for (const [name, stream] of [["stdout", process.stdout] as const, ["stderr", process.stderr] as const]) {
+  before(stream, "write", (_, [chunk]) => emitted(textOf(chunk), name));
+}
+
+for (const { prototype } of [ServerResponse, Http2ServerResponse]) {
+  for (const method of ["writeHead", "setHeader", "addTrailers", "write", "end"]) {
+    before(prototype, method, (self, args) => {
+      const { req, statusCode } = self as ServerResponse;
+      const path = (req.url ?? "").split("?", 1)[0] ?? "";
+      const source = `response to ${req.method} ${path} (${statusCode})`;
+      for (const text of args.map(textOf)) {
+        if (text === "") continue;
+        const credentials = ISSUES.test(path) ? credentialsIn(text) : [];
+        for (const credential of credentials) made(credential, source);
+        // Whatever else such a response holds must be as clean as any other.
+        emitted(
+          credentials.reduce((rest, credential) => rest.replaceAll(credential, " "), text),
+          source,
+        );
+      }
+    });
+  }
+}
+for (const method of ["setHeader", "write", "end"]) {
+  before(ClientRequest.prototype, method, (_, args) => {
+    for (const argument of args) emitted(textOf(argument), "request of the service");
+  });
+}
+
+/** Not `"a".repeat(32)`, the admin token of some tests, which names of 255 letters contain. */
+const isRandom = (token: string) => token.length >= 32 && new Set(token).size > 8;
+
+function noteKeys(): void {
+  const { DATA_DIR = "data", KEYS_FILE = join(DATA_DIR, "keys.json"), ADMIN_TOKENS = "" } = process.env;
+  try {
+    const tokenFile = join(DATA_DIR, "admin-token");
+    if (existsSync(KEYS_FILE)) for (const secret of secretsOfRing(readFileSync(KEYS_FILE, "utf8"))) made(secret, "key");
+    if (existsSync(tokenFile)) made(readFileSync(tokenFile, "utf8").trim(), "admin token");
+  } catch {
+    // Broken key rings and directories without rights are what some tests are about.
+  }
+  for (const token of ADMIN_TOKENS.split(",")) if (isRandom(token)) made(token, "admin token");
+}
+
+function flush(): void {
+  noteKeys();
+  if (lines === "") return;
+  try {
+    appendFileSync(file, lines);
+  } catch {
+    // No descriptor left, as some tests want it: the next flush writes them.
+    return;
+  }
+  lines = "";
+}
+
+setInterval(flush, FLUSH_INTERVAL_MS).unref();
+process.on("exit", flush);
