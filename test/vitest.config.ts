@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
@@ -16,7 +16,7 @@ export default defineConfig({
         test: {
           name: "all",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/leaks.test.ts"],
+          exclude: [...configDefaults.exclude, "test/leaks.test.ts"],
           globalSetup: "test/support/emissions/collect.ts",
           sequence: { groupOrder: 0 },
         },
