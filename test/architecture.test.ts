@@ -50,6 +50,7 @@ const KEEPERS: Record<string, readonly string[]> = {
   jose: [],
   "rate-limiter-flexible": ["limits"],
   "rate-limiter-flexible/lib/RateLimiterMemory.js": ["limits"],
+  "structured-headers": ["api"],
   pino: ["observability"],
   "prom-client": ["observability"],
   react: ["browser"],
