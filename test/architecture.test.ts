@@ -54,6 +54,7 @@ const KEEPERS: Record<string, readonly string[]> = {
   pino: ["observability"],
   "prom-client": ["observability"],
   react: ["browser"],
+  commander: ["cli"],
 };
 
 const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
@@ -133,7 +134,7 @@ test("only entry points touch the environment, and only config reads variables f
   const uses = files.flatMap((file) =>
     [...source(file).matchAll(/process\.env\S*/g)].map(([use]) => `${file.replace(/^cli\/.*/, "cli")}: ${use}`),
   );
-  expect([...new Set(uses)].sort()).toEqual(["cli: process.env);", "main.ts: process.env);"]);
+  expect([...new Set(uses)].sort()).toEqual(["main.ts: process.env);", "main.ts: process.env,"]);
 });
 
 test("no wall lets through what nobody imports", () => {

@@ -16,7 +16,14 @@ type Manifest = {
   readonly name: string;
   readonly description: string;
   /** Source files by the name under which users import or run them. */
-  readonly entries: { readonly exports?: Record<string, string>; readonly bin?: Record<string, string> };
+  readonly entries: {
+    readonly exports?: Record<string, string>;
+    readonly bin?: Record<string, string>;
+    /** Without a name: what the package's own commands load. */
+    readonly modules?: readonly string[];
+  };
+  /** Commands that are no modules of the tree: files of the folder `bin` beside this manifest. */
+  readonly bin?: Record<string, string>;
   readonly engines: { readonly node: string };
   /** Files and directories that are not modules, from the root. */
   readonly assets: readonly string[];
@@ -85,7 +92,7 @@ function build(name: string, root: RootManifest): void {
   const exported = Object.entries(entries.exports ?? {});
   compile(
     name,
-    [...exported, ...bin].map(([, source]) => source),
+    [...[...exported, ...bin].map(([, source]) => source), ...(entries.modules ?? [])],
     exported.length > 0,
   );
   for (const [, source] of bin) chmodSync(join(directory, compiled(source, ".js")), 0o755);
@@ -93,6 +100,8 @@ function build(name: string, root: RootManifest): void {
     mkdirSync(join(directory, dirname(asset)), { recursive: true });
     cpSync(join(ROOT, asset), join(directory, asset), { recursive: true });
   }
+  if (manifest.bin !== undefined) cpSync(join(PACKAGES, name, "bin"), join(directory, "bin"), { recursive: true });
+  for (const file of Object.values(manifest.bin ?? {})) chmodSync(join(directory, file), 0o755);
   for (const file of ["LICENSE", `deploy/packages/${name}/README.md`]) {
     cpSync(join(ROOT, file), join(directory, file.split("/").at(-1) as string));
   }

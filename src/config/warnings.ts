@@ -3,20 +3,29 @@ import { type Config, configVariables } from "./config.ts";
 import { mostLike } from "./likeness.ts";
 import type { Environment } from "./reader.ts";
 
-export function configWarnings(env: Environment, config: Config): string[] {
-  return [...misspeltVariables(env), ...uselessOrigins(config)];
+/** @param config without it, of a configuration that has faults, only the names of variables are judged */
+export function configWarnings(env: Environment, config?: Config): string[] {
+  return [...misspeltVariables(env), ...(config === undefined ? [] : uselessOrigins(config))];
 }
 
 /** Variables of other programs that look like one of ours: those of OpenSSL. */
 const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
+
+/** Variables of the commands that call a service (docs/command-line.md), which are like one of the service itself. */
+const COMMANDS: ReadonlySet<string> = new Set(["ADMIN_TOKEN"]);
 
 /** Unknown variables that look like one that is not set. */
 function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
-    const meant = known.has(name) || FOREIGN.has(name) || !env[name] ? undefined : mostLike(name, unset);
-    return meant === undefined ? [] : [`${name} is not a variable of this service: is ${meant} meant?`];
+    if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
+    const meant = mostLike(name.toUpperCase(), unset);
+    if (meant === undefined) return [];
+    const what = COMMANDS.has(name)
+      ? "a variable of the commands, not of the service"
+      : "not a variable of this service";
+    return [`${name} is ${what}: is ${meant} meant?`];
   });
 }
 

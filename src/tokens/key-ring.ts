@@ -22,7 +22,7 @@ export interface KeyRing {
   readonly lost: boolean;
   /**
    * Follows the file until the returned function is called. Keeps no process alive. Whoever replaces the file at
-   * one stroke, as `npm run keys` does, is seen at once; one that is written in pieces is taken when it is whole.
+   * one stroke, as `session-service keys` does, is seen at once; one that is written in pieces is taken when it is whole.
    *
    * @param everyMs how often to look without a notice of the file system
    */
@@ -58,7 +58,7 @@ export async function loadOrCreateKeyRing(path: string, { alg, now, hasSessions 
 
 const LOST =
   "the file is gone, and the sessions in the store are of no use without it. Restore it from a backup; " +
-  "or log out all users and start anew with `npm run keys -- create`";
+  "or log out all users and start anew with `session-service keys create`";
 
 function createKeyRing(path: string, firstText: string): KeyRing {
   const ready = (text: string): Keys => {

@@ -24,7 +24,13 @@ export async function readRingText(path: string, reader: RingReader = "operator"
     if (error instanceof KeyRingFault) throw atPath(path, error);
     const code = errorCode(error);
     if (code !== "ENOENT") throw atPath(path, new KeyRingFault(`cannot be read (${code})`));
-    throw atPath(path, new KeyRingFault("there is none; `npm run keys -- create` makes one", true));
+    throw atPath(
+      path,
+      new KeyRingFault(
+        "there is none; `session-service keys create` (in a clone: `npm run keys -- create`) makes one",
+        true,
+      ),
+    );
   }
 }
 

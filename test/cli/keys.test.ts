@@ -15,9 +15,9 @@ beforeEach(() => {
 const file = () => join(directory, "keys.json");
 
 function keys(args: string[], env: Record<string, string> = { KEYS_FILE: file() }) {
-  const script = join(import.meta.dirname, "../../src/cli/keys.ts");
+  const script = join(import.meta.dirname, "../../src/main.ts");
   const { PATH = "" } = process.env;
-  const run = spawnSync(process.execPath, [script, ...args], {
+  const run = spawnSync(process.execPath, [script, "keys", ...args], {
     encoding: "utf8",
     env: { PATH, ...env },
     cwd: directory,
@@ -37,7 +37,7 @@ function ageBy(minutes: number): void {
   writeFileSync(file(), JSON.stringify(JSON.parse(readFileSync(file(), "utf8"), older)));
 }
 
-describe("npm run keys", () => {
+describe("session-service keys", () => {
   it("creates a ring for its owner alone, and never a second one over it", () => {
     expect(keys(["create"])).toEqual({ code: 0, out: `created ${file()}\n`, err: "" });
     expect(statSync(file()).mode & 0o777).toBe(0o600);
@@ -134,20 +134,35 @@ describe("npm run keys", () => {
   });
 
   it.each([
-    [["frobnicate"], "there is no command frobnicate"],
-    [["revoke"], "revoke needs a kid"],
-    [["rotate", "everything"], "rotate takes signing or mac"],
-    [["create", "--alg", "none"], "--alg must be ES256 or EdDSA"],
-    [["list", "--frob"], "Unknown option '--frob'"],
-    [["list", "a"], "what is a?"],
-    [["remove", "a", "b"], "too many operands"],
+    [["frobnicate"], "unknown command 'frobnicate'"],
+    [["rotat"], "Did you mean rotate?"],
+    [["revoke"], "missing required argument 'kid'"],
+    [["rotate", "everything"], "Allowed choices are signing, mac."],
+    [["create", "--alg", "none"], "Allowed choices are ES256, EdDSA."],
+    [["list", "--frob"], "unknown option '--frob'"],
+    [["list", "a"], "too many arguments"],
+    [["remove", "a", "b"], "too many arguments"],
     [["retire"], "retire is called remove now"],
-    [["rotate", "--pick-up", "soon"], "--pick-up must be a number of seconds"],
-  ])("prints the usage for wrong arguments: %j", (args, fault) => {
+    [["rotate", "--pick-up", "soon"], "It must be a number of seconds."],
+    [[], "Usage: session-service keys"],
+  ])("refuses wrong arguments: %j", (args, fault) => {
     const { code, out, err } = keys(args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(fault);
-    expect(err).toContain("usage: npm run keys -- <command>");
+  });
+
+  it("lists for programs, without a secret", () => {
+    keys(["create"]);
+    const { code, out } = keys(["list", "--json"]);
+    const [first, second] = ring().signing;
+    expect(code).toBe(0);
+    expect(JSON.parse(out).keys).toEqual(
+      expect.arrayContaining([
+        { kind: "signing", kid: first?.kid, alg: "ES256", state: "signing", since: expect.stringMatching(/Z$/) },
+        expect.objectContaining({ kid: second?.kid, next: { step: "sign", from: expect.stringMatching(/Z$/) } }),
+      ]),
+    );
+    for (const { jwk } of [...ring().signing, ...ring().mac]) expect(out).not.toContain(jwk?.d ?? jwk?.k);
   });
 
   it("names a fault of the ring, the file system or the configuration in a line, without a stack", () => {
@@ -163,6 +178,12 @@ describe("npm run keys", () => {
   });
 
   it("shows its usage when asked", () => {
-    for (const args of [[], ["--help"], ["rotate", "-h"]]) expect(keys(args)).toMatchObject({ code: 0, err: "" });
+    for (const args of [["--help"], ["rotate", "-h"], ["help", "rotate"]]) {
+      expect(keys(args)).toMatchObject({
+        code: 0,
+        err: "",
+        out: expect.stringMatching(/^Usage: session-service keys/),
+      });
+    }
   });
 });

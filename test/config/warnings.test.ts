@@ -9,13 +9,19 @@ describe("a misspelt variable", () => {
   test.each([
     ["PROT", "PORT"],
     ["ACCESS_TOKEN_TLL", "ACCESS_TOKEN_TTL"],
-    ["ADMIN_TOKEN", "ADMIN_TOKENS"],
+    ["port", "PORT"],
     ["COOKIE_SAME_SITE", "COOKIE_SAMESITE"],
     ["REDIS_URI", "REDIS_URL"],
     ["ALOWED_ORIGIN", "ALLOWED_ORIGINS"],
   ])("%s is found to be like %s", (name, meant) => {
     expect(warningsOf({ [name]: "secret-value" })).toEqual([
       `${name} is not a variable of this service: is ${meant} meant?`,
+    ]);
+  });
+
+  test("is not confused with a variable of the commands", () => {
+    expect(warningsOf({ ADMIN_TOKEN: "secret-value" })).toEqual([
+      "ADMIN_TOKEN is a variable of the commands, not of the service: is ADMIN_TOKENS meant?",
     ]);
   });
 

@@ -27,7 +27,7 @@ const recorded = (service: Service, event: string): Promise<Line> => waitFor(ser
 test("a key ring that changes is recorded", async () => {
   const service = await startService();
   const env = { PATH: process.env.PATH, DATA_DIR: service.dataDir };
-  const rotated = spawnSync(process.execPath, ["src/cli/keys.ts", "rotate", "--force"], { cwd: ROOT, env });
+  const rotated = spawnSync(process.execPath, ["src/main.ts", "keys", "rotate", "--force"], { cwd: ROOT, env });
   expect(rotated.status).toBe(0);
   expect(await recorded(service, "key_ring_changed")).toMatchObject({
     level: "info",

@@ -1,10 +1,11 @@
 /** The published packages, packed, and used in the directory of a consumer. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { cp, readFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { scratch, startService } from "../support/service.ts";
 import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
@@ -239,6 +240,7 @@ await session.accessToken().catch((error: unknown) => console.log(state, error i
 describe("the service", () => {
   let directory: Directory;
   let child: ChildProcess | undefined;
+  const command = () => join(directory.path, "node_modules/.bin/session-service");
   beforeAll(async () => {
     directory = await installPacked("service");
   });
@@ -247,25 +249,62 @@ describe("the service", () => {
     await directory.remove();
   });
 
-  test("starts, serves its API and stops, on every Node that it promises", async () => {
+  test.each([[], ["serve"]])(
+    "starts, serves its API and stops, on every Node that it promises: %j",
+    async (...args) => {
+      for (const node of await nodes()) {
+        child = spawn(node, [command(), ...args], {
+          cwd: directory.path,
+          env: {
+            PATH: process.env.PATH,
+            PORT: "0",
+            ADMIN_PORT: "0",
+            DATA_DIR: join(scratch(), "data"),
+            LOG_LEVEL: "warn",
+          },
+          stdio: ["ignore", "pipe", "pipe"],
+        });
+        const exited = new Promise((resolve) => child?.once("close", resolve));
+        const complaints: string[] = [];
+        child.stderr?.setEncoding("utf8").on("data", (text: string) => complaints.push(text));
+        const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+        const ready = JSON.parse(String((await lines.next()).value)) as { public: string };
+        expect((await fetch(`${ready.public}/readyz`)).status).toBe(200);
+        expect((await fetch(`${ready.public}/openapi.json`)).status).toBe(200);
+        child.kill("SIGINT");
+        expect(await exited).toBe(0);
+        expect(complaints).toEqual([]);
+      }
+    },
+  );
+
+  test("manages keys", async () => {
+    const { stdout } = await directory.run("session-service", ["keys", "--help"]);
+    expect(stdout).toMatch(/^Usage: session-service keys /);
+  });
+
+  test("prints its version", async () => {
+    const { stdout } = await directory.run("session-service", ["--version"]);
+    expect(stdout).toBe(`${(await manifestOf("service")).version}\n`);
+  });
+
+  test("names the Node that it needs on one that is too old", async () => {
+    const copy = await mkdtemp(join(tmpdir(), "too-old-"));
+    onTestFinished(() => rm(copy, { recursive: true }));
+    await cp(join(built("service"), "bin"), join(copy, "bin"), { recursive: true });
+    await writeFile(join(copy, "package.json"), '{"engines":{"node":">=99.1"}}');
     for (const node of await nodes()) {
-      child = spawn(node, [join(directory.path, "node_modules/.bin/session-service")], {
-        cwd: directory.path,
-        env: { PATH: process.env.PATH, PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") },
-        stdio: ["ignore", "pipe", "inherit"],
-      });
-      const exited = new Promise((resolve) => child?.once("exit", resolve));
-      const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
-      const ready = JSON.parse(String((await lines.next()).value)) as { public: string };
-      expect((await fetch(`${ready.public}/readyz`)).status).toBe(200);
-      expect((await fetch(`${ready.public}/openapi.json`)).status).toBe(200);
-      child.kill("SIGINT");
-      expect(await exited).toBe(0);
+      const run = spawnSync(node, [join(copy, "bin/session-service.cjs"), "--version"], { encoding: "utf8" });
+      const { stdout } = spawnSync(node, ["-p", "process.versions.node"], { encoding: "utf8" });
+      expect([run.status, run.stdout]).toEqual([1, ""]);
+      expect(run.stderr).toBe(`session-service needs Node 99.1 or newer; ${node} is Node ${stdout.trim()}.\n`);
     }
   });
 
-  test("manages keys", async () => {
-    const { stdout } = await directory.run("session-keys", ["--help"]);
-    expect(stdout).toMatch(/^usage: /);
+  test("begins with a file that the oldest Node can parse", async () => {
+    const text = await readFile(join(built("service"), "bin/session-service.cjs"), "utf8");
+    const code = text.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/"[^"]*"/g, '""');
+    // What came after ECMAScript 5.
+    expect(code).not.toMatch(/=>|`|\b(?:let|const|class|async|await|import|of)\b|\.\.\.|\?\.|\?\?|\*\*/);
   });
 });

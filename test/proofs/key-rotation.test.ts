@@ -23,9 +23,13 @@ const PICK_UP_SECONDS = 3;
 /** Runs `npm run keys -- …`. @returns whether the ages permitted it */
 async function keys({ env }: Deployment, ...command: readonly string[]): Promise<boolean> {
   const { PATH = "" } = process.env;
-  return promisify(execFile)(process.execPath, ["src/cli/keys.ts", ...command, "--pick-up", String(PICK_UP_SECONDS)], {
-    env: { PATH, ...env },
-  }).then(
+  return promisify(execFile)(
+    process.execPath,
+    ["src/main.ts", "keys", ...command, "--pick-up", String(PICK_UP_SECONDS)],
+    {
+      env: { PATH, ...env },
+    },
+  ).then(
     () => true,
     ({ stderr }: { stderr: string }) => {
       expect(stderr).toMatch(/may sign from/);

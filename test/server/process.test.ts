@@ -107,7 +107,7 @@ describe("start", () => {
   test("with Redis a missing key ring is a fault, and the message names the command that creates one", async () => {
     const exit = await runToExit({ REDIS_URL: "redis://127.0.0.1:1" });
     expect(exit.code).toBe(1);
-    expect(exit.stderr).toContain("npm run keys -- create");
+    expect(exit.stderr).toContain("session-service keys create");
     expect(exit.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 

@@ -29,7 +29,9 @@ describe("a key ring that is gone", () => {
     renameSync(path, `${path}.away`);
     const refused = await runToExit({ DATA_DIR: before.dataDir });
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/^key ring .*keys\.json: the file is gone.*Restore it.*npm run keys -- create`\n$/);
+    expect(refused.stderr).toMatch(
+      /^key ring .*keys\.json: the file is gone.*Restore it.*session-service keys create`\n$/,
+    );
     renameSync(`${path}.away`, path);
     const after = await before.restart();
     message(await openPublic(after).call(refresh, {}, cookie(user.refreshToken)));

@@ -165,7 +165,7 @@ export async function runToExit(
 export function withKeys(): string {
   const directory = scratch();
   const env = { PATH: process.env.PATH, DATA_DIR: directory };
-  const made = spawnSync(process.execPath, ["src/cli/keys.ts", "create"], { cwd: ROOT, env, encoding: "utf8" });
+  const made = spawnSync(process.execPath, ["src/main.ts", "keys", "create"], { cwd: ROOT, env, encoding: "utf8" });
   if (made.status !== 0) throw new Error(`no key ring: ${made.stderr}`);
   return directory;
 }

@@ -70,7 +70,7 @@ describe("a ring on first start", () => {
   it("is not made where one must exist", async () => {
     const path = join(somewhere(), "keys.json");
     await expect(loadKeyRing(path)).rejects.toThrow(
-      `key ring ${path}: there is none; \`npm run keys -- create\` makes one`,
+      `key ring ${path}: there is none; \`session-service keys create\` (in a clone: \`npm run keys -- create\`) makes one`,
     );
   });
 

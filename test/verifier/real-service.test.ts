@@ -102,7 +102,7 @@ test("an emergency revocation of the signing key reaches verifiers through the f
   const { kid = "" } = decodeProtectedHeader(accessToken);
   const { PATH = "" } = process.env;
   const env = { PATH, DATA_DIR: service.dataDir };
-  execFileSync(process.execPath, [join(import.meta.dirname, "../../src/cli/keys.ts"), "revoke", kid], { env });
+  execFileSync(process.execPath, [join(import.meta.dirname, "../../src/main.ts"), "keys", "revoke", kid], { env });
   await eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked_key");
   const after = await logIn(service);
   expect(decodeProtectedHeader(after.accessToken).kid).not.toBe(kid);

@@ -14,7 +14,7 @@ export type World = { readonly redisPort: number; readonly keysFile: string };
 /** Makes the key ring that all servers share. */
 export async function createKeys(): Promise<string> {
   const keysFile = join(scratch(), "keys.json");
-  await start("anywhere", ["src/cli/keys.ts", "create", "--file", keysFile]);
+  await start("anywhere", ["src/main.ts", "keys", "create", "--file", keysFile]);
   return keysFile;
 }
 

@@ -1,0 +1,52 @@
+/** What `session-service config` does. Values that may hold a secret are never printed. */
+import { ConfigError, configVariables, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { configWarnings } from "../../config/warnings.ts";
+import type { Context } from "../context.ts";
+import { EXIT } from "../exit.ts";
+import { style } from "../output/style.ts";
+import { table } from "../output/table.ts";
+import { shownDefault, shownValue } from "./values.ts";
+
+type Check = { readonly faults: readonly string[]; readonly warnings: readonly string[] };
+
+export function checkConfig({ env, print, setExitCode }: Context, options: { strict?: boolean; json?: boolean }): void {
+  const { faults, warnings } = check(env);
+  const isFault = faults.length > 0 || (options.strict === true && warnings.length > 0);
+  if (isFault) setExitCode(EXIT.failed);
+  const lines = [
+    ...faults.map((line) => `${style("red", "fault")}    ${line}`),
+    ...warnings.map((line) => `${style("yellow", "warning")}  ${line}`),
+  ];
+  const set = [...configVariables().keys()].filter((name) => env[name]).length;
+  if (options.json) print(JSON.stringify({ ok: !isFault, faults, warnings }));
+  else print(lines.length > 0 ? lines.join("\n") : `no fault; ${set} variables are set`);
+}
+
+/** Warnings are found beside faults: a misspelt name may be the cause of one. */
+function check(env: Environment): Check {
+  try {
+    return { faults: [], warnings: configWarnings(env, readConfig(env)) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { faults: error.faults, warnings: configWarnings(env) };
+  }
+}
+
+export function showConfig(
+  { env, print, note, setExitCode }: Context,
+  options: { set?: boolean; json?: boolean },
+): void {
+  const rows = [...configVariables()]
+    .map(([name, byDefault]) => {
+      const text = env[name];
+      return text ? [name, shownValue(name, text), "environment"] : [name, shownDefault(name, byDefault), "default"];
+    })
+    .filter(([, , source]) => !options.set || source === "environment");
+  if (options.json) print(JSON.stringify(rows.map(([name, value, source]) => ({ name, value, source }))));
+  else print(table([["variable", "value", "from"], ...rows]));
+  const { faults } = check(env);
+  if (faults.length === 0) return;
+  for (const fault of faults) note(`${style("red", "fault", process.stderr)}  ${fault}`);
+  setExitCode(EXIT.failed);
+}

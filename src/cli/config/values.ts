@@ -1,0 +1,53 @@
+/** Values of variables as they may be shown. */
+
+/** Variables whose text is a secret, wholly or in part, with what is shown instead. */
+const HIDDEN: Readonly<Record<string, (text: string) => string>> = {
+  ADMIN_TOKENS: (text) => `(hidden: ${text.split(",").length} of them)`,
+  REDIS_SENTINEL_PASSWORD: () => "(hidden)",
+  // The password, and whatever an ill-formed URL may have in its place.
+  REDIS_URL: (text) => {
+    const at = text.lastIndexOf("@");
+    if (at === -1) return text;
+    const [scheme = ""] = /^[a-z+]+:\/\//.exec(text) ?? [];
+    const user = /^([^:@,/]*):/.exec(text.slice(scheme.length))?.[1] ?? "";
+    return `${scheme}${user}:(hidden)@${text.slice(at + 1)}`;
+  },
+};
+
+export function shownValue(name: string, text: string): string {
+  return HIDDEN[name]?.(text) ?? text;
+}
+
+/** Defaults that follow from other variables, or that are made at the start. */
+const DERIVED: Readonly<Record<string, string>> = {
+  ADMIN_TOKENS: "(made in DATA_DIR)",
+  KEYS_FILE: "(keys.json in DATA_DIR)",
+  ISSUER: "(http://127.0.0.1:PORT)",
+  AUDIENCE: "(ISSUER)",
+  COOKIE_PATH: "(/v1/auth, or / with a __Host- name)",
+  DOCS: "(true with the embedded store)",
+  MAX_CONNECTIONS_PER_ADDRESS: "(three quarters of MAX_CONNECTIONS)",
+};
+
+/** @param value as the configuration has it: durations in ms */
+export function shownDefault(name: string, value: unknown): string {
+  const derived = DERIVED[name];
+  if (derived !== undefined) return derived;
+  if (value === undefined || (Array.isArray(value) && value.length === 0)) return "(none)";
+  if (isRate(value)) return `${value.count}/${value.windowMs / 1000}s`;
+  return typeof value === "number" && isDuration(name) ? duration(value) : String(value);
+}
+
+const isRate = (value: unknown): value is { readonly count: number; readonly windowMs: number } =>
+  typeof value === "object" && value !== null && "windowMs" in value;
+
+/** Variables whose number is a time. */
+const isDuration = (name: string) => /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|TOLERANCE|WINDOW)$/.test(name);
+
+/** As it would be written in the environment. */
+function duration(ms: number): string {
+  for (const [unit, length] of [["d", 86_400_000] as const, ["h", 3_600_000] as const, ["m", 60_000] as const]) {
+    if (ms >= length && ms % length === 0) return `${ms / length}${unit}`;
+  }
+  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
+}

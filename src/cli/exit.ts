@@ -1,0 +1,50 @@
+/** How a command ends. */
+
+export const EXIT = {
+  done: 0,
+  /** Refused or failed, or something was found that needs a remedy. */
+  failed: 1,
+  /** Called wrongly. */
+  usage: 2,
+  /** The service, or its store, does not respond. */
+  unavailable: 3,
+  /** The credential is absent, wrong, or lacks a scope. */
+  notAllowed: 4,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The end of every help text that needs no other. */
+export const EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.";
+
+/** For the commands that call the admin API. */
+export const CALL_EXIT_CODES =
+  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the service does not respond, 4 the token is\n" +
+  "absent, wrong, or lacks a scope.";
+
+/** Ends the command: its message, one line or several, is printed on standard error. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  readonly exitCode: ExitCode;
+  constructor(message: string, exitCode: ExitCode = EXIT.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The command was called wrongly in a way that its options alone do not show. */
+export const usageError = (message: string) => new CommandError(`error: ${message}`, EXIT.usage);
+
+type ErrorClass = abstract new (...given: never[]) => Error;
+
+/** Runs a command; errors of the classes in `refusals` end it with exit code 1 and their message, any other is a bug. */
+export async function refusing<T>(refusals: readonly ErrorClass[], run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof Error && refusals.some((refusal) => error instanceof refusal)) {
+      throw new CommandError(error.message);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,99 @@
+/** The steps of `session-service keys`. */
+import { ConfigError, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { generateMacKey, generateRing, generateSigningKey } from "../../tokens/generate-key.ts";
+import { isSigningAlg, type SigningAlg } from "../../tokens/jws.ts";
+import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/ring.ts";
+import { changeRingFile, createRingFile, readRing } from "../../tokens/ring-file.ts";
+import {
+  type GenerateKey,
+  type RingTimes,
+  remove,
+  revoke,
+  rotate,
+  StepRefused,
+  withoutSpent,
+} from "../../tokens/ring-steps.ts";
+import { CommandError, refusing } from "../exit.ts";
+import { ringAsJson, ringAsTable } from "./show.ts";
+
+export type KeysOptions = {
+  readonly file?: string;
+  readonly alg?: SigningAlg;
+  readonly force?: boolean;
+  readonly pickUp?: string;
+  readonly json?: boolean;
+};
+
+type Given = {
+  readonly path: string;
+  /** Of new signing keys, where one was named. */
+  readonly alg: SigningAlg | undefined;
+  /** Of a new ring. */
+  readonly configuredAlg: SigningAlg;
+  readonly times: RingTimes;
+  readonly force: boolean;
+  readonly json: boolean;
+  readonly now: number;
+};
+
+type Step = (given: Given, operand: string | undefined) => Promise<string>;
+
+export const STEPS = {
+  create: async ({ path, alg, configuredAlg, now }) => {
+    if (await createRingFile(path, generateRing(alg ?? configuredAlg, now))) return `created ${path}`;
+    throw new KeyRingFault(`${path} is there already; nothing was changed`);
+  },
+  list: async ({ path, now, times, json }) => (json ? ringAsJson : ringAsTable)(await readRing(path), now, times),
+  rotate: (given, kind) =>
+    change(given, (ring, generate) => {
+      const kinds = kind === undefined ? KEY_KINDS : [kind as KeyKind];
+      return rotate(ring, kinds, generate, given.now, given.times, given.force);
+    }),
+  remove: (given, kid) =>
+    change(given, (ring, generate) =>
+      kid === undefined
+        ? withoutSpent(ring, given.now, given.times)
+        : remove(ring, kid, generate, given.now, given.times, given.force),
+    ),
+  revoke: (given, kid = "") => change(given, (ring, generate) => revoke(ring, kid, generate, given.now)),
+} as const satisfies Record<string, Step>;
+
+/** @returns what is to be printed */
+export function runKeys(
+  env: Environment,
+  step: keyof typeof STEPS,
+  operand: string | undefined,
+  options: KeysOptions,
+): Promise<string> {
+  return refusing([KeyRingFault, StepRefused, ConfigError], async () => {
+    const config = readConfig(env);
+    const run: Step = STEPS[step];
+    return run(
+      {
+        path: options.file ?? config.keysFile,
+        alg: options.alg,
+        configuredAlg: config.signingAlgorithm,
+        times: { ...config, pickUp: Number(options.pickUp ?? "60") * 1000 },
+        force: options.force ?? false,
+        json: options.json ?? false,
+        now: Date.now(),
+      },
+      operand,
+    );
+  });
+}
+
+async function change(given: Given, step: (ring: Ring, generate: GenerateKey) => Ring): Promise<string> {
+  const { path, alg, now, times } = given;
+  const stepWithKeys = (ring: Ring) =>
+    step(ring, (kind) => (kind === "mac" ? generateMacKey(now) : generateSigningKey(alg ?? algOf(ring), now)));
+  return ringAsTable(await changeRingFile(path, stepWithKeys), now, times);
+}
+
+/** A ring goes on with the algorithm that it has. */
+function algOf(ring: Ring): SigningAlg {
+  const alg = ring.signing.find((key) => key.state === "signing")?.alg ?? "";
+  if (isSigningAlg(alg)) return alg;
+  throw new CommandError("the ring has no signing key whose algorithm could be used on: give --alg");
+}

@@ -1,0 +1,23 @@
+/** Tables for people: aligned columns, the last one as wide as it is. */
+import { printable } from "./printable.ts";
+import { style } from "./style.ts";
+
+/** @param rows the first one is the heading */
+export function table(rows: readonly (readonly string[])[]): string {
+  const cells = rows.map((row) => row.map(printable));
+  const width = (column: number) => Math.max(...cells.map((row) => row[column]?.length ?? 0));
+  const lines = cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(column === row.length - 1 ? 0 : width(column)))
+      .join("  ")
+      .trimEnd(),
+  );
+  return lines.map((line, index) => (index === 0 ? style("bold", line) : line)).join("\n");
+}
+
+/** One thing, a line for each of its fields; those without a value are left out. */
+export function fields(entries: readonly (readonly [name: string, value: string])[]): string {
+  const present = entries.filter(([, value]) => value !== "");
+  const width = Math.max(...present.map(([name]) => name.length));
+  return present.map(([name, value]) => `${style("bold", name.padEnd(width))}  ${printable(value)}`).join("\n");
+}

@@ -1,0 +1,45 @@
+/** All commands. What a command does is loaded when it runs. */
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { addAdminTokenCommand } from "./admin-token.ts";
+import { addConfigCommand } from "./config.ts";
+import type { Context } from "./context.ts";
+import { EXIT_CODES } from "./exit.ts";
+import { addKeysCommand } from "./keys.ts";
+
+/** Help is wrapped here where standard output is no narrower terminal: the documentation holds the same texts. */
+const HELP_WIDTH = 100;
+
+export function createProgram(context: Context): Command {
+  const program = new Command("session-service")
+    .description("Refreshes and ends the authentication sessions of users. Without a command it runs the service.")
+    .version(version(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "print the help of a command")
+    .helpCommand("help [command]", "print the help of a command")
+    .configureHelp({ helpWidth: Math.min(process.stdout.columns ?? HELP_WIDTH, HELP_WIDTH) })
+    .showHelpAfterError("(--help explains this command)")
+    .exitOverride()
+    .addHelpText("after", `\n${PROGRAM_HELP}`);
+  program
+    .command("serve")
+    .description("run the service (the default)")
+    .addHelpText("after", `\n${SERVE_HELP}`)
+    .action(context.serve);
+  addKeysCommand(program, context);
+  addAdminTokenCommand(program, context);
+  addConfigCommand(program, context);
+  return program;
+}
+
+const PROGRAM_HELP = `The service is configured by environment variables: \`session-service config show\` lists them.
+
+${EXIT_CODES}`;
+
+const SERVE_HELP = `Configured by environment variables: \`session-service config show\` lists them, \`config check\` checks them.
+Once it is ready it prints one line of JSON on standard output; its log is on standard error. SIGTERM drains
+and ends it, SIGINT ends it at once. Exit codes: 0 ended by a signal, 1 the start was refused.`;
+
+/** That of the package: the manifest lies beside the sources. */
+function version(): string {
+  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+}

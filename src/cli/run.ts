@@ -1,0 +1,46 @@
+/** Runs the command line: one command, its output, its exit code. */
+import { CommanderError } from "commander";
+import type { Environment } from "../config/reader.ts";
+import type { Context } from "./context.ts";
+import { CommandError, EXIT } from "./exit.ts";
+import { createProgram } from "./program.ts";
+
+/**
+ * @param args without the interpreter and the script
+ * @param serve runs the service
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  env: Environment,
+  serve: () => Promise<void>,
+): Promise<void> {
+  // A reader that has read enough (`| head`) ends the command, and that is no failure.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+      process.exit(process.exitCode ?? EXIT.done);
+    });
+  }
+  const context: Context = {
+    env,
+    print: (text) => void process.stdout.write(`${text}\n`),
+    note: (text) => void process.stderr.write(`${text}\n`),
+    setExitCode(code) {
+      process.exitCode = code;
+    },
+    serve,
+  };
+  try {
+    await createProgram(context).parseAsync(args, { from: "user" });
+  } catch (error) {
+    process.exitCode = exitCodeOf(error, context);
+  }
+}
+
+function exitCodeOf(error: unknown, context: Context): number {
+  // Commander has written its message already; whatever it refuses is wrong usage.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  if (!(error instanceof CommandError)) throw error;
+  context.note(error.message);
+  return error.exitCode;
+}
