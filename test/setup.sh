@@ -14,7 +14,8 @@ command -v firefox-esr >/dev/null || missing="$missing firefox-esr"
 command -v WebKitWebDriver >/dev/null || missing="$missing webkit2gtk-driver"
 command -v xvfb-run >/dev/null || missing="$missing xvfb xauth"
 command -v certutil >/dev/null || missing="$missing libnss3-tools"
-command -v nginx >/dev/null || missing="$missing nginx"
+for proxy in nginx haproxy caddy; do command -v "$proxy" >/dev/null || missing="$missing $proxy"; done
+command -v systemd-analyze >/dev/null || missing="$missing systemd"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -26,5 +27,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
   exit 0
 fi
-echo "the tests need redis-server 7.0 or newer, strace, nginx, certutil, browsers and their drivers: install$missing and run this again" >&2
+echo "the tests need redis-server 7.0 or newer, strace, proxies, systemd, certutil, browsers and their drivers: install$missing and run this again" >&2
 exit 1

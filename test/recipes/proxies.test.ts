@@ -1,0 +1,186 @@
+/** The proxies of examples/, from Debian, in front of an application and the service: TLS, the origin, the client's address. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { serverAuthority } from "../support/certificate.ts";
+import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { request } from "../support/raw-http.ts";
+import { freePort } from "../support/redis.ts";
+import { type Service, scratch, startService, waitFor } from "../support/service.ts";
+import { bearer, cookie, logIn, successor } from "../support/sessions.ts";
+
+const { authority, server: certificate } = serverAuthority(["localhost"]);
+const ca = Buffer.from(authority);
+
+let service: Service;
+let application: Server;
+beforeAll(async () => {
+  service = await startService({ TRUST_PROXY: "1", LOG_LEVEL: "debug" });
+  application = createServer(({ headers, url }, response) => {
+    response.end(JSON.stringify({ url, host: headers.host, from: headers["x-forwarded-for"] }));
+  });
+  await new Promise<void>((resolve) => application.listen(0, "127.0.0.1", resolve));
+});
+afterAll(async () => {
+  application?.close();
+  await service?.stop();
+});
+
+type Place = { readonly directory: string; readonly https: number; readonly http: number };
+type Started = Place & { readonly program: Program };
+
+/** A recipe as it is shipped, for other addresses and files. Each of them must be there to be replaced. */
+function recipe(path: string, replacements: Readonly<Record<string, string>>): string {
+  const upstreams = {
+    "127.0.0.1:8080": new URL(service.publicUrl).host,
+    "127.0.0.1:3000": `127.0.0.1:${(application.address() as AddressInfo).port}`,
+  };
+  let text = readFileSync(join("examples", path), "utf8");
+  for (const [from, to] of Object.entries({ ...upstreams, ...replacements })) {
+    expect(text).toContain(from);
+    text = text.replaceAll(from, to);
+  }
+  return text;
+}
+
+async function place(): Promise<Place> {
+  const directory = scratch();
+  writeFileSync(join(directory, "cert.pem"), certificate.cert);
+  writeFileSync(join(directory, "key.pem"), certificate.key);
+  writeFileSync(join(directory, "both.pem"), `${certificate.cert}${certificate.key}`);
+  return { directory, https: await freePort(), http: await freePort() };
+}
+
+const PROXIES: Readonly<Record<string, (place: Place) => Program>> = {
+  nginx({ directory, https, http }) {
+    const conf = recipe("nginx/session-service.conf", {
+      "listen 443": `listen 127.0.0.1:${https}`,
+      "listen 80": `listen 127.0.0.1:${http}`,
+      "app.example.com;": "localhost;",
+      "/etc/ssl/app.example.com.pem": `${directory}/cert.pem`,
+      "/etc/ssl/private/app.example.com.key": `${directory}/key.pem`,
+    });
+    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+      (name) => `${name}_temp_path ${directory};`,
+    );
+    writeFileSync(
+      join(directory, "nginx.conf"),
+      `daemon off; pid ${directory}/pid; error_log stderr; worker_processes 1;
+events {}
+http { access_log off; ${temporary.join(" ")}
+${conf} }
+`,
+    );
+    return startProgram("/usr/sbin/nginx", ["-p", directory, "-c", join(directory, "nginx.conf"), "-e", "stderr"]);
+  },
+  haproxy({ directory, https, http }) {
+    const path = join(directory, "haproxy.cfg");
+    const conf = recipe("haproxy/haproxy.cfg", {
+      "bind :443": `bind 127.0.0.1:${https}`,
+      "bind :80": `bind 127.0.0.1:${http}`,
+      "/etc/ssl/private/app.example.com.pem": `${directory}/both.pem`,
+    });
+    writeFileSync(path, conf);
+    return startProgram("/usr/sbin/haproxy", ["-db", "-f", path]);
+  },
+  caddy({ directory, https, http }) {
+    const path = join(directory, "Caddyfile");
+    const conf = recipe("caddy/Caddyfile", {
+      "app.example.com {": "localhost {",
+      "/etc/ssl/app.example.com.pem": `${directory}/cert.pem`,
+      "/etc/ssl/private/app.example.com.key": `${directory}/key.pem`,
+    });
+    const options = `{\n\tadmin off\n\tdefault_bind 127.0.0.1\n\thttp_port ${http}\n\thttps_port ${https}\n}\n`;
+    writeFileSync(path, options + conf);
+    return startProgram("caddy", ["run", "--config", path], { env: { HOME: directory, XDG_DATA_HOME: directory } });
+  },
+};
+
+describe.each(Object.keys(PROXIES))("%s", (name) => {
+  let proxy: Started;
+  let origin: string;
+  beforeAll(async () => {
+    const where = await place();
+    proxy = { ...where, program: (PROXIES[name] as (place: Place) => Program)(where) };
+    origin = `https://localhost:${proxy.https}`;
+    // HAProxy sends nothing to an instance before it has checked it.
+    await whileRunning(proxy.program, async () => {
+      expect((await send("GET", "/.well-known/jwks.json")).status).toBe(200);
+    });
+  });
+  afterAll(() => proxy?.program.stop());
+
+  const send = (method: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
+    request(origin, { method, path, headers: { host: new URL(origin).host, ...headers }, ca });
+
+  test("a page refreshes and logs out on its own origin, with a secure cookie", async () => {
+    const session = await logIn(service);
+    const refreshed = await send("POST", "/v1/auth/refresh", { ...cookie(session.refreshToken), origin });
+    expect(refreshed.status).toBe(200);
+    expect(refreshed.cookies[0]).toContain("; Secure");
+    expect(refreshed.headers.get("strict-transport-security")).toContain("max-age=");
+    const { data } = JSON.parse(refreshed.body) as { data: { accessToken: string } };
+    const next = cookie(successor(refreshed) as string);
+    expect((await send("DELETE", "/v1/auth/logout", { ...bearer(data.accessToken), origin })).status).toBe(200);
+    expect((await send("POST", "/v1/auth/refresh", { ...next, origin })).status).toBe(401);
+  });
+
+  test("the public API is reached by RPC", async () => {
+    const { accessToken, sid } = await logIn(service);
+    const path = "/auth.v1.SessionService/ListSessions";
+    const response = await request(origin, {
+      method: "POST",
+      path,
+      headers: { ...bearer(accessToken), "content-type": "application/json" },
+      body: "{}",
+      ca,
+    });
+    expect(response.body).toContain(sid);
+  });
+
+  test("another site gets 403", async () => {
+    const session = await logIn(service);
+    const headers = { ...cookie(session.refreshToken), origin: "https://evil.example" };
+    expect((await send("POST", "/v1/auth/refresh", headers)).status).toBe(403);
+  });
+
+  test("what a client claims about its address and scheme is not believed", async () => {
+    const subject = `forger-${name}`;
+    const { refreshToken } = await logIn(service, { subject });
+    const claims = { "x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "http" };
+    const response = await send("POST", "/v1/auth/refresh", { ...cookie(refreshToken), ...claims, origin });
+    expect(response.status).toBe(200);
+    const line = await waitFor(service, () =>
+      service
+        .stderr()
+        .split("\n")
+        .find((one) => one.includes('"session_renewed"') && one.includes(subject)),
+    );
+    expect(JSON.parse(line)).toMatchObject({ address: "127.0.0.1" });
+    expect(service.stderr()).not.toContain("203.0.113.9");
+  });
+
+  test("everything else is the application's: it sees host and client, and the admin API is not behind it", async () => {
+    for (const path of [
+      "/",
+      "/v1/authors",
+      "/auth.admin.v1.SessionAdminService/CreateSession",
+      "/metrics",
+      "/readyz",
+    ]) {
+      const seen = JSON.parse((await send("GET", path)).body) as Record<string, string>;
+      expect(seen).toEqual({ url: path, host: new URL(origin).host, from: "127.0.0.1" });
+    }
+  });
+
+  test("http is redirected to https", async () => {
+    const { status, headers } = await request(`http://127.0.0.1:${proxy.http}`, {
+      path: "/page?a=b",
+      headers: { host: "localhost" },
+    });
+    expect(status).toBe(308);
+    expect(headers.get("location")).toMatch(/^https:\/\/localhost(:\d+)?\/page\?a=b$/);
+  });
+});
