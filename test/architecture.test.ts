@@ -17,6 +17,8 @@ const WALLS: Record<string, readonly string[]> = {
   api: ["session", "gen", "http", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],
   listener: ["net"],
+  "grpc-health": ["gen/grpc"],
+  "grpc-reflection": ["gen/grpc"],
   limits: ["session", "net"],
   http: ["gen/google", "gen/grpc"],
   "protoc-gen-http": ["http"],

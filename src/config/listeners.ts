@@ -2,7 +2,7 @@
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, DAY_MS, duration, host, integer, readableFile, SECOND_MS } from "./values.ts";
 
-/** @param docsByDefault whether the reference page is served unless DOCS is set */
+/** @param docsByDefault whether the public API describes itself unless DOCS and REFLECTION are set */
 export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
   const listeners = {
     host: read("HOST", host, "127.0.0.1"),
@@ -15,6 +15,8 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     hstsMaxAgeMs: read("HSTS_MAX_AGE", duration(0, 3650 * DAY_MS), 365 * DAY_MS),
     adminTlsClientCaFile: read("ADMIN_TLS_CLIENT_CA_FILE", readableFile, undefined),
     docs: read("DOCS", boolean, docsByDefault),
+    /** Of the public API. */
+    reflection: read("REFLECTION", boolean, docsByDefault),
     maxBodyBytes: read("MAX_BODY_BYTES", integer(1024, 16 * 1024 * 1024), 64 * 1024),
     maxConnections: read("MAX_CONNECTIONS", integer(16, 1_000_000), 10_000),
     maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", integer(1, 1_000_000), undefined),

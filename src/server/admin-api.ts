@@ -25,6 +25,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
   return apiHandler(config, deps, {
     service: SessionAdminService,
     routes: (router) => router.service(SessionAdminService, sessionAdminService(deps)),
+    reflection: true,
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),
     pages: [["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)]],
     notFound: always(404, "not found\n"),

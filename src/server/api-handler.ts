@@ -10,6 +10,8 @@ import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { contextValuesOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
+import { addHealth, Health } from "../grpc-health/index.ts";
+import { addReflection } from "../grpc-reflection/index.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
 import type { Handler, Request, Responder } from "../listener/exchange.ts";
 import { withNoStore } from "../listener/no-store.ts";
@@ -27,7 +29,8 @@ export type ApiDeps = {
   /** Resolves when requests can be served and what they store is kept. */
   readonly ready: () => Promise<void>;
   readonly metrics: Metrics;
-  readonly isDraining: () => boolean;
+  /** Aborted when load balancers are to send no more. */
+  readonly draining: AbortSignal;
   /** Aborted when streams are to end. */
   readonly stopping: AbortSignal;
   readonly onUnavailable: (error: Error) => void;
@@ -40,6 +43,8 @@ export type ApiDeps = {
 export type ApiParts = {
   readonly service: DescService;
   readonly routes: (router: ConnectRouter) => ConnectRouter;
+  /** Whether the API describes itself by gRPC server reflection. */
+  readonly reflection: boolean;
   /** Refuses calls before their message is read: by throwing or rejecting. Comes after admission control. */
   readonly gate: (context: HandlerContext) => void | Promise<void>;
   /** Pages beside those of both APIs. */
@@ -49,6 +54,9 @@ export type ApiParts = {
   /** Puts handlers before the RPCs. */
   readonly around?: (rpc: Handler, options: CallOptions, headersFor: SecurityHeaders) => Handler;
 };
+
+/** Watches of an API's health: anybody may open one, and few have a reason to. */
+const MAX_HEALTH_WATCHERS = 100;
 
 export type CallOptions = ReturnType<typeof callOptions>;
 
@@ -60,18 +68,26 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const options = callOptions(config, deps, parts);
   const rpc = connectNodeAdapter({
     ...options,
-    routes: (router) => withOurErrors(parts.routes(router), options.onBug),
+    routes: (router) => withOurErrors(withProbes(parts.routes(router), deps, parts), options.onBug),
     acceptCompression,
     fallback: parts.notFound,
   });
   const calls = withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest)));
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
-    ["/readyz", () => readyz(deps.ready, deps.isDraining)],
+    ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
     ...parts.pages,
   ]);
   return withOneHost(withPages(pages, headersFor, around(calls, options, headersFor)), badRequest);
+}
+
+/** Beside the RPCs: what gRPC's own probes and tools call. */
+function withProbes(router: ConnectRouter, { ready, draining }: ApiDeps, { service, reflection }: ApiParts) {
+  const health = new Health({ services: [service], probe: ready });
+  draining.addEventListener("abort", () => health.shutdown());
+  addHealth(router, health, { maxWatchers: MAX_HEALTH_WATCHERS });
+  return reflection ? addReflection(router) : router;
 }
 
 /** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */

@@ -51,7 +51,7 @@ export function createApis(deps: Deps): Apis {
   const common = {
     ...commonDeps(deps, overload),
     audiences: new Set(audiences),
-    isDraining: () => draining.signal.aborted,
+    draining: draining.signal,
     stopping: stopping.signal,
   };
   return {

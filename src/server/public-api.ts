@@ -37,6 +37,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   return apiHandler(config, deps, {
     service: SessionService,
     routes,
+    reflection: config.reflection,
     gate: crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal)),
     pages: docs(config.docs),
     notFound: always("E404_NOT_FOUND"),

@@ -59,6 +59,7 @@ const BAD: Record<string, string> = {
   TLS_KEY_FILE: "/nonexistent/key.pem",
   HSTS_MAX_AGE: "-1",
   DOCS: "on",
+  REFLECTION: "on",
   MAX_BODY_BYTES: "1",
   MAX_CONNECTIONS: "15",
   MAX_CONNECTIONS_PER_ADDRESS: "0",

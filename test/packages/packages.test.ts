@@ -1,5 +1,6 @@
 /** The published packages, packed, and used in the directory of a consumer. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -52,6 +53,9 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "yaml",
   ]);
   expect(await dependencies("browser")).toEqual([]);
+  for (const name of ["grpc-health", "grpc-reflection"]) {
+    expect(await dependencies(name)).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
+  }
   expect(await dependencies("service")).not.toContain("@bufbuild/protoplugin");
 });
 
@@ -233,6 +237,61 @@ await session.accessToken().catch((error: unknown) => console.log(state, error i
     for (const node of await nodes()) {
       const { stdout } = await directory.run(node, ["out/main.js"]);
       expect(stdout).toBe("unknown disposed\n");
+    }
+  });
+});
+
+describe("health and reflection", () => {
+  let directory: Directory;
+  let second: Directory;
+  beforeAll(async () => {
+    directory = await installPacked("grpc-health", ["@connectrpc/connect-node", "@types/node", "undici-types"]);
+    second = await installPacked("grpc-reflection");
+    await cp(
+      join(second.path, "node_modules/connect-grpc-reflection"),
+      join(directory.path, "node_modules/connect-grpc-reflection"),
+      { recursive: true },
+    );
+    await directory.write({
+      "package.json": '{"type":"module"}',
+      "tsconfig.json": tsconfig(["main.ts"]),
+      "main.ts": `import { createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { addHealth, Health } from "connect-grpc-health";
+import { addReflection } from "connect-grpc-reflection";
+
+const health = new Health({ services: ["acme.v1.Library"] });
+// @ts-expect-error The declarations are there, and they are strict.
+export const wrong = () => new Health({ services: 1 });
+const server = createServer(connectNodeAdapter({ routes: (router) => void addReflection(addHealth(router, health)) }));
+server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));
+`,
+    });
+  });
+  afterAll(() => Promise.all([directory.remove(), second.remove()]));
+
+  test("compile, and serve a stock client", async () => {
+    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+    for (const node of await nodes()) {
+      const server = spawn(node, ["out/main.js"], { cwd: directory.path, stdio: ["ignore", "pipe", "inherit"] });
+      const exited = new Promise((resolve) => server.once("exit", resolve));
+      const [port] = await once(createInterface({ input: server.stdout }), "line");
+      const url = `http://127.0.0.1:${port}/grpc.health.v1.Health/Check`;
+      const curl = [
+        "curl",
+        "--http2-prior-knowledge",
+        "--protocol",
+        "grpc",
+        "-d",
+        '{"service":"acme.v1.Library"}',
+        url,
+      ];
+      const { stdout } = await directory.run("buf", curl);
+      server.kill("SIGKILL");
+      await exited;
+      expect(JSON.parse(stdout)).toEqual({ status: "SERVING" });
     }
   });
 });

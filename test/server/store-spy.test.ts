@@ -71,7 +71,7 @@ beforeAll(async () => {
     createLimit: NO_LIMIT,
     jwks: () => "{}",
     metrics: createMetrics(),
-    isDraining: () => false,
+    draining: new AbortController().signal,
     stopping: new AbortController().signal,
     ready: () => store.ping(),
     onUnavailable: () => {},

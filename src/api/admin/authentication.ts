@@ -7,7 +7,7 @@ import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { identifyAdmin } from "./credential.ts";
-import { scopeOf } from "./scopes.ts";
+import { isOpen, scopeOf } from "./scopes.ts";
 
 const NOT_ALLOWED = "not allowed";
 
@@ -22,6 +22,7 @@ export function adminAuthentication(
 ): (context: HandlerContext) => Promise<void> {
   return async (context) => {
     const { requestHeader, method } = context;
+    if (isOpen(method)) return;
     const request = requestContextOf(context);
     const authorization = requestHeader.get("authorization");
     const identified = identifyAdmin(access, authorization, request.source.certificate());

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import type { Scope } from "../../session/admin-access.ts";
 
 /** The scope that each RPC requires. An RPC without one does not compile. */
@@ -15,8 +16,11 @@ export const RPC_SCOPES = {
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
 
-/** Undefined for other services on the same listener (health, reflection): any admin may call those. */
+/** Undefined for other services on the same listener (reflection): any admin may call those. */
 export function scopeOf(method: DescMethod): Scope | undefined {
   const own = method.parent.typeName === SessionAdminService.typeName;
   return own ? RPC_SCOPES[method.localName as keyof typeof RPC_SCOPES] : undefined;
 }
+
+/** Whether an RPC needs no credential: health, as `/readyz`. Probes of orchestrators cannot present one. */
+export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;

@@ -1,0 +1,105 @@
+import type { DescFile, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import {
+  type ServerReflectionRequest,
+  type ServerReflectionResponseSchema,
+  ServerReflection as V1,
+} from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { Files } from "./files.ts";
+
+export type ReflectionOptions = ConnectRouterOptions & {
+  /** The services that are listed. Default: all that the router has when reflection is first asked. */
+  readonly services?: Iterable<DescService>;
+  /** Files beside those of the services and of what they import, such as those with extensions. */
+  readonly files?: Iterable<DescFile>;
+};
+
+type Response = Exclude<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"], undefined>;
+
+type Contract = { readonly services: readonly string[]; readonly files: Files };
+
+/**
+ * Adds `grpc.reflection.v1.ServerReflection` and the same of `v1alpha` to a router. The descriptors are indexed with the
+ * first request, so what is never asked costs nothing.
+ */
+export function addReflection(router: ConnectRouter, options: ReflectionOptions = {}): ConnectRouter {
+  const { services, files = [], ...routerOptions } = options;
+  let known: Contract | undefined;
+  const contract = (): Contract => {
+    known ??= describe(services ?? router.handlers.map(({ service }) => service), files);
+    return known;
+  };
+  const implementation: ServiceImpl<typeof V1> = {
+    async *serverReflectionInfo(requests) {
+      const sent = new Set<DescFile>();
+      for await (const request of requests) {
+        const messageResponse = respond(contract(), request, sent);
+        yield { validHost: request.host, originalRequest: request, messageResponse };
+      }
+    },
+  };
+  // The messages of the versions differ in nothing but their package, and the request is passed on as it came.
+  const older = implementation as unknown as ServiceImpl<typeof V1Alpha>;
+  return router.service(V1, implementation, routerOptions).service(V1Alpha, older, routerOptions);
+}
+
+function describe(services: Iterable<DescService>, files: Iterable<DescFile>): Contract {
+  const unique = [...new Set(services)];
+  return {
+    services: unique.map(({ typeName }) => typeName).sort(),
+    files: new Files([...unique.map(({ file }) => file), ...files]),
+  };
+}
+
+/** @param sent the files that the client has got on this stream; those of the response are added */
+function respond(
+  { services, files }: Contract,
+  { messageRequest }: ServerReflectionRequest,
+  sent: Set<DescFile>,
+): Response {
+  switch (messageRequest.case) {
+    case "listServices":
+      return { case: "listServicesResponse", value: { service: services.map((name) => ({ name })) } };
+    case "fileByFilename":
+      return fileResponse(files, files.byName(messageRequest.value), sent);
+    case "fileContainingSymbol":
+      return fileResponse(files, files.bySymbol(messageRequest.value), sent);
+    case "fileContainingExtension": {
+      const { containingType, extensionNumber } = messageRequest.value;
+      return fileResponse(files, files.byExtension(containingType, extensionNumber), sent);
+    }
+    case "allExtensionNumbersOfType": {
+      const baseTypeName = messageRequest.value;
+      const numbers = files.extensionNumbers(baseTypeName);
+      if (numbers === undefined) return NOT_FOUND;
+      return { case: "allExtensionNumbersResponse", value: { baseTypeName, extensionNumber: [...numbers] } };
+    }
+    case undefined:
+      throw new ConnectError("the request asks for nothing that is known here", Code.InvalidArgument);
+  }
+}
+
+const NOT_FOUND: Response = {
+  case: "errorResponse",
+  value: { errorCode: Code.NotFound, errorMessage: "not found" },
+};
+
+/** The file, and what it imports as far as it was not sent before on the stream. */
+function fileResponse(files: Files, file: DescFile | undefined, sent: Set<DescFile>): Response {
+  if (file === undefined) return NOT_FOUND;
+  const found = new Set([file]);
+  // A set is iterated in the order of its additions, those during the iteration included.
+  for (const { dependencies } of found) for (const one of dependencies) if (!sent.has(one)) found.add(one);
+  for (const one of found) sent.add(one);
+  return {
+    case: "fileDescriptorResponse",
+    value: { fileDescriptorProto: [...found].map((one) => files.encode(one)) },
+  };
+}
