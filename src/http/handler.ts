@@ -7,14 +7,14 @@ import type { Exchange } from "./call/exchange.ts";
 import { callClientStreaming, callServerStreaming, callStreaming, callUnary } from "./call/invoke.ts";
 import { peerAddress } from "./call/peer-address.ts";
 import { recordRoutes } from "./call/recorder.ts";
+import { createCodecs } from "./codec/content-codec.ts";
 import type { HandlerOptions } from "./options.ts";
+import { readRequest } from "./read-request.ts";
 import { openRequestStream, type RequestStream } from "./request-stream.ts";
-import { decompress } from "./response/compression.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
-import { isJson } from "./response/negotiation.ts";
 import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
-import { type Binding, createMatcher, type Match } from "./routes/matcher.ts";
+import { createMatcher, type Match } from "./routes/matcher.ts";
 import { createMethodOverride, type MethodOverride } from "./routes/method-override.ts";
 import type { RouteTable } from "./routes/model.ts";
 import { forwardTo } from "./upstream/forward.ts";
@@ -32,8 +32,6 @@ export interface RequestHandler<Source> {
 /** Default limit of a request body, in bytes, before and after decompression: that of gRPC, 4 MiB. */
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
-const NO_BYTES = new Uint8Array();
-
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = [...options.tables];
@@ -42,7 +40,8 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   const endpoints = createEndpoints(recorded, { ...options, tables });
   const served = tables.map((table) => ({ ...table, routes: table.routes.filter((route) => endpoints.has(route)) }));
   const matcher = createMatcher(served, options.multiSegmentDecoding);
-  const responses = new Responses(withHeadWait(options));
+  const codecs = createCodecs(options.codecs ?? []);
+  const responses = new Responses(withHeadWait(options), codecs);
 
   function contextValuesOf(exchange: Exchange<Source>): ContextValues | undefined {
     const values = options.contextValues?.(exchange.source);
@@ -69,16 +68,16 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       });
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
       if (streamsIn(rpc.spec.kind)) {
-        incoming = openRequestStream(exchange, endpoint, call, found.bindings, query);
+        incoming = openRequestStream(exchange, endpoint, call, found.bindings, query, codecs);
         return await serveStream(responses, exchange, endpoint, call, incoming);
       }
-      const input = await readRequest(exchange, endpoint, found.bindings, query);
+      const input = await readRequest(exchange, endpoint, found.bindings, query, codecs);
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
         return await sendStream(responses, exchange, endpoint, call, messages);
       }
       const output = await callUnary(rpc, call, input);
-      await responses.succeed(exchange, endpoint, call, endpoint.response(output));
+      await responses.succeed(exchange, endpoint, call, output);
       call.end();
     } catch (error) {
       const reason = incoming?.failure()?.reason ?? error;
@@ -115,7 +114,7 @@ async function serveStream<Source>(
   } else {
     const output = await callClientStreaming(rpc, call, incoming.messages);
     incoming.close();
-    await responses.succeed(exchange, endpoint, call, endpoint.response(output));
+    await responses.succeed(exchange, endpoint, call, output);
     call.end();
   }
 }
@@ -144,8 +143,6 @@ function notFound(found: Match): Failure {
   }
 }
 
-const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
-
 function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
@@ -157,33 +154,4 @@ async function* preferFailure(messages: AsyncIterable<Message>, incoming: Reques
   } catch (error) {
     throw incoming.failure()?.reason ?? error;
   }
-}
-
-async function readRequest<Source>(
-  exchange: Exchange<Source>,
-  { rpc, request }: Endpoint,
-  bindings: readonly Binding[],
-  query: string,
-): Promise<Message> {
-  // An empty header counts as absent.
-  const contentType = exchange.headers.get("content-type") || null;
-  const isForm = request.decodeForm !== undefined && contentType !== null && FORM.test(contentType);
-  if (request.body === "json" && contentType !== null && !isForm && !isJson(contentType)) {
-    throw new FailureError(failures.unsupportedMediaType(`the content type ${contentType} is not JSON in UTF-8`));
-  }
-  const readable = request.body !== "none" && exchange.hasBody;
-  const body = readable ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw") : NO_BYTES;
-  if (isForm && request.decodeForm !== undefined) return request.decodeForm(bindings, body);
-  return request.decode(bindings, query, body, contentType);
-}
-
-async function readBody<Source>(exchange: Exchange<Source>, limit: number, raw: boolean): Promise<Uint8Array> {
-  const readBefore = exchange.bodyReadBefore(raw);
-  if (readBefore !== undefined) {
-    if (readBefore.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
-    return readBefore;
-  }
-  const encoding = exchange.headers.get("content-encoding");
-  const body = await exchange.read(limit);
-  return encoding === null ? body : decompress(body, encoding, limit);
 }

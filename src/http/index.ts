@@ -16,6 +16,7 @@
 export { peerAddress } from "./call/peer-address.ts";
 export { successStatus } from "./call/success-status.ts";
 export { BadInput, type InputPlace } from "./codec/bad-input.ts";
+export { type ContentCodec, type MessageCodec, protobufCodec, type ValueCodec } from "./codec/content-codec.ts";
 export { type RefuseUnknownQuery, SYSTEM_PARAMETERS } from "./codec/query.ts";
 export { createFetchHandler, type FetchHandler, type FetchHandlerOptions } from "./fetch/fetch-handler.ts";
 export {

@@ -1,5 +1,6 @@
 import type { ConnectRouter, ContextValues, Transport } from "@connectrpc/connect";
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
+import type { ContentCodec } from "./codec/content-codec.ts";
 import type { RefuseUnknownQuery } from "./codec/query.ts";
 import type { ResponseOptions } from "./response/responses.ts";
 import type { RouteTable, TableOptions } from "./routes/model.ts";
@@ -41,6 +42,11 @@ export interface CommonOptions<Source>
    * `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
+  /**
+   * Content types beside JSON, for requests (Content-Type) and responses (Accept, or that of the request):
+   * `[protobufCodec]`. Default: none.
+   */
+  readonly codecs?: Iterable<ContentCodec>;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
 }

@@ -3,7 +3,9 @@ import { type BodyChunks, chunksOf } from "./call/body-chunks.ts";
 import type { Call } from "./call/call.ts";
 import type { Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
-import { createJsonSplitter, type StreamFraming } from "./codec/json-splitter.ts";
+import { type Codecs, type ContentCodec, codecOf } from "./codec/content-codec.ts";
+import { createJsonSplitter, type StreamSplitter } from "./codec/json-splitter.ts";
+import { createSizeDelimitedSplitter } from "./codec/size-delimited.ts";
 import { decompressChunks } from "./response/compression.ts";
 import { FailureError, failures } from "./response/failure.ts";
 import { isJson, isJsonLines } from "./response/negotiation.ts";
@@ -20,7 +22,8 @@ export interface RequestStream {
 }
 
 /**
- * Reads a request stream: newline-delimited JSON, the elements of a JSON array, or the pieces of a google.api.HttpBody.
+ * Reads a request stream: newline-delimited JSON, the elements of a JSON array, size-delimited messages of a codec, or the
+ * pieces of a google.api.HttpBody.
  * Path and query belong to each message.
  * @throws FailureError for a content type that is none of these
  */
@@ -30,14 +33,17 @@ export function openRequestStream<Source>(
   call: Call,
   bindings: readonly Binding[],
   query: string,
+  codecs: Codecs | undefined,
 ): RequestStream {
   const contentType = exchange.headers.get("content-type") || null;
   const raw = request.body === "raw";
   const limit = rpc.options.readMaxBytes;
-  const framing = raw ? undefined : framingOf(contentType);
+  const codec = raw ? undefined : codecOf(codecs, contentType)?.codec;
+  if (codec !== undefined && (codec.kind === "value" || !request.accepts(codec))) throw unsupported(contentType);
+  const splitter = raw ? undefined : createSplitter(contentType, codec, limit);
   const body = openBody(exchange, raw);
-  const decode = (bytes: Uint8Array) => request.decode(bindings, query, bytes, contentType);
-  const texts = framing === undefined ? pieces(body, limit) : jsonTexts(body, framing, limit);
+  const decode = (bytes: Uint8Array) => request.decode(bindings, query, bytes, contentType, codec);
+  const texts = splitter === undefined ? pieces(body, limit) : split(body, splitter);
   let failure: { readonly reason: unknown } | undefined;
   async function* messages(): AsyncGenerator<Message> {
     try {
@@ -59,14 +65,16 @@ export function openRequestStream<Source>(
   };
 }
 
-function framingOf(contentType: string | null): StreamFraming {
-  if (contentType === null || isJson(contentType)) return "json";
-  if (isJsonLines(contentType)) return "lines";
-  throw new FailureError(
-    failures.unsupportedMediaType(
-      `the content type ${contentType} is neither JSON nor newline-delimited JSON in UTF-8`,
-    ),
-  );
+function createSplitter(contentType: string | null, codec: ContentCodec | undefined, limit: number): StreamSplitter {
+  if (codec !== undefined) return createSizeDelimitedSplitter(limit);
+  if (contentType === null || isJson(contentType)) return createJsonSplitter("json", limit);
+  if (isJsonLines(contentType)) return createJsonSplitter("lines", limit);
+  throw unsupported(contentType);
+}
+
+function unsupported(contentType: string | null): FailureError {
+  const reason = `the content type ${contentType} is neither JSON nor newline-delimited JSON in UTF-8`;
+  return new FailureError(failures.unsupportedMediaType(reason));
 }
 
 function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks {
@@ -77,8 +85,7 @@ function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks 
   return encoding === null ? exchange.chunks() : decompressChunks(exchange.chunks(), encoding);
 }
 
-async function* jsonTexts(body: BodyChunks, framing: StreamFraming, limit: number): AsyncGenerator<Uint8Array> {
-  const splitter = createJsonSplitter(framing, limit);
+async function* split(body: BodyChunks, splitter: StreamSplitter): AsyncGenerator<Uint8Array> {
   for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) yield* splitter.push(chunk);
   yield* splitter.end();
 }

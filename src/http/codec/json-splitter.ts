@@ -4,16 +4,16 @@ import { BadInput, BodyTooLarge } from "./bad-input.ts";
 /** How the messages of a request stream are separated: one per line, or as the elements of one JSON array. */
 export type StreamFraming = "lines" | "json";
 
-/** Receives bytes and returns the JSON texts that are complete. */
-export interface JsonSplitter {
-  /** @throws BadInput, BodyTooLarge if one text is longer than the limit */
+/** Receives bytes and returns the texts or messages that are complete. */
+export interface StreamSplitter {
+  /** @throws BadInput, BodyTooLarge if one is longer than the limit */
   push(chunk: Uint8Array): Uint8Array[];
-  /** @throws BadInput if the input ends within a text */
+  /** @throws BadInput if the input ends within one */
   end(): Uint8Array[];
 }
 
 /** @param limit maximum length of one JSON text, in bytes */
-export function createJsonSplitter(framing: StreamFraming, limit: number): JsonSplitter {
+export function createJsonSplitter(framing: StreamFraming, limit: number): StreamSplitter {
   return framing === "lines" ? new LineSplitter(limit) : new ValueSplitter(limit);
 }
 
@@ -45,7 +45,7 @@ class Pending {
 const LINE_FEED = 0x0a;
 
 /** One text per line (ndjson.org); blank lines are skipped. */
-class LineSplitter implements JsonSplitter {
+class LineSplitter implements StreamSplitter {
   readonly #line: Pending;
 
   constructor(limit: number) {
@@ -86,7 +86,7 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /** The elements of one array; or, if the input does not start with a bracket, texts one after another. */
-class ValueSplitter implements JsonSplitter {
+class ValueSplitter implements StreamSplitter {
   readonly #value: Pending;
   #place: "start" | "first element" | "element" | "separator" | "texts" | "after" = "start";
   #inValue = false;

@@ -1,21 +1,12 @@
-import {
-  create,
-  type DescField,
-  type DescMessage,
-  type DescMethod,
-  fromJson,
-  type JsonReadOptions,
-  type JsonValue,
-  type Message,
-} from "@bufbuild/protobuf";
-import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
-import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
+import { create, type DescField, type DescMessage, type DescMethod, type Message } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, resolveFieldPath } from "../routes/field-path.ts";
 import type { Binding } from "../routes/matcher.ts";
 import type { Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
-import { createEnumNormalizer } from "./enum-names.ts";
-import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+import { type BodyOptions, createBodyReader, utf8TextOf } from "./body-reader.ts";
+import type { ContentCodec } from "./content-codec.ts";
 import { createQueryReader, type RefuseUnknownQuery } from "./query.ts";
 import { setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
@@ -24,11 +15,20 @@ import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
 export interface RequestCodec {
   /** How the route decodes the body: not at all, as JSON, or as raw bytes (google.api.HttpBody). */
   readonly body: "none" | "json" | "raw";
+  /** Whether a codec can decode the body: codecs of messages only bodies that are messages. */
+  accepts(codec: ContentCodec): boolean;
   /**
    * @param query the raw query, without the question mark
+   * @param codec of the body; undefined: JSON
    * @throws BadInput
    */
-  decode(bindings: readonly Binding[], query: string, body: Uint8Array, contentType: string | null): Message;
+  decode(
+    bindings: readonly Binding[],
+    query: string,
+    body: Uint8Array,
+    contentType: string | null,
+    codec?: ContentCodec,
+  ): Message;
   /**
    * Decodes a form, whose fields are named as in a query; undefined if the route takes none.
    * @throws BadInput
@@ -36,14 +36,12 @@ export interface RequestCodec {
   readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
 }
 
-export interface RequestCodecOptions {
-  readonly json: Partial<JsonReadOptions>;
+export interface RequestCodecOptions extends BodyOptions {
   readonly refuseUnknownQuery: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. */
   readonly inferUpdateMask: boolean;
   /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
   readonly formPosts: boolean;
-  readonly caseInsensitiveEnums: boolean;
 }
 
 export function createRequestCodec(method: DescMethod, route: Route, options: RequestCodecOptions): RequestCodec {
@@ -55,30 +53,10 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const { registry } = options.json;
   const text: TextOptions = { registry, caseInsensitiveEnums: options.caseInsensitiveEnums };
   const readQuery = createQueryReader(input, bound, { refuseUnknown: options.refuseUnknownQuery, text });
-  const normalizeEnums = options.caseInsensitiveEnums ? createEnumNormalizer(input, registry) : undefined;
+  const readBody = createBodyReader(input, { whole, raw, field }, options);
   const paths = pathFields(input, route);
   const mask =
     options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
-
-  // Many requests without parameters have the body `{}`: skip the parser.
-  const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
-
-  /** Wraps a body that is a field of the message. */
-  const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
-
-  function fromBody(body: Uint8Array, contentType: string | null): { message: Message; json?: JsonValue } {
-    if (raw) {
-      const data: HttpBody = create(HttpBodySchema, { contentType: contentType ?? "", data: body });
-      if (field === undefined) return { message: data };
-      return { message: create(input, { [field.localName]: data }) };
-    }
-    if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
-    if (isPlainMessage && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d)
-      return { message: create(input) };
-    const parsed = parseBody(body, asMessage, input);
-    const json = normalizeEnums === undefined ? parsed : normalizeEnums(parsed);
-    return { message: messageFromJson(input, json, options.json), json };
-  }
 
   function setBindings(message: Message, bindings: readonly Binding[]): void {
     for (const { field: path, value } of bindings) {
@@ -92,18 +70,19 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   }
 
   return {
+    accepts: (codec) => codec.kind === "value" || whole || field?.fieldKind === "message",
     body: raw ? "raw" : whole || field !== undefined ? "json" : "none",
     decodeForm:
       options.formPosts && whole && !raw
         ? (bindings, body) => {
             const message = create(input);
-            readQuery(textOf(body), reflect(input, message));
+            readQuery(utf8TextOf(body), reflect(input, message));
             setBindings(message, bindings);
             return message;
           }
         : undefined,
-    decode(bindings, query, body, contentType) {
-      const { message, json } = fromBody(body, contentType);
+    decode(bindings, query, body, contentType, codec) {
+      const { message, json } = readBody(body, contentType, codec);
       // http.proto: with body "*" there are no query parameters.
       if (query !== "" && !whole) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
@@ -126,37 +105,4 @@ function pathFields(input: DescMessage, { variables }: Route): ReadonlyMap<strin
 
 export function isHttpBody(type: DescMessage | undefined): boolean {
   return type?.typeName === HttpBodySchema.typeName;
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-function textOf(body: Uint8Array): string {
-  try {
-    return utf8.decode(body);
-  } catch {
-    throw new BadInput("body", undefined, "not UTF-8");
-  }
-}
-
-function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
-  const text = textOf(body);
-  try {
-    return parseMessageJson(text, asMessage, type);
-  } catch (error) {
-    if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
-    if (error instanceof NumberOutOfRange || error instanceof DuplicateKey)
-      throw new BadInput("body", undefined, error.message);
-    // Stack overflow.
-    if (error instanceof RangeError) throw new BadInput("body", undefined, "nested too deeply");
-    throw error;
-  }
-}
-
-function messageFromJson(type: DescMessage, json: JsonValue, options: Partial<JsonReadOptions>): Message {
-  try {
-    return fromJson(type, json, options);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw new BadInput("body", isFieldError(error.cause) ? error.cause.field().name : undefined, error.message);
-  }
 }

@@ -13,6 +13,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
+import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
 import { jsonTextOf } from "./json-text.ts";
 
 /** The content of a response. */
@@ -21,8 +22,13 @@ export interface Payload {
   readonly content: string | Uint8Array;
 }
 
-/** Encodes the response of one route: the message or its `response_body` field, as JSON or as the bytes of an HttpBody. */
-export type ResponseCodec = (message: Message) => Payload;
+/** Encodes the response of one route: the message or its `response_body` field, or the bytes of an HttpBody. */
+export interface ResponseCodec {
+  /** Whether a codec can encode the content: codecs of messages only content that is a message. */
+  accepts(codec: ContentCodec): boolean;
+  /** @param chosen undefined: JSON */
+  encode(message: Message, chosen?: ChosenCodec): Payload;
+}
 
 /** The message type of a route's response content, if it is a message. */
 export function responseType(method: DescMethod, route: Route): DescMessage | undefined {
@@ -34,27 +40,47 @@ export function responseType(method: DescMethod, route: Route): DescMessage | un
 export function createResponseCodec(method: DescMethod, route: Route, json: Partial<JsonWriteOptions>): ResponseCodec {
   const { output } = method;
   const field = bodyField(output, route.responseBody);
+  const type = responseType(method, route);
+  if (type?.typeName === HttpBodySchema.typeName) {
+    return { accepts: () => false, encode: (message) => httpBody(messageOf(output, message, field)) };
+  }
   const textOf = jsonTextOf(output);
-  const jsonPayload = (value: JsonValue): Payload => ({ contentType: "application/json", content: textOf(value) });
-  if (field === undefined) {
-    if (output.typeName === HttpBodySchema.typeName) return httpBody;
-    return (message) => jsonPayload(toJson(output, message, json));
-  }
-  if (field.fieldKind === "message" && field.message.typeName === HttpBodySchema.typeName) {
-    return (message) => {
-      const body = reflect(output, message);
-      return httpBody(body.isSet(field) ? body.get(field).message : create(HttpBodySchema));
-    };
-  }
+  const readValue = createValueReader(output, field, json);
+  return {
+    accepts: ({ kind }) => kind === "value" || type !== undefined,
+    encode(message, chosen) {
+      if (chosen === undefined) return { contentType: "application/json", content: textOf(readValue(message)) };
+      const { codec, mediaType } = chosen;
+      if (codec.kind === "value") return { contentType: mediaType, content: codec.encode(readValue(message)) };
+      const content = codec.encode(type ?? output, messageOf(output, message, field));
+      return { contentType: mediaType, content };
+    },
+  };
+}
+
+/** The message that is the content: the response, or its `response_body` field. */
+function messageOf(output: DescMessage, message: Message, field: DescField | undefined): Message {
+  if (field?.fieldKind !== "message") return message;
+  const whole = reflect(output, message);
+  return whole.isSet(field) ? whole.get(field).message : create(field.message);
+}
+
+/** Returns a function that makes the JSON value of the content. */
+function createValueReader(
+  output: DescMessage,
+  field: DescField | undefined,
+  json: Partial<JsonWriteOptions>,
+): (message: Message) => JsonValue {
+  if (field === undefined) return (message) => toJson(output, message, json);
   const name = json.useProtoFieldName ? field.name : field.jsonName;
   return (message) => {
     // Encode only this field.
     const whole = reflect(output, message);
-    if (!whole.isSet(field)) return jsonPayload(zeroJson(field, json));
+    if (!whole.isSet(field)) return zeroJson(field, json);
     const alone = reflect(output);
     alone.set(field, whole.get(field));
     const encoded = toJson(output, alone.message, json);
-    return jsonPayload((encoded as Record<string, JsonValue>)[name] ?? null);
+    return (encoded as Record<string, JsonValue>)[name] ?? null;
   };
 }
 

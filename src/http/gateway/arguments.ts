@@ -11,6 +11,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --case-insensitive-enums    accept the names of enum values in any case
   --form-posts                accept HTML forms where the body is the whole message
   --method-override           treat a POST with X-HTTP-Method-Override as a request of that method
+  --protobuf                  accept and send application/x-protobuf, too
   --unescape-all              decode all escapes in multi-segment path variables, %2F too
   --protocol NAME             grpc (default), grpc-web or connect
   --listen HOST:PORT          default 127.0.0.1:8080; HTTP/1.1 and HTTP/2 on one port
@@ -37,6 +38,7 @@ export interface GatewayArguments {
   readonly serviceConfig: string | undefined;
   readonly autoRoutes: boolean;
   readonly reading: TableOptions;
+  readonly protobuf: boolean;
   readonly protocol: "grpc" | "grpc-web" | "connect";
   readonly host: string;
   readonly port: number;
@@ -71,6 +73,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
       "case-insensitive-enums": FLAG,
       "form-posts": FLAG,
       "method-override": FLAG,
+      protobuf: FLAG,
       "unescape-all": FLAG,
       protocol: { ...TEXT, default: "grpc" },
       listen: { ...TEXT, default: "127.0.0.1:8080" },
@@ -106,6 +109,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
       methodOverride: values["method-override"],
       ...(values["unescape-all"] && { multiSegmentDecoding: "all" }),
     },
+    protobuf: values.protobuf,
     protocol: oneOf("protocol", values.protocol, ["grpc", "grpc-web", "connect"]),
     ...addressOf(values.listen),
     tls: cert === undefined || key === undefined ? undefined : { cert, key },

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { protobufCodec } from "../codec/content-codec.ts";
 import { createHttpHandler, type NodeHandler } from "../node/node-handler.ts";
 import type { NodeResponse } from "../node/node-response.ts";
 import type { GatewayArguments } from "./arguments.ts";
@@ -92,6 +93,7 @@ async function createHandler(
   });
   return createHttpHandler({
     ...args.reading,
+    codecs: args.protobuf ? [protobufCodec] : [],
     tables,
     transport,
     jsonOptions: { registry },

@@ -1,7 +1,9 @@
-import type { DescMethod, JsonValue, Registry } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { BadInput, BodyTooLarge, type InputPlace } from "../codec/bad-input.ts";
+import type { ChosenCodec } from "../codec/content-codec.ts";
+import type { Payload } from "../codec/response-codec.ts";
 import { ExpectedError } from "../routes/expected-error.ts";
 import { MalformedEscape } from "../routes/percent.ts";
 
@@ -37,6 +39,8 @@ export interface FailureResponse {
   /** The body, to be written as JSON; or `json`, the text of one, which may be prepared once for many failures. */
   readonly body?: JsonValue;
   readonly json?: string;
+  /** The body as a message, for clients that have asked for a codec of messages. Default: they receive JSON. */
+  readonly message?: () => { readonly type: DescMessage; readonly value: Message };
 }
 
 export interface FailureContext {
@@ -131,6 +135,18 @@ export function failureFrom(reason: unknown): Failure {
   if (reason instanceof BodyTooLarge) return failures.tooLarge(reason.limitBytes);
   if (reason instanceof MalformedEscape) return failures.badRequest("path", undefined, reason.message);
   return new RpcFailure(reason);
+}
+
+/** The content of a failure's response. */
+export function failurePayload(response: FailureResponse, chosen: ChosenCodec | undefined): Payload {
+  if (chosen?.codec.kind === "value") {
+    const value = response.body ?? (JSON.parse(jsonOf(response)) as JsonValue);
+    return { contentType: chosen.mediaType, content: chosen.codec.encode(value) };
+  }
+  const message = chosen && response.message?.();
+  if (chosen === undefined || message === undefined)
+    return { contentType: "application/json", content: jsonOf(response) };
+  return { contentType: chosen.mediaType, content: chosen.codec.encode(message.type, message.value) };
 }
 
 /** The text of a failure's body. */

@@ -1,3 +1,5 @@
+import type { ChosenCodec, Codecs } from "../codec/content-codec.ts";
+
 /**
  * Whether a Content-Type is JSON in UTF-8: `application/json`, or any type with the suffix `+json` (RFC 6839), without a
  * `charset` or with `charset=utf-8` (RFC 8259 section 8.1).
@@ -54,4 +56,30 @@ export function weighted(header: string): Weighted[] {
     else if (/^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q)) members.push({ name, weight: Number(q) });
   }
   return members;
+}
+
+/**
+ * The codec of a response: of those that `Accept` names, the one with the highest weight; where it leaves the choice (any type,
+ * or no header), that of the request.
+ * @returns undefined for JSON, also if the header names nothing that is known
+ */
+export function codecFor(
+  codecs: Codecs,
+  accept: string | null,
+  ofRequest: ChosenCodec | undefined,
+): ChosenCodec | undefined {
+  if (accept === null) return ofRequest;
+  let best: ChosenCodec | undefined;
+  let bestWeight = 0;
+  for (const { name, weight } of weighted(accept)) {
+    const found = name === "*/*" || name === "application/*" ? ofRequest : codecs.get(name);
+    if (weight <= bestWeight || (found === undefined && !isAnyJson(name))) continue;
+    best = found;
+    bestWeight = weight;
+  }
+  return best;
+}
+
+function isAnyJson(range: string): boolean {
+  return range === "application/json" || range === "*/*" || range === "application/*";
 }

@@ -1,4 +1,4 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import type { Call } from "../call/call.ts";
@@ -6,11 +6,12 @@ import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { successStatus } from "../call/success-status.ts";
-import type { Payload } from "../codec/response-codec.ts";
+import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import { gzip } from "./compression.ts";
-import { type Failure, type FailureEncoder, failureFrom, jsonOf } from "./failure.ts";
-import { acceptsGzip } from "./negotiation.ts";
+import { type Failure, type FailureEncoder, failureFrom, failurePayload, jsonOf } from "./failure.ts";
+import { acceptsGzip, codecFor } from "./negotiation.ts";
 import { statusEncoder } from "./status-encoder.ts";
+import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
 
 /** Describes a response to the `onResponse` hook. */
 export interface ResponseInfo<Source> {
@@ -47,12 +48,15 @@ export interface ResponseOptions<Source> {
 /** Encodes results and failures and sends them. */
 export class Responses<Source> {
   readonly #options: ResponseOptions<Source>;
+  readonly #codecs: Codecs | undefined;
 
-  constructor(options: ResponseOptions<Source>) {
+  constructor(options: ResponseOptions<Source>, codecs: Codecs | undefined) {
     this.#options = options;
+    this.#codecs = codecs;
   }
 
-  async succeed(exchange: Exchange<Source>, endpoint: Endpoint, call: Call, payload: Payload): Promise<void> {
+  async succeed(exchange: Exchange<Source>, endpoint: Endpoint, call: Call, output: Message): Promise<void> {
+    const payload = endpoint.response.encode(output, this.chooseCodec(exchange, endpoint, call.responseHeader));
     const { responseHeader: header, responseTrailer: trailer } = call;
     const { compressMinBytes, writeMaxBytes } = endpoint.rpc.options;
     if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(`trailer-${name}`, value);
@@ -79,13 +83,36 @@ export class Responses<Source> {
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
     for (const name in response.headers) header.set(name, response.headers[name] ?? "");
     header.delete("content-encoding");
-    header.set("content-type", "application/json");
-    this.#send(exchange, endpoint, response.status ?? failure.status, header, jsonOf(response), failure);
+    const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
+    header.set("content-type", contentType);
+    this.#send(exchange, endpoint, response.status ?? failure.status, header, content, failure);
   }
 
   /** The JSON of a failure that occurs after the response has started. */
   failureInBand(endpoint: Endpoint, reason: unknown): string {
     return jsonOf(this.#encode(failureFrom(reason), endpoint, true));
+  }
+
+  /** The codec of a response's content; undefined: JSON. */
+  chooseCodec(exchange: Exchange<Source>, { raw, response }: Endpoint, header: HeaderMap): ChosenCodec | undefined {
+    const chosen = raw ? undefined : this.#chosenBy(exchange, header);
+    return chosen !== undefined && response.accepts(chosen.codec) ? chosen : undefined;
+  }
+
+  streamFormat(exchange: Exchange<Source>, { raw, response }: Endpoint, header: HeaderMap): StreamFormat {
+    if (raw) return RAW_BYTES;
+    const codecs = this.#codecs;
+    if (codecs !== undefined) header.append("vary", "Accept");
+    const accept = exchange.headers.get("accept");
+    const format = streamFormatFor(accept, codecs);
+    return format.chosen === undefined || response.accepts(format.chosen.codec) ? format : streamFormatFor(accept);
+  }
+
+  #chosenBy({ headers }: Exchange<Source>, header: HeaderMap): ChosenCodec | undefined {
+    const codecs = this.#codecs;
+    if (codecs === undefined) return undefined;
+    header.append("vary", "Accept");
+    return codecFor(codecs, headers.get("accept"), codecOf(codecs, headers.get("content-type")));
   }
 
   get streamHeadWaitMs(): number {

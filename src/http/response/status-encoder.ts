@@ -9,8 +9,9 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
-import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
+import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
+import { type Status, StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
 import type { FailureEncoder } from "./failure.ts";
 
 type Detail = ConnectError["details"][number];
@@ -19,8 +20,17 @@ type Detail = ConnectError["details"][number];
 export const statusEncoder: FailureEncoder = ({ error }, { inBand, registry }) => {
   const details = error.details.map((detail) => detailJson(detail, registry));
   const status = { code: error.code, message: error.rawMessage, details };
-  return { body: inBand ? { error: status } : status };
+  return { body: inBand ? { error: status } : status, message: () => ({ type: StatusSchema, value: statusOf(error) }) };
 };
+
+function statusOf({ code, rawMessage: message, details }: ConnectError): Status {
+  return create(StatusSchema, { code, message, details: details.map(anyOf) });
+}
+
+function anyOf(detail: Detail): Any {
+  if ("desc" in detail) return anyPack(detail.desc, create(detail.desc, detail.value));
+  return create(AnySchema, { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value });
+}
 
 /**
  * The JSON of a detail as `google.protobuf.Any`. One whose type the registry does not know, or that contains an Any of an

@@ -1,8 +1,12 @@
+import type { ChosenCodec, Codecs } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
+import { sizeDelimited } from "../codec/size-delimited.ts";
 import { weighted } from "./negotiation.ts";
 
 /** The framing of a stream of messages. */
 export interface StreamFormat {
+  /** How each message is encoded. Default: as JSON. */
+  readonly chosen?: ChosenCodec;
   /** The Content-Type of the response; undefined: that of the first message. */
   readonly contentType: string | undefined;
   readonly open: string;
@@ -59,12 +63,28 @@ const FORMATS: ReadonlyMap<string, StreamFormat> = new Map([
   ["application/json", JSON_ARRAY],
 ]);
 
-/** The format that an Accept header prefers; NDJSON if it names none of them. */
-export function streamFormatFor(accept: string | null): StreamFormat {
+/** Size-delimited messages. A failure cannot be distinguished from a message: the response is aborted. */
+function delimited(chosen: ChosenCodec): StreamFormat {
+  return {
+    chosen,
+    contentType: `${chosen.mediaType}; delimited=true`,
+    open: "",
+    chunk: ({ content }) => sizeDelimited(typeof content === "string" ? Buffer.from(content) : content),
+    failure: () => undefined,
+    close: "",
+  };
+}
+
+/**
+ * The format that an Accept header prefers; NDJSON if it names none of them.
+ * @param codecs those of messages can be asked for, too
+ */
+export function streamFormatFor(accept: string | null, codecs?: Codecs): StreamFormat {
   let best: StreamFormat = NDJSON;
   let bestWeight = 0;
   for (const { name, weight } of weighted(accept ?? "")) {
-    const format = FORMATS.get(name);
+    const chosen = codecs?.get(name);
+    const format = chosen?.codec.kind === "message" ? delimited(chosen) : FORMATS.get(name);
     if (format === undefined || weight <= bestWeight) continue;
     best = format;
     bestWeight = weight;

@@ -3,7 +3,7 @@ import type { Call } from "../call/call.ts";
 import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { checkLength, type Responses } from "./responses.ts";
-import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
+import type { StreamFormat } from "./stream-format.ts";
 import { withGzip, withHeartbeat } from "./stream-layers.ts";
 
 type Result = IteratorResult<Message>;
@@ -21,7 +21,7 @@ export async function sendStream<Source>(
   messages: AsyncIterable<Message>,
 ): Promise<void> {
   const iterator = messages[Symbol.asyncIterator]();
-  const format = endpoint.raw ? RAW_BYTES : streamFormatFor(exchange.headers.get("accept"));
+  const format = responses.streamFormat(exchange, endpoint, call.responseHeader);
   const next = iterator.next();
   const first = endpoint.raw ? await next : await settled(next, responses.streamHeadWaitMs);
   const compress = responses.compressesStream(exchange, call.responseHeader);
@@ -45,7 +45,7 @@ export async function sendStream<Source>(
   try {
     if (format.open !== "") await response.write(format.open);
     for (let result = first ?? (await next); !result.done; result = await iterator.next()) {
-      const chunk = format.chunk(endpoint.response(result.value), !started);
+      const chunk = format.chunk(endpoint.response.encode(result.value, format.chosen), !started);
       checkLength(chunk, endpoint.rpc.options.writeMaxBytes);
       await response.write(chunk);
       started = true;
@@ -69,7 +69,8 @@ function setStreamHeaders(
   endpoint: Endpoint,
   compress: boolean,
 ): void {
-  const ofFirst = () => (first === undefined || first.done ? undefined : endpoint.response(first.value).contentType);
+  const ofFirst = () =>
+    first === undefined || first.done ? undefined : endpoint.response.encode(first.value).contentType;
   const contentType = format.contentType ?? ofFirst() ?? "application/octet-stream";
   if (!header.has("content-type")) header.set("content-type", contentType);
   if (!header.has("cache-control")) header.set("cache-control", "no-cache");

@@ -6,7 +6,11 @@ import { connect as connectHttp2 } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { sizeDelimitedDecodeStream } from "@bufbuild/protobuf/wire";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
+import { ItemSchema } from "../gen/relay/v1/relay_pb.ts";
 import { type GrpcServer, startGrpcServer } from "../support/grpc-server.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -143,6 +147,23 @@ describe("connect-http-gateway", () => {
     // An unknown value in JSON is ignored, as every unknown field.
     expect(refused.map(({ status }) => status)).toEqual([415, 400, 200, 405]);
     expect(await refused[2]?.json()).toEqual({});
+  });
+
+  it("accepts and sends protobuf, messages and streams, if it is asked to", async () => {
+    const { origin } = await startGateway(...upstream(), "--descriptors", set, "--protobuf");
+    const headers = { accept: "application/x-protobuf" };
+    const body = new Uint8Array(toBinary(ItemSchema, create(ItemSchema, { name: "a", number: 7n })));
+    const sent = { method: "POST", headers: { "content-type": "application/x-protobuf" }, body };
+    const unary = new Uint8Array(await (await fetch(`${origin}/v1/items`, sent)).arrayBuffer());
+    expect(fromBinary(ItemSchema, unary)).toMatchObject({ name: "a", number: 7n });
+    const stream = await fetch(`${origin}/v1/counts/a?number=2`, { headers });
+    const numbers: bigint[] = [];
+    const pieces = stream.body as ReadableStream<Uint8Array>;
+    for await (const { number } of sizeDelimitedDecodeStream(ItemSchema, pieces)) numbers.push(number);
+    expect(numbers).toEqual([1n, 2n]);
+    const failed = await fetch(`${origin}/v1/items/a?how=detail`, { headers });
+    const status = fromBinary(StatusSchema, new Uint8Array(await failed.arrayBuffer()));
+    expect([failed.status, status.code, status.details.length]).toEqual([429, 8, 1]);
   });
 
   it("is alive but not ready while the server is away, and serves it when it is there", async () => {

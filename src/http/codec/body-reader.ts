@@ -1,0 +1,129 @@
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonReadOptions,
+  type JsonValue,
+  type Message,
+} from "@bufbuild/protobuf";
+import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
+import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
+import { BadInput } from "./bad-input.ts";
+import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts";
+import { createEnumNormalizer } from "./enum-names.ts";
+import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+
+/**
+ * Makes a message of a body, and reports its JSON if it is JSON.
+ * @throws BadInput
+ */
+export type BodyReader = (
+  body: Uint8Array,
+  contentType: string | null,
+  codec: ContentCodec | undefined,
+) => { readonly message: Message; readonly json?: JsonValue };
+
+/** What the body of a route is. */
+export interface BodyPart {
+  /** Whether it is the whole message. */
+  readonly whole: boolean;
+  /** The field that it is, if it is one. */
+  readonly field: DescField | undefined;
+  /** Whether it is the bytes of a google.api.HttpBody. */
+  readonly raw: boolean;
+}
+
+export interface BodyOptions {
+  readonly json: Partial<JsonReadOptions>;
+  readonly caseInsensitiveEnums: boolean;
+}
+
+export function createBodyReader(
+  input: DescMessage,
+  { whole, field, raw }: BodyPart,
+  options: BodyOptions,
+): BodyReader {
+  const normalizeEnums = options.caseInsensitiveEnums ? createEnumNormalizer(input, options.json.registry) : undefined;
+
+  // Many requests without parameters have the body `{}`: skip the parser.
+  const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
+
+  /** Wraps a body that is a field of the message. */
+  const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
+
+  return (body, contentType, codec) => {
+    if (raw) {
+      const data: HttpBody = create(HttpBodySchema, { contentType: contentType ?? "", data: body });
+      if (field === undefined) return { message: data };
+      return { message: create(input, { [field.localName]: data }) };
+    }
+    if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
+    if (isPlainMessage && codec === undefined && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d)
+      return { message: create(input) };
+    if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body) };
+    const parsed = codec === undefined ? parseBody(body, asMessage, input) : asMessage(decodeValue(codec, body));
+    const json = normalizeEnums === undefined ? parsed : normalizeEnums(parsed);
+    return { message: messageFromJson(input, json, options.json), json };
+  };
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** @throws BadInput */
+export function utf8TextOf(body: Uint8Array): string {
+  try {
+    return utf8.decode(body);
+  } catch {
+    throw new BadInput("body", undefined, "not UTF-8");
+  }
+}
+
+function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+  const text = utf8TextOf(body);
+  try {
+    return parseMessageJson(text, asMessage, type);
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
+    if (error instanceof NumberOutOfRange || error instanceof DuplicateKey)
+      throw new BadInput("body", undefined, error.message);
+    // Stack overflow.
+    if (error instanceof RangeError) throw new BadInput("body", undefined, "nested too deeply");
+    throw error;
+  }
+}
+
+function decodeMessage(
+  codec: MessageCodec,
+  input: DescMessage,
+  field: DescField | undefined,
+  bytes: Uint8Array,
+): Message {
+  const type = field?.message ?? input;
+  const decoded = decodedBy(codec, () => codec.decode(type, bytes));
+  if (field === undefined) return decoded;
+  const message = reflect(input);
+  message.set(field, reflect(type, decoded));
+  return message.message;
+}
+
+function decodeValue(codec: ValueCodec, bytes: Uint8Array): JsonValue {
+  return decodedBy(codec, () => codec.decode(bytes));
+}
+
+function decodedBy<Decoded>({ mediaTypes }: ContentCodec, decode: () => Decoded): Decoded {
+  try {
+    return decode();
+  } catch {
+    throw new BadInput("body", undefined, `not ${mediaTypes[0]}`);
+  }
+}
+
+function messageFromJson(type: DescMessage, json: JsonValue, options: Partial<JsonReadOptions>): Message {
+  try {
+    return fromJson(type, json, options);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new BadInput("body", isFieldError(error.cause) ? error.cause.field().name : undefined, error.message);
+  }
+}

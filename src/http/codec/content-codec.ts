@@ -1,0 +1,71 @@
+/** Content types beside JSON. */
+import { type DescMessage, fromBinary, type JsonValue, type Message, toBinary } from "@bufbuild/protobuf";
+
+/** How messages are written in a content type other than `application/json`. */
+export type ContentCodec = MessageCodec | ValueCodec;
+
+/** Writes whole messages. Streams of them are size-delimited: each is preceded by its length as a varint. */
+export interface MessageCodec {
+  readonly kind: "message";
+  /** In lower case, without parameters; the first is preferred. */
+  readonly mediaTypes: readonly string[];
+  encode(type: DescMessage, message: Message): Uint8Array;
+  /** @throws any error for bytes that are no such message: the client receives 400 */
+  decode(type: DescMessage, bytes: Uint8Array): Message;
+}
+
+/** Writes the values of proto JSON in another notation, such as YAML or MessagePack. It has no streams. */
+export interface ValueCodec {
+  readonly kind: "value";
+  /** In lower case, without parameters; the first is preferred. */
+  readonly mediaTypes: readonly string[];
+  encode(value: JsonValue): string | Uint8Array;
+  /** @throws any error for bytes that are not of this notation: the client receives 400 */
+  decode(bytes: Uint8Array): JsonValue;
+}
+
+/** A codec and the one of its media types that a client has named. */
+export interface ChosenCodec<Codec extends ContentCodec = ContentCodec> {
+  readonly codec: Codec;
+  readonly mediaType: string;
+}
+
+/** The binary form of protobuf. */
+export const protobufCodec: MessageCodec = {
+  kind: "message",
+  mediaTypes: ["application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"],
+  encode: (type, message) => toBinary(type, message),
+  decode: (type, bytes) => fromBinary(type, bytes),
+};
+
+/** The codecs of a handler by media type. */
+export type Codecs = ReadonlyMap<string, ChosenCodec>;
+
+/**
+ * @returns undefined if there are none
+ * @throws Error for a media type that two codecs have, or that is JSON
+ */
+export function createCodecs(list: Iterable<ContentCodec>): Codecs | undefined {
+  const codecs = new Map<string, ChosenCodec>();
+  for (const codec of list) {
+    for (const mediaType of codec.mediaTypes) {
+      if (!MEDIA_TYPE.test(mediaType)) throw new Error(`"${mediaType}" is not a media type in lower case`);
+      if (codecs.has(mediaType)) throw new Error(`two codecs have the media type ${mediaType}`);
+      if (BUILT_IN.has(mediaType)) throw new Error(`a codec cannot have the media type ${mediaType}`);
+      codecs.set(mediaType, { codec, mediaType });
+    }
+  }
+  return codecs.size === 0 ? undefined : codecs;
+}
+
+const MEDIA_TYPE = /^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+$/;
+const BUILT_IN = new Set(["application/json", "application/x-ndjson", "application/ndjson", "application/jsonl"])
+  .add("text/event-stream")
+  .add("application/x-www-form-urlencoded");
+
+/** The codec of a Content-Type, whatever its parameters. */
+export function codecOf(codecs: Codecs | undefined, contentType: string | null): ChosenCodec | undefined {
+  if (codecs === undefined || contentType === null) return undefined;
+  const end = contentType.indexOf(";");
+  return codecs.get((end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase());
+}

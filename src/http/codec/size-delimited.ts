@@ -1,0 +1,75 @@
+/** Size-delimited messages: each is preceded by its length in bytes as a varint (protobuf.dev/programming-guides/techniques). */
+import { BadInput, BodyTooLarge } from "./bad-input.ts";
+import type { StreamSplitter } from "./json-splitter.ts";
+
+/** The bytes of a message with their length in front. */
+export function sizeDelimited(message: Uint8Array): Uint8Array {
+  const size: number[] = [];
+  let rest = message.byteLength;
+  for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) size.push((rest % 0x80) | 0x80);
+  size.push(rest);
+  const framed = new Uint8Array(size.length + message.byteLength);
+  framed.set(size);
+  framed.set(message, size.length);
+  return framed;
+}
+
+/** A length above 2^32 is refused by every limit. */
+const MAX_SIZE_BYTES = 5;
+
+/** @param limit maximum length of one message, in bytes */
+export function createSizeDelimitedSplitter(limit: number): StreamSplitter {
+  return new SizeDelimitedSplitter(limit);
+}
+
+class SizeDelimitedSplitter implements StreamSplitter {
+  readonly #limit: number;
+  /** The length of the next message, as far as it has been read. */
+  #size = 0;
+  #sizeBytes = 0;
+  /** Whether the length is complete, and the message is being read. */
+  #inMessage = false;
+  #parts: Uint8Array[] = [];
+  #missing = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  push(chunk: Uint8Array): Uint8Array[] {
+    const messages: Uint8Array[] = [];
+    let at = 0;
+    while (at < chunk.byteLength) {
+      if (this.#inMessage) {
+        const part = chunk.subarray(at, at + this.#missing);
+        this.#parts.push(part);
+        this.#missing -= part.byteLength;
+        at += part.byteLength;
+      } else this.#readSize(chunk[at++] as number);
+      if (this.#inMessage && this.#missing === 0) messages.push(this.#take());
+    }
+    return messages;
+  }
+
+  end(): Uint8Array[] {
+    if (this.#sizeBytes > 0) throw new BadInput("body", undefined, "incomplete");
+    return [];
+  }
+
+  #readSize(byte: number): void {
+    if (this.#sizeBytes === MAX_SIZE_BYTES) throw new BadInput("body", undefined, "not size-delimited");
+    this.#size += (byte & 0x7f) * 0x80 ** this.#sizeBytes++;
+    if (byte > 0x7f) return;
+    if (this.#size > this.#limit) throw new BodyTooLarge(this.#limit);
+    this.#inMessage = true;
+    this.#missing = this.#size;
+  }
+
+  #take(): Uint8Array {
+    const [only] = this.#parts;
+    const message = only !== undefined && this.#parts.length === 1 ? only : Buffer.concat(this.#parts);
+    this.#parts = [];
+    [this.#size, this.#sizeBytes, this.#inMessage] = [0, 0, false];
+    return message;
+  }
+}
