@@ -6,6 +6,9 @@ import { addConfigCommand } from "./config.ts";
 import type { Context } from "./context.ts";
 import { EXIT_CODES } from "./exit.ts";
 import { addKeysCommand } from "./keys.ts";
+import { addSessionsCommand } from "./sessions.ts";
+import { addTokenCommand } from "./token.ts";
+import { addWatchCommand } from "./watch.ts";
 
 /** Help is wrapped here where standard output is no narrower terminal: the documentation holds the same texts. */
 const HELP_WIDTH = 100;
@@ -25,6 +28,9 @@ export function createProgram(context: Context): Command {
     .description("run the service (the default)")
     .addHelpText("after", `\n${SERVE_HELP}`)
     .action(context.serve);
+  addSessionsCommand(program, context);
+  addWatchCommand(program, context);
+  addTokenCommand(program, context);
   addKeysCommand(program, context);
   addAdminTokenCommand(program, context);
   addConfigCommand(program, context);

@@ -1,4 +1,5 @@
 /** What a configuration without faults may still not mean: one line each, with the variable's name and never a secret. */
+import { COMMAND_VARIABLES } from "./command-line.ts";
 import { type Config, configVariables } from "./config.ts";
 import { mostLike } from "./likeness.ts";
 import type { Environment } from "./reader.ts";
@@ -11,8 +12,7 @@ export function configWarnings(env: Environment, config?: Config): string[] {
 /** Variables of other programs that look like one of ours: those of OpenSSL. */
 const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
 
-/** Variables of the commands that call a service (docs/command-line.md), which are like one of the service itself. */
-const COMMANDS: ReadonlySet<string> = new Set(["ADMIN_TOKEN"]);
+const COMMANDS: ReadonlySet<string> = new Set(COMMAND_VARIABLES);
 
 /** Unknown variables that look like one that is not set. */
 function misspeltVariables(env: Environment): string[] {

@@ -79,6 +79,20 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   };
 }
 
+/** What a refresh token says of itself, unverified; undefined for what is no refresh token. For people who look at one. */
+export function decodeRefreshToken(
+  text: string,
+): { readonly kid: string; readonly sid: string; readonly generation: number; readonly issuedAt: number } | undefined {
+  const token = Buffer.from(SHAPE.test(text) ? text : "", "base64url");
+  if (token[0] !== VERSION) return undefined;
+  return {
+    kid: token.toString("hex", KEY_ID, SID),
+    sid: token.toString("base64url", SID, GENERATION),
+    generation: token.readUInt32BE(GENERATION),
+    issuedAt: token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT),
+  };
+}
+
 function writeText(token: Buffer, text: string, from: number, to: number): void {
   // A short text would leave bytes of another token in the scratch buffer.
   if (token.write(text, from, to - from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");

@@ -1,0 +1,104 @@
+/** A client of the admin API, with the address and the credential that the options and the environment give. */
+import { readFileSync } from "node:fs";
+import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { baseUrl, readCommandLine } from "../../config/command-line.ts";
+import { ConfigError } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { errorCode } from "../../files/error-code.ts";
+import { CommandError, EXIT, type ExitCode, usageError } from "../exit.ts";
+import { type Credential, readCredential } from "./credential.ts";
+import type { ConnectionOptions } from "./options.ts";
+
+/** How long a call may take, ms; streams have no limit. */
+const CALL_TIMEOUT_MS = 30_000;
+
+export type AdminApi = {
+  readonly url: string;
+  readonly client: Client<typeof SessionAdminService>;
+  /** Makes a failed call the end of the command: what it means, and its exit code. */
+  readonly failure: (error: unknown) => CommandError;
+};
+
+/** @throws CommandError */
+export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
+  const config = configOf(env);
+  const given = options.url === undefined ? undefined : baseUrl(options.url);
+  if (given?.ok === false) throw usageError(`--url ${given.reason}`);
+  const url = given?.value ?? config.adminUrl ?? config.local.adminUrl;
+  if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
+  const credential = readCredential(url, options, config);
+  const transport = createConnectTransport({
+    baseUrl: url,
+    httpVersion: "1.1",
+    nodeOptions: tlsOptions(options),
+    interceptors: credential === undefined ? [] : [bearer(credential.token)],
+  });
+  return {
+    url,
+    client: createClient(SessionAdminService, transport),
+    failure: (error) => failureOf(error, url, credential),
+  };
+}
+
+/** For calls that are no streams. */
+export const callOptions = () => ({ timeoutMs: CALL_TIMEOUT_MS });
+
+function configOf(env: Environment) {
+  try {
+    return readCommandLine(env);
+  } catch (error) {
+    if (error instanceof ConfigError) throw new CommandError(error.message);
+    throw error;
+  }
+}
+
+const bearer =
+  (token: string): Interceptor =>
+  (next) =>
+  (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+
+function tlsOptions({ ca, cert, key }: ConnectionOptions) {
+  if ((cert === undefined) !== (key === undefined)) throw usageError("--cert and --key must be given together");
+  const pem = (option: string, path: string | undefined) => {
+    try {
+      return path === undefined ? {} : { [option]: readFileSync(path) };
+    } catch (error) {
+      throw new CommandError(`--${option}: ${path} cannot be read (${errorCode(error)})`);
+    }
+  };
+  return { ...pem("ca", ca), ...pem("cert", cert), ...pem("key", key) };
+}
+
+function failureOf(error: unknown, url: string, credential: Credential | undefined): CommandError {
+  if (error instanceof CommandError) return error;
+  const failed = ConnectError.from(error);
+  const [meaning, exitCode] = meaningOf(failed, url, credential?.from ?? "the client certificate");
+  return new CommandError(meaning, exitCode);
+}
+
+function meaningOf(error: ConnectError, url: string, from: string): readonly [string, ExitCode] {
+  switch (error.code) {
+    case Code.Unauthenticated:
+      return [`${url} does not accept the credential (${from})`, EXIT.notAllowed];
+    case Code.PermissionDenied:
+      return [`${url} does not allow this to the credential (${from}): it lacks a scope`, EXIT.notAllowed];
+    case Code.Unavailable:
+    case Code.DeadlineExceeded:
+    case Code.Aborted:
+      return [`${url} does not respond: ${error.rawMessage}`, EXIT.unavailable];
+    case Code.Unimplemented:
+      return [`${url} has no such method: is it the admin API?`, EXIT.failed];
+    case Code.InvalidArgument:
+    case Code.NotFound:
+    case Code.ResourceExhausted:
+    case Code.FailedPrecondition:
+      return [error.rawMessage, EXIT.failed];
+    default:
+      return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed];
+  }
+}

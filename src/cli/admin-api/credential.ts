@@ -1,0 +1,65 @@
+/** Which token a command presents, and to whom. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { CommandLineConfig } from "../../config/command-line.ts";
+import { adminToken } from "../../config/values.ts";
+import { errorCode } from "../../files/error-code.ts";
+import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import type { ConnectionOptions } from "./options.ts";
+
+/** A token and where it is from, for messages. */
+export type Credential = { readonly token: string; readonly from: string };
+
+/**
+ * A token of a service on this machine is presented to this machine alone: `--url` names no other by mistake.
+ *
+ * @returns undefined with a client certificate and no token
+ * @throws CommandError
+ */
+export function readCredential(
+  url: string,
+  options: ConnectionOptions,
+  config: CommandLineConfig,
+): Credential | undefined {
+  if (options.tokenFile !== undefined) return fromFile(options.tokenFile);
+  if (config.adminToken !== undefined) return { token: config.adminToken, from: "ADMIN_TOKEN" };
+  if (options.cert !== undefined) return undefined;
+  const local = isLoopback(url) ? localCredential(config) : undefined;
+  if (local !== undefined) return local;
+  throw new CommandError(
+    "an admin token is needed: set ADMIN_TOKEN or give --token-file" +
+      (isLoopback(url) ? ` (there is no ${join(config.local.dataDir, ADMIN_TOKEN_FILE)})` : ""),
+    EXIT.notAllowed,
+  );
+}
+
+function fromFile(path: string): Credential {
+  const from = path === "-" ? "standard input" : path;
+  let text: string;
+  try {
+    text = readFileSync(path === "-" ? 0 : path, "utf8").trim();
+  } catch (error) {
+    throw new CommandError(`--token-file: ${from} cannot be read (${errorCode(error)})`);
+  }
+  const token = adminToken(text);
+  if (!token.ok) throw new CommandError(`--token-file: ${from} ${token.reason}`);
+  return { token: token.value, from };
+}
+
+function localCredential({ local }: CommandLineConfig): Credential | undefined {
+  const [configured] = local.adminTokens ?? [];
+  if (configured !== undefined) return { token: configured, from: "ADMIN_TOKENS" };
+  const path = join(local.dataDir, ADMIN_TOKEN_FILE);
+  try {
+    return { token: readFileSync(path, "utf8").trim(), from: path };
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined;
+    throw new CommandError(`${path} cannot be read (${errorCode(error)}): set ADMIN_TOKEN or give --token-file`);
+  }
+}
+
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url);
+  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+}

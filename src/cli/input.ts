@@ -1,0 +1,33 @@
+/** What a command reads: secrets and lists come by a file or standard input, never as arguments. */
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
+import { errorCode } from "../files/error-code.ts";
+import { CommandError } from "./exit.ts";
+
+/** The text of a file; `-` is standard input. @throws CommandError */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path === "-" ? 0 : path, "utf8");
+  } catch (error) {
+    throw new CommandError(`${path === "-" ? "standard input" : path} cannot be read (${errorCode(error)})`);
+  }
+}
+
+/** The lines of a file that are not empty, without spaces around them. @throws CommandError */
+export function readLines(path: string): readonly string[] {
+  return readText(path)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+/** Asks on a terminal; false where there is none. */
+export async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,97 @@
+import { create, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import {
+  type CreateSessionRequest,
+  CreateSessionRequestSchema,
+  CreateSessionResponseSchema,
+} from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { DAY_MS, duration } from "../../config/values.ts";
+import { callOptions, openAdminApi } from "../admin-api/client.ts";
+import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { usageError } from "../exit.ts";
+import { fields } from "../output/table.ts";
+import { sessionFields } from "./view.ts";
+
+export type CreateOptions = ConnectionOptions & {
+  readonly subject: string;
+  readonly claim?: readonly string[];
+  readonly audience?: readonly string[];
+  readonly clientId?: string;
+  readonly userAgent?: string;
+  readonly ipAddress?: string;
+  readonly displayName?: string;
+  readonly idleTimeout?: string;
+  readonly absoluteLifetime?: string;
+  readonly authTime?: string;
+  readonly amr?: readonly string[];
+  readonly acr?: string;
+  readonly replaces?: string;
+  readonly json?: boolean;
+};
+
+export async function createSession(context: Context, options: CreateOptions): Promise<void> {
+  const request = requestOf(options);
+  const api = openAdminApi(context.env, options);
+  const created = await api.client.createSession(request, callOptions()).catch((error) => {
+    throw api.failure(error);
+  });
+  if (options.json) return void context.print(JSON.stringify(toJson(CreateSessionResponseSchema, created)));
+  const { session, accessToken, refreshToken, setCookies } = created;
+  const tokens: [string, string][] = [
+    ["access token", accessToken],
+    ["refresh token", refreshToken],
+    ...setCookies.map((cookie): [string, string] => ["set-cookie", cookie]),
+  ];
+  context.print([...(session ? [sessionFields(session, Date.now()), ""] : []), fields(tokens)].join("\n"));
+}
+
+function requestOf(options: CreateOptions): CreateSessionRequest {
+  const { subject, clientId = "", audience = [], amr = [], acr = "", replaces = "" } = options;
+  const { userAgent = "", ipAddress = "", displayName = "" } = options;
+  return create(CreateSessionRequestSchema, {
+    subject,
+    clientId,
+    audiences: [...audience],
+    client: { userAgent, ipAddress, displayName },
+    amr: [...amr],
+    acr,
+    replacesSessionId: replaces,
+    ...(options.claim && { claims: claimsOf(options.claim) }),
+    ...(options.idleTimeout && { idleTimeout: durationFromMs(lifeOf("--idle-timeout", options.idleTimeout)) }),
+    ...(options.absoluteLifetime && {
+      absoluteLifetime: durationFromMs(lifeOf("--absolute-lifetime", options.absoluteLifetime)),
+    }),
+    ...(options.authTime && { authTime: timestampFromDate(timeOf(options.authTime)) }),
+  });
+}
+
+function claimsOf(claims: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    claims.map((claim) => {
+      const [, name, text = ""] = /^([^=]+)=(.*)$/s.exec(claim) ?? [];
+      if (name === undefined) throw usageError("--claim must be name=value");
+      return [name, jsonOrText(text)];
+    }),
+  );
+}
+
+function jsonOrText(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function lifeOf(option: string, text: string): number {
+  const parsed = duration(1000, 3660 * DAY_MS)(text);
+  if (!parsed.ok) throw usageError(`${option} ${parsed.reason}`);
+  return parsed.value;
+}
+
+function timeOf(text: string): Date {
+  const time = text === "now" ? new Date() : new Date(text);
+  if (Number.isNaN(time.getTime())) throw usageError("--auth-time must be now, or a time such as 2027-01-31T12:00:00Z");
+  return time;
+}

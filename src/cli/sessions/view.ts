@@ -1,0 +1,56 @@
+/** Sessions as people read them, and as programs do. */
+import { toJson } from "@bufbuild/protobuf";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { fields, table } from "../output/table.ts";
+import { moment, relative } from "../output/times.ts";
+
+/** How much of a device's description a table shows, characters. */
+const MAX_DEVICE = 40;
+
+/** The API's own JSON. */
+export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
+
+const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
+  time === undefined ? "" : show(timestampMs(time));
+
+/** What a device is called: its name, else its User-Agent. */
+function deviceOf({ client }: Session): string {
+  const name = client?.displayName || client?.userAgent || "";
+  return name.length > MAX_DEVICE ? `${name.slice(0, MAX_DEVICE - 1)}…` : name;
+}
+
+export function sessionTable(sessions: readonly Session[], nowMs: number): string {
+  const age = (time: Timestamp | undefined) => at(time, (ms) => relative(ms, nowMs));
+  const rows = sessions.map((session) => [
+    session.sessionId,
+    session.subject,
+    session.clientId,
+    age(session.createTime),
+    age(session.lastRefreshTime),
+    age(session.idleExpireTime),
+    deviceOf(session),
+  ]);
+  return table([["session", "subject", "client", "created", "refreshed", "ends", "device"], ...rows]);
+}
+
+export function sessionFields(session: Session, nowMs: number): string {
+  const when = (time: Timestamp | undefined) => at(time, (ms) => moment(ms, nowMs));
+  return fields([
+    ["session", session.sessionId],
+    ["subject", session.subject],
+    ["client", session.clientId],
+    ["audience", session.audiences.join(", ")],
+    ["claims", session.claims === undefined ? "" : JSON.stringify(session.claims)],
+    ["device", session.client?.displayName ?? ""],
+    ["user agent", session.client?.userAgent ?? ""],
+    ["address", session.client?.ipAddress ?? ""],
+    ["created", when(session.createTime)],
+    ["refreshed", when(session.lastRefreshTime)],
+    ["ends unless refreshed", when(session.idleExpireTime)],
+    ["ends at the latest", when(session.absoluteExpireTime)],
+    ["authenticated", when(session.authTime)],
+    ["methods", session.amr.join(", ")],
+    ["class", session.acr],
+  ]);
+}

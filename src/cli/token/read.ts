@@ -1,0 +1,21 @@
+import { readCommandLine } from "../../config/command-line.ts";
+import { ConfigError } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { CommandError } from "../exit.ts";
+import { readText } from "../input.ts";
+
+/** The token that a command is about; never an argument, which other users of the machine could see. @throws CommandError */
+export function readToken(env: Environment, file: string | undefined): string {
+  const token = (file === undefined ? (tokenOf(env) ?? readText("-")) : readText(file)).trim();
+  const bare = token.replace(/^Bearer /i, "");
+  if (bare === "") throw new CommandError("there is no token to read");
+  return bare;
+}
+
+function tokenOf(env: Environment): string | undefined {
+  try {
+    return readCommandLine(env).token;
+  } catch (error) {
+    throw error instanceof ConfigError ? new CommandError(error.message) : error;
+  }
+}

@@ -1,0 +1,85 @@
+/** Whether a token is accepted: by the service itself, or by its keys alone. */
+import { toJson } from "@bufbuild/protobuf";
+import { IntrospectTokenResponseSchema, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { baseUrl } from "../../config/command-line.ts";
+import { ConfigError, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { createVerifier } from "../../verifier/index.ts";
+import { callOptions, openAdminApi } from "../admin-api/client.ts";
+import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { CommandError, EXIT, usageError } from "../exit.ts";
+import { fields } from "../output/table.ts";
+import { readToken } from "./read.ts";
+
+type Options = ConnectionOptions & {
+  readonly file?: string;
+  readonly json?: boolean;
+  readonly jwksUrl?: string;
+  readonly issuer?: string;
+  readonly audience?: string;
+};
+
+export async function verifyToken(context: Context, options: Options): Promise<void> {
+  if (options.tokenFile === "-" && (options.file === "-" || (options.file === undefined && !context.env.TOKEN))) {
+    throw usageError("standard input has one token: give the other by another way");
+  }
+  if (options.jwksUrl === undefined && (options.issuer ?? options.audience) !== undefined) {
+    throw usageError("--issuer and --audience need --jwks-url");
+  }
+  const token = readToken(context.env, options.file);
+  if (options.jwksUrl === undefined) await introspect(context, token, options);
+  else await verifyByKeys(context, token, options.jwksUrl, options);
+}
+
+async function introspect(context: Context, token: string, options: Options): Promise<void> {
+  const api = openAdminApi(context.env, options);
+  const response = await api.client.introspectToken({ token }, callOptions()).catch((error) => {
+    throw api.failure(error);
+  });
+  if (!response.active) context.setExitCode(EXIT.failed);
+  if (options.json) return context.print(JSON.stringify(toJson(IntrospectTokenResponseSchema, response)));
+  if (!response.active)
+    return context.print("not accepted: forged, expired, of another service, or its session has ended");
+  const kind = response.type === TokenType.REFRESH_TOKEN ? "refresh token" : "access token";
+  context.print(acceptedText(kind, response.claims ?? {}));
+}
+
+async function verifyByKeys(context: Context, token: string, jwksUrl: string, options: Options): Promise<void> {
+  const url = baseUrl(jwksUrl);
+  if (!url.ok) throw usageError(`--jwks-url ${url.reason}`);
+  const { issuer, audience } = expected(context.env, options);
+  const verifier = createVerifier({ issuer, audience, jwksUrl: url.value });
+  try {
+    const verdict = await verifier.verify(token);
+    if (!verdict.ok) context.setExitCode(verdict.reason === "unavailable" ? EXIT.unavailable : EXIT.failed);
+    if (options.json) context.print(JSON.stringify(verdict));
+    else if (verdict.ok) context.print(acceptedText("access token", verdict.claims));
+    else
+      context.print(
+        verdict.reason === "unavailable" ? `${url.value} cannot be read` : `not accepted: ${verdict.reason}`,
+      );
+  } finally {
+    verifier.close();
+  }
+}
+
+/** What the token must say of its issuer and audience. */
+function expected(env: Environment, options: Options): { readonly issuer: string; readonly audience: string } {
+  if (options.issuer !== undefined) return { issuer: options.issuer, audience: options.audience ?? options.issuer };
+  try {
+    const { issuer, audiences } = readConfig(env);
+    if (issuer === undefined) throw usageError("--jwks-url needs --issuer, or ISSUER");
+    return { issuer, audience: options.audience ?? audiences?.[0] ?? issuer };
+  } catch (error) {
+    throw error instanceof ConfigError ? new CommandError(error.message) : error;
+  }
+}
+
+function acceptedText(kind: string, claims: Readonly<Record<string, unknown>>): string {
+  const entries = Object.entries(claims).map(([name, value]): [string, string] => [
+    name,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+  return `accepted: ${kind}\n${fields(entries)}`;
+}

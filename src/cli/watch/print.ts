@@ -1,0 +1,83 @@
+/** Batches of the feed as lines: each ending once, although the feed repeats some. */
+import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Revocation, WatchRevocationsResponse } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { Context } from "../context.ts";
+import { printable } from "../output/printable.ts";
+
+/** The longest reason, for columns. */
+const REASON_WIDTH = 16;
+
+type Options = { readonly new?: boolean; readonly json?: boolean };
+
+export class FeedPrinter {
+  readonly #context: Pick<Context, "print" | "note">;
+  readonly #options: Options;
+  /** What was printed, until the feed has forgotten it, ms. */
+  readonly #known = new Map<string, number>();
+  readonly #revokedKeys = new Set<string>();
+  #revokedUntilMs = 0;
+  #isBehind = false;
+  /** Until the feed has delivered what there was when it began. */
+  #isSnapshot = true;
+
+  constructor(context: Pick<Context, "print" | "note">, options: Options) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Prints what a batch has that none before it had. */
+  print(batch: WatchRevocationsResponse): void {
+    for (const revocation of batch.revocations) this.#printEnding(revocation);
+    for (const kid of batch.revokedKeyIds) this.#printKey(kid);
+    this.#printEndOfAll(batch.revokedUntilTime);
+    this.#forget(batch.asOfTime);
+    if (batch.caughtUp) this.#isSnapshot = false;
+    if (this.#isBehind !== batch.caughtUp) return;
+    this.#isBehind = !batch.caughtUp;
+    this.#context.note(
+      batch.caughtUp ? "the feed is current again" : "the store does not respond: endings may be missing",
+    );
+  }
+
+  #printEnding({ sessionId, reason, revokeTime, expireTime }: Revocation): void {
+    if (this.#known.has(sessionId)) return;
+    this.#known.set(sessionId, msOf(expireTime));
+    const time = textOf(revokeTime);
+    this.#emit(
+      { event: "session_ended", sessionId, reason, revokeTime: time },
+      `${time}  ${printable(reason).padEnd(REASON_WIDTH)}  ${printable(sessionId)}`,
+    );
+  }
+
+  #printKey(kid: string): void {
+    if (this.#revokedKeys.has(kid)) return;
+    this.#revokedKeys.add(kid);
+    this.#emit(
+      { event: "key_revoked", kid },
+      `signing key ${printable(kid)} is revoked: its access tokens are refused`,
+    );
+  }
+
+  #printEndOfAll(until: Timestamp | undefined): void {
+    if (until === undefined || timestampMs(until) <= this.#revokedUntilMs) return;
+    this.#revokedUntilMs = timestampMs(until);
+    const time = textOf(until);
+    this.#emit(
+      { event: "all_ended", createdUntilTime: time },
+      `every session that was created until ${time} has ended`,
+    );
+  }
+
+  #emit(event: object, line: string): void {
+    if (this.#isSnapshot && this.#options.new) return;
+    this.#context.print(this.#options.json ? JSON.stringify(event) : line);
+  }
+
+  #forget(asOf: Timestamp | undefined): void {
+    const now = msOf(asOf);
+    for (const [sessionId, expiresAt] of this.#known) if (expiresAt < now) this.#known.delete(sessionId);
+  }
+}
+
+const msOf = (time: Timestamp | undefined) => (time === undefined ? 0 : timestampMs(time));
+const textOf = (time: Timestamp | undefined) => (time === undefined ? "" : timestampDate(time).toISOString());

@@ -1,0 +1,49 @@
+/** What the commands read that call a service: where its admin API is, and their token. Not read by the service itself. */
+import { type AddFault, ConfigError, createRead, type Environment } from "./reader.ts";
+import { adminToken, host, integer, invalid, list, type Parsed, text, valid } from "./values.ts";
+
+export type CommandLineConfig = ReturnType<typeof readCommandLine>;
+
+/** The variables of the commands; the service warns of them where they are likely to be meant for it. */
+export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
+
+/** @throws ConfigError */
+export function readCommandLine(env: Environment) {
+  const faults: string[] = [];
+  const addFault: AddFault = (line) => void faults.push(line);
+  const read = createRead(env, addFault);
+  const config = {
+    adminUrl: read("ADMIN_URL", baseUrl, undefined),
+    adminToken: read("ADMIN_TOKEN", adminToken, undefined),
+    /** For commands about a token. */
+    token: read("TOKEN", text(16_384), undefined),
+    /** The service that has this environment, if it runs on this machine. */
+    local: {
+      adminUrl: localUrl(
+        read("ADMIN_HOST", host, "127.0.0.1"),
+        read("ADMIN_PORT", integer(0, 65535), 8081),
+        read("TLS_CERT_FILE", text(4096), undefined) !== undefined,
+      ),
+      adminTokens: read("ADMIN_TOKENS", list(adminToken), undefined),
+      dataDir: read("DATA_DIR", text(4096), "./data"),
+    },
+  };
+  if (faults.length > 0) throw new ConfigError(faults);
+  return Object.freeze(config);
+}
+
+/** Undefined where the port is not known. */
+function localUrl(name: string, port: number, tls: boolean): string | undefined {
+  if (port === 0) return undefined;
+  const near = name === "0.0.0.0" ? "127.0.0.1" : name === "::" ? "::1" : name;
+  return `${tls ? "https" : "http"}://${near.includes(":") ? `[${near}]` : near}:${port}`;
+}
+
+/** An http(s) URL without credentials, query and fragment. */
+export function baseUrl(value: string): Parsed<string> {
+  const url = URL.parse(value);
+  if (url === null || !/^https?:$/.test(url.protocol) || /[?#\s]/.test(value) || url.username || url.password) {
+    return invalid("is not an http(s) URL without credentials, query and fragment");
+  }
+  return valid(value.replace(/\/+$/, ""));
+}

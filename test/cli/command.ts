@@ -1,0 +1,37 @@
+/** The command `session-service` as a process of its own, in nothing but the given environment. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+
+export const MAIN = join(import.meta.dirname, "../../src/main.ts");
+
+export type Ended = { readonly code: number | null; readonly out: string; readonly err: string };
+
+export type Running = {
+  readonly ended: Promise<Ended>;
+  readonly out: () => string;
+  readonly err: () => string;
+  readonly kill: (signal: NodeJS.Signals) => void;
+};
+
+type Settings = { readonly env?: Readonly<Record<string, string>>; readonly input?: string; readonly cwd?: string };
+
+export function startCommand(args: readonly string[], { env = {}, input = "", cwd }: Settings = {}): Running {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    ...(cwd !== undefined && { cwd }),
+  });
+  const text = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (chunk: string) => {
+      text[name] += chunk;
+    });
+  }
+  child.stdin.on("error", () => {}).end(input); // a command that reads nothing may be gone already
+  const ended = new Promise<Ended>((resolve) => {
+    child.once("close", (code) => resolve({ code, out: text.stdout, err: text.stderr }));
+  });
+  return { ended, out: () => text.stdout, err: () => text.stderr, kill: (signal) => void child.kill(signal) };
+}
+
+export const command = (args: readonly string[], settings?: Settings): Promise<Ended> =>
+  startCommand(args, settings).ended;

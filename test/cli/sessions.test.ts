@@ -1,0 +1,317 @@
+/** The commands about sessions and tokens, against a running service. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { command, startCommand } from "./command.ts";
+
+let service: Service;
+/** The environment of a person who administers it. */
+let env: Record<string, string>;
+beforeAll(async () => {
+  service = await startService();
+  env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
+});
+afterAll(async () => {
+  await service.stop();
+});
+
+type Created = {
+  readonly session: Record<string, unknown> & { readonly sessionId: string };
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  readonly setCookies: readonly string[];
+};
+
+async function created(subject: string, ...more: string[]): Promise<Created> {
+  const { code, out, err } = await command(["sessions", "create", "--subject", subject, "--json", ...more], { env });
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  return JSON.parse(out) as Created;
+}
+
+const newSubject = () => `user-${randomBytes(4).toString("hex")}`;
+const refreshStatus = async ({ refreshToken }: Created) =>
+  (
+    await fetch(`${service.publicUrl}/v1/auth/refresh`, {
+      method: "POST",
+      headers: { cookie: `refresh_token=${refreshToken}` },
+    })
+  ).status;
+
+describe("sessions create", () => {
+  test("creates a session with all that is given, and prints its tokens", async () => {
+    const subject = newSubject();
+    const { session, accessToken, refreshToken, setCookies } = await created(
+      ...[subject, "--claim", "role=editor", "level=7", "--client-id", "shop", "--audience", "https://a.example"],
+      ...["--display-name", "laptop", "--user-agent", "UA", "--ip-address", "192.0.2.1", "--idle-timeout", "1h"],
+      ...["--absolute-lifetime", "2h", "--auth-time", "now", "--amr", "pwd", "otp", "--acr", "gold"],
+    );
+    expect(session).toMatchObject({
+      subject,
+      claims: { role: "editor", level: 7 },
+      clientId: "shop",
+      audiences: ["https://a.example"],
+      client: { displayName: "laptop", userAgent: "UA", ipAddress: "192.0.2.1" },
+      amr: ["pwd", "otp"],
+      acr: "gold",
+    });
+    const time = (name: string) => Date.parse(String(session[name]));
+    expect(time("idleExpireTime") - time("createTime")).toBe(3_600_000);
+    expect(time("absoluteExpireTime") - time("createTime")).toBe(7_200_000);
+    expect([accessToken.split(".").length, refreshToken.length, setCookies.length]).toEqual([3, 96, 1]);
+  });
+
+  test("prints them for people, too", async () => {
+    const { code, out } = await command(["sessions", "create", "--subject", newSubject()], { env });
+    expect(code).toBe(0);
+    expect(out).toMatch(/^session +\S{23}\nsubject +user-/);
+    expect(out).toMatch(/\naccess token +ey\S+\nrefresh token +\S{96}\nset-cookie +refresh_token=/);
+  });
+
+  test.each([
+    [["--claim", "novalue"], "--claim must be name=value"],
+    [["--idle-timeout", "soon"], "--idle-timeout is not a duration"],
+    [["--auth-time", "soon"], "--auth-time must be now, or a time"],
+  ])("refuses %j as wrong usage", async (more, fault) => {
+    const { code, err } = await command(["sessions", "create", "--subject", "a", ...more], { env });
+    expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
+  });
+
+  test("reports what the service refuses", async () => {
+    const { code, out, err } = await command(["sessions", "create", "--subject", "a", "--claim", "sub=b"], { env });
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain("sub");
+    expect(err).not.toContain("    at ");
+  });
+});
+
+describe("sessions list and show", () => {
+  test("list a user's sessions, newest first, and say when there are more", async () => {
+    const subject = newSubject();
+    const first = await created(subject, "--display-name", "phone");
+    const second = await created(subject, "--display-name", "evil\u202eeman");
+    const { code, out } = await command(["sessions", "list", "--subject", subject], { env });
+    expect(code).toBe(0);
+    const lines = out.trimEnd().split("\n");
+    expect(lines[0]?.split(/ {2,}/)).toEqual([
+      "session",
+      "subject",
+      "client",
+      "created",
+      "refreshed",
+      "ends",
+      "device",
+    ]);
+    expect(lines.slice(1).map((line) => line.split(" ")[0])).toEqual([
+      second.session.sessionId,
+      first.session.sessionId,
+    ]);
+    expect(out).not.toContain("\u202e");
+    const limited = await command(["sessions", "list", "--subject", subject, "--limit", "1", "--json"], { env });
+    expect(JSON.parse(limited.out).sessions).toEqual([
+      expect.objectContaining({ sessionId: second.session.sessionId }),
+    ]);
+    expect(limited.err).toContain("there are more");
+  });
+
+  test("show one, and report one that is not there", async () => {
+    const { session } = await created(newSubject(), "--claim", "role=editor");
+    const shown = await command(["sessions", "show", session.sessionId], { env });
+    expect(shown.code).toBe(0);
+    expect(shown.out).toMatch(/\nclaims +\{"role":"editor"\}\n/);
+    expect(JSON.parse((await command(["sessions", "show", session.sessionId, "--json"], { env })).out)).toEqual(
+      session,
+    );
+    await command(["sessions", "end", session.sessionId], { env });
+    const gone = await command(["sessions", "show", session.sessionId], { env });
+    expect(gone).toEqual({ code: 1, out: "", err: `there is no live session ${session.sessionId}\n` });
+  });
+
+  test("an unknown user has none", async () => {
+    expect(await command(["sessions", "list", "--subject", "nobody"], { env })).toEqual({
+      code: 0,
+      out: "",
+      err: "no live session\n",
+    });
+  });
+});
+
+describe("sessions end", () => {
+  test("ends those that are named, and says which were live", async () => {
+    const [one, other, kept] = [await created("ended"), await created("ended"), await created("ended")];
+    const { sessionId } = one.session;
+    const ended = await command(["sessions", "end", sessionId], { env });
+    expect([ended.code, ended.out]).toEqual([0, expect.stringMatching(new RegExp(`${sessionId} +ended\n$`))]);
+    const input = `${sessionId}\n\n ${other.session.sessionId}\n`;
+    const { code, out, err } = await command(["sessions", "end", "-", "--json"], { env, input });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(JSON.parse(out).sessions).toEqual([
+      { sessionId, ended: false },
+      { sessionId: other.session.sessionId, ended: true },
+    ]);
+    expect([await refreshStatus(one), await refreshStatus(other), await refreshStatus(kept)]).toEqual([401, 401, 200]);
+  });
+});
+
+describe("sessions end-all", () => {
+  test("ends a user's sessions but one", async () => {
+    const subject = newSubject();
+    const [one, kept] = [await created(subject), await created(subject)];
+    const args = ["sessions", "end-all", "--subject", subject, "--except", kept.session.sessionId];
+    expect((await command(args, { env })).out).toBe("ended 1 session of 1 user\n");
+    expect([await refreshStatus(one), await refreshStatus(kept)]).toEqual([401, 200]);
+  });
+
+  test("ends those of many users, read from standard input", async () => {
+    const subjects = Array.from({ length: 20 }, newSubject);
+    for (const subject of subjects.slice(0, 3)) await created(subject);
+    const args = ["sessions", "end-all", "--subjects-from", "-", "--json"];
+    const { code, out } = await command(args, { env, input: subjects.join("\n") });
+    expect([code, JSON.parse(out)]).toEqual([0, { subjects: 20, endedCount: 3 }]);
+  });
+
+  test("ends everybody's only when that is confirmed", async () => {
+    const user = await created(newSubject());
+    const refused = await command(["sessions", "end-all", "--everyone"], { env });
+    expect([refused.code, refused.out, refused.err]).toEqual([1, "", expect.stringContaining("nothing was ended")]);
+    const before = await command(["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01"], {
+      env,
+    });
+    expect(before.code).toBe(0);
+    expect(await refreshStatus(user)).toBe(200);
+    const { code, out } = await command(["sessions", "end-all", "--everyone", "--yes"], { env });
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/^ended every session that was created until \d{4}-\S+Z\n$/),
+    ]);
+    expect(await refreshStatus(user)).toBe(401);
+  });
+
+  test.each([
+    [[], "exactly one of"],
+    [["--subject", "a", "--everyone"], "exactly one of"],
+    [["--everyone", "--except", "x"], "--except needs --subject"],
+    [["--subject", "a", "--created-before", "2026-01-01"], "--created-before needs --everyone"],
+    [["--everyone", "--created-before", "yesterday"], "It must be a time"],
+    [["--subjects-from", "-", "--token-file", "-"], "standard input has the subjects"],
+  ])("refuses %j as wrong usage", async (more, fault) => {
+    const { code, err } = await command(["sessions", "end-all", ...more], { env });
+    expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
+  });
+});
+
+describe("the credential of a command", () => {
+  const list = ["sessions", "list", "--subject", "a"];
+
+  test("comes from a file, or standard input", async () => {
+    const ADMIN_URL = service.adminUrl;
+    const file = join(service.dataDir, "admin-token");
+    expect((await command([...list, "--token-file", file], { env: { ADMIN_URL } })).code).toBe(0);
+    const input = `${service.adminToken}\n`;
+    expect((await command([...list, "--token-file", "-"], { env: { ADMIN_URL }, input })).code).toBe(0);
+  });
+
+  test("is by default that of the service on this machine, and for this machine alone", async () => {
+    const DATA_DIR = service.dataDir;
+    const { port } = new URL(service.adminUrl);
+    expect((await command(list, { env: { DATA_DIR, ADMIN_PORT: port } })).code).toBe(0);
+    expect(
+      (await command(list, { env: { DATA_DIR: scratch(), ADMIN_PORT: port, ADMIN_TOKENS: service.adminToken } })).code,
+    ).toBe(0);
+    const elsewhere = await command([...list, "--url", `http://session-service.invalid:${port}`], {
+      env: { DATA_DIR },
+    });
+    expect(elsewhere).toEqual({
+      code: 4,
+      out: "",
+      err: "an admin token is needed: set ADMIN_TOKEN or give --token-file\n",
+    });
+  });
+
+  test("ends the command with a code of its own where it is refused", async () => {
+    const wrong = await command(list, { env: { ...env, ADMIN_TOKEN: "x".repeat(40) } });
+    expect(wrong).toEqual({
+      code: 4,
+      out: "",
+      err: `${service.adminUrl} does not accept the credential (ADMIN_TOKEN)\n`,
+    });
+    const ADMIN_TOKEN = "short";
+    expect(await command(list, { env: { ...env, ADMIN_TOKEN } })).toMatchObject({
+      code: 1,
+      err: expect.not.stringContaining("short\n"),
+    });
+  });
+});
+
+test("a service that does not respond has an exit code of its own", async () => {
+  const { code, out, err } = await command(["sessions", "list", "--subject", "a", "--url", "http://127.0.0.1:1"], {
+    env,
+  });
+  expect([code, out]).toEqual([3, ""]);
+  expect(err).toMatch(/^http:\/\/127\.0\.0\.1:1 does not respond: .*ECONNREFUSED.*\n$/);
+});
+
+test("the public API is not mistaken for the admin API", async () => {
+  const { code, err } = await command(["sessions", "list", "--subject", "a", "--url", service.publicUrl], { env });
+  expect([code, err]).toEqual([1, expect.stringContaining("is it the admin API?")]);
+});
+
+test("a reader that has enough ends the command quietly", async () => {
+  const running = startCommand(["help"], {});
+  expect((await running.ended).code).toBe(0);
+});
+
+describe("token", () => {
+  test("inspect prints what a token says, from a variable, a file or standard input", async () => {
+    const { session, accessToken, refreshToken } = await created(newSubject());
+    const access = await command(["token", "inspect"], { input: `Bearer ${accessToken}\n` });
+    expect([access.code, access.err]).toEqual([0, "not verified: `session-service token verify` does that\n"]);
+    expect(access.out).toMatch(new RegExp(`^token +access token[^]*\nsid +${session.sessionId}\n`));
+    const refresh = await command(["token", "inspect", "--json"], { env: { TOKEN: refreshToken } });
+    expect(JSON.parse(refresh.out)).toEqual({
+      kind: "refresh token",
+      claims: {
+        kid: expect.stringMatching(/^[0-9a-f]{8}$/),
+        sid: session.sessionId,
+        generation: 1,
+        iat: expect.any(Number),
+      },
+    });
+    const nonsense = await command(["token", "inspect"], { input: "nonsense" });
+    expect(nonsense).toEqual({ code: 1, out: "", err: "this is neither a JWT nor a refresh token of this service\n" });
+  });
+
+  test("verify asks the service, and never rotates", async () => {
+    const user = await created(newSubject());
+    for (const TOKEN of [user.accessToken, user.refreshToken, user.refreshToken]) {
+      const { code, out } = await command(["token", "verify"], { env: { ...env, TOKEN } });
+      expect([code, out]).toEqual([0, expect.stringMatching(/^accepted: (access|refresh) token\n/)]);
+    }
+    expect(await refreshStatus(user)).toBe(200);
+    await command(["sessions", "end", user.session.sessionId], { env });
+    const ended = await command(["token", "verify", "--json"], { env: { ...env, TOKEN: user.accessToken } });
+    expect([ended.code, JSON.parse(ended.out)]).toEqual([1, {}]);
+  });
+
+  test("verify checks an access token by the keys alone, without an admin token", async () => {
+    const { accessToken } = await created(newSubject());
+    const keys = ["--jwks-url", `${service.publicUrl}/.well-known/jwks.json`];
+    const issuer = ["--issuer", service.publicUrl];
+    const verify = (token: string, ...more: string[]) =>
+      command(["token", "verify", ...keys, ...more], { env: { TOKEN: token } });
+    expect((await verify(accessToken, ...issuer)).out).toMatch(/^accepted: access token\n/);
+    expect(await verify(accessToken, "--issuer", "https://other.example")).toMatchObject({
+      code: 1,
+      out: "not accepted: wrong_issuer\n",
+    });
+    expect(await verify(`${accessToken.slice(0, -8)}AAAAAAAA`, ...issuer)).toMatchObject({
+      code: 1,
+      out: "not accepted: forged\n",
+    });
+    expect(await verify(accessToken)).toMatchObject({ code: 2, err: "error: --jwks-url needs --issuer, or ISSUER\n" });
+    const away = await command(["token", "verify", "--jwks-url", "http://127.0.0.1:1/", ...issuer], {
+      env: { TOKEN: accessToken },
+    });
+    expect(away.code).toBe(3);
+  });
+});
