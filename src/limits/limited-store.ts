@@ -7,6 +7,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free">
   rotate: "ordinary",
   find: "ordinary",
   list: "ordinary",
+  listAll: "ordinary",
   end: "ending",
   endOwned: "ending",
   endAll: "ending",

@@ -3,6 +3,7 @@
  * nothing is ever read through this port in order to be written back.
  */
 
+import type { SessionFilter } from "./filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
 
@@ -108,7 +109,10 @@ export interface SessionStore {
   find(sid: SessionId): Promise<Found>;
 
   /** The subject's live sessions, newest first (by creation, then sid), from the `next` of a page on. */
-  list(subject: string, limit: number, from: string | undefined): Promise<SessionPage>;
+  list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage>;
+
+  /** Those of all subjects. Its cost is bounded: a page may have fewer than `limit`, or none, and a `next`. */
+  listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage>;
 
   /** Ends a session: deletes it, writes its marker, appends to the log. */
   end(sid: SessionId, reason: EndReason): Promise<EndOutcome>;

@@ -18,11 +18,15 @@ export function parsePosition(text: string | undefined): PagePosition {
   return { createdAt: Number(createdAt), sid: parsed };
 }
 
+export function formatPosition({ createdAt, sid }: PagePosition): string {
+  return `${createdAt}.${sid}`;
+}
+
 /** The page at the start of `sessions`, which are in order and, if there are more than `limit`, go on. */
 export function pageOf(sessions: readonly Session[], limit: number): SessionPage {
   const page = sessions.slice(0, limit);
   const last = page.at(-1);
-  return { sessions: page, next: sessions.length > limit && last ? `${last.createdAt}.${last.sid}` : undefined };
+  return { sessions: page, next: sessions.length > limit && last ? formatPosition(last) : undefined };
 }
 
 /** One page of all the sessions of a subject, in any order. */

@@ -3,6 +3,7 @@
  * others compare with their clocks, those of tokens and sessions, are converted to that clock: the store's time plus a shift.
  */
 import type { Session } from "../session/model.ts";
+import type { SessionPage } from "../session/ports.ts";
 
 /** A session in the store's time, as the clock of the day has it. */
 export function byClock(session: Session, shift: number): Session {
@@ -15,4 +16,8 @@ export function byClock(session: Session, shift: number): Session {
     idleExpiresAt: session.idleExpiresAt + shift,
     absoluteExpiresAt: session.absoluteExpiresAt + shift,
   };
+}
+
+export function pageByClock(page: SessionPage, shift: number): SessionPage {
+  return shift === 0 ? page : { ...page, sessions: page.sessions.map((session) => byClock(session, shift)) };
 }

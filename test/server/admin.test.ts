@@ -1,7 +1,9 @@
 /** The admin RPCs, through every protocol that speaks RPC. */
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import type { ListSessionsRequestSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { ErrorDetailSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService, STORES, throughEvery } from "../support/every-protocol.ts";
@@ -213,8 +215,28 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(message(await caller.call(admin.listSessions, { subject: somebody() }, header)).sessions).toEqual([]);
         });
 
+        test("without a subject the newest sessions of all are listed, and filters choose among them", async () => {
+          const clientId = somebody();
+          const [a, b] = [await logIn(service, { clientId }), await logIn(service, { clientId })];
+          const list = async (wanted: MessageInitShape<typeof ListSessionsRequestSchema>) => {
+            const page = message(await caller.call(admin.listSessions, wanted, header));
+            return page.sessions.map(({ sessionId }) => sessionId);
+          };
+          expect((await list({ clientId })).toSorted()).toEqual([a.sid, b.sid].toSorted());
+          expect(await list({ clientId, subject: a.subject })).toEqual([a.sid]);
+          expect(await list({ clientId, pageSize: 1 })).toHaveLength(1);
+          expect((await list({})).length).toBeGreaterThan(1);
+          expect(await list({ clientId, device: "no such device" })).toEqual([]);
+          const [past, future] = [timestampFromMs(1), timestampFromMs(Date.now() + 3_600_000)];
+          expect(await list({ clientId, createdAfter: past, createdBefore: future })).toHaveLength(2);
+          expect(await list({ clientId, createdAfter: future })).toEqual([]);
+          expect(await list({ clientId, createdBefore: past })).toEqual([]);
+        });
+
         test.each<[string, object]>([
-          ["subject", { subject: "" }],
+          ["subject", { subject: "\n" }],
+          ["client_id", { clientId: "x".repeat(256) }],
+          ["device", { device: "\u007f" }],
           ["page_size", { pageSize: -1 }],
           ["page_token", { pageToken: "e30" }],
         ])("a bad %s of a list is named", async (field, wanted) => {

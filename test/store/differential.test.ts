@@ -90,6 +90,7 @@ async function play(history: readonly Step[]): Promise<void> {
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 
   const users = [subject(), subject()];
+  const clientId = subject("history");
   const sids: SessionId[] = [sidOf(users[0] ?? "")]; // one that was never created
   const tokens = new Map<SessionId, PresentedToken[]>();
   const user = (pick: number) => users[pick % users.length] ?? "";
@@ -101,7 +102,7 @@ async function play(history: readonly Step[]): Promise<void> {
   for (const step of history) {
     switch (step.does) {
       case "create": {
-        const session = newSession(user(step.user), { idleTimeout: IDLE, absoluteLifetime: 4 * IDLE });
+        const session = newSession(user(step.user), { clientId, idleTimeout: IDLE, absoluteLifetime: 4 * IDLE });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         await all(model.create(session, first, step.cap, replaces), (store) =>
@@ -170,6 +171,7 @@ async function play(history: readonly Step[]): Promise<void> {
         await all(model.list(user(step.user)), async (store) => [
           ...(await store.list(user(step.user), 10, undefined)).sessions,
         ]);
+        await all(model.listAll(), async (store) => [...(await store.listAll(100, undefined, { clientId })).sessions]);
     }
   }
   const mine = new Set(sids);

@@ -73,6 +73,12 @@ export class ModelStore {
       .sort((a, b) => b.createdAt - a.createdAt || (a.sid < b.sid ? 1 : -1));
   }
 
+  listAll(): Session[] {
+    return [...new Set([...this.#sessions.values()].map(({ session }) => session.subject))]
+      .flatMap((subject) => this.list(subject))
+      .sort((a, b) => b.createdAt - a.createdAt || (a.sid < b.sid ? 1 : -1));
+  }
+
   end(sid: SessionId, reason: EndReason): EndOutcome {
     const live = this.#live(sid) !== undefined;
     if (!live && this.#marked(sid)) return { ok: false, reason: "already_ended" };

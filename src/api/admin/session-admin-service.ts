@@ -9,6 +9,7 @@ import type {
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import * as admin from "../../session/admin.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import type { SessionFilter } from "../../session/filter.ts";
 import { introspect } from "../../session/introspect.ts";
 import { authenticationOf, sessionIdOf, toMsRoundedUp } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
@@ -58,8 +59,20 @@ async function getSession({ store }: SessionAdminServiceDeps, sessionId: string)
 async function listSessions({ store }: SessionAdminServiceDeps, request: ListSessionsRequest) {
   const from = parsePageToken(request.pageToken);
   const limit = pageSizeOf(request.pageSize);
-  const page = await store.list(request.subject, limit, from).catch(rejectForeignPosition);
+  const filter = filterOf(request);
+  const listed =
+    request.subject === "" ? store.listAll(limit, from, filter) : store.list(request.subject, limit, from, filter);
+  const page = await listed.catch(rejectForeignPosition);
   return { sessions: page.sessions.map(sessionMessage), nextPageToken: toPageToken(page.next) };
+}
+
+function filterOf({ clientId, device, createdAfter, createdBefore }: ListSessionsRequest): SessionFilter {
+  return {
+    ...(clientId !== "" && { clientId }),
+    ...(device !== "" && { device }),
+    ...(createdAfter && { createdFrom: toMsRoundedUp(createdAfter) }),
+    ...(createdBefore && { createdBefore: toMsRoundedUp(createdBefore) }),
+  };
 }
 
 async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSessionRequest, context: HandlerContext) {

@@ -47,6 +47,7 @@ const MIGRATIONS = [
   `ALTER TABLE store ADD COLUMN ended_until INTEGER NOT NULL DEFAULT 0;
    ALTER TABLE store ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;
    UPDATE store SET newest = coalesce((SELECT max(created_at) FROM sessions), 0);`,
+  `CREATE INDEX sessions_by_creation ON sessions (created_at, sid);`,
 ] as const;
 const VERSION = MIGRATIONS.length;
 

@@ -1,7 +1,9 @@
 /** Sessions by id and by subject, as the verbs ask for them. */
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import { firstState } from "../../session/rotation.ts";
-import { type FoundRow, newborn, type SessionRow, toRow } from "./rows.ts";
+import type { PagePosition } from "../page.ts";
+import type { Candidate } from "../search.ts";
+import { type FoundRow, newborn, type SessionRow, sessionOf, toRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 export class SessionTable {
@@ -29,6 +31,20 @@ export class SessionTable {
   /** In order of creation. */
   liveOf(subject: string, now: number): SessionId[] {
     return (this.#sql.ofSubject.all(subject, now) as { sid: SessionId }[]).map(({ sid }) => sid);
+  }
+
+  /** Of a subject, newest first, after a position. @param most -1: all */
+  page(subject: string, now: number, { createdAt, sid }: PagePosition, most: number): Session[] {
+    return (this.#sql.page.all(subject, now, createdAt, sid, most) as SessionRow[]).map(sessionOf);
+  }
+
+  /** Of all subjects, newest first, after a position. */
+  byCreation({ createdAt, sid }: PagePosition, count: number, now: number): Candidate[] {
+    const rows = this.#sql.byCreation.all(createdAt, sid, count) as SessionRow[];
+    return rows.map((row) => ({
+      position: { createdAt: row.created_at, sid: row.sid },
+      session: now < row.idle_expires_at ? sessionOf(row) : undefined,
+    }));
   }
 
   /** Created after all that have ended together, whatever the clock shows. */

@@ -39,6 +39,11 @@ export function prepareStatements(db: DatabaseSync) {
       `SELECT * FROM sessions WHERE subject = ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
+    // Expired ones too: what it costs depends on the limit alone.
+    byCreation: db.prepare(
+      `SELECT * FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
+       ORDER BY created_at DESC, sid DESC LIMIT ?`,
+    ),
     sweepSessions: db.prepare(
       `DELETE FROM sessions WHERE sid IN
        (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ${SWEEP})`,

@@ -7,6 +7,7 @@
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
 import type { DatabaseSync } from "node:sqlite";
+import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import {
   type Clock,
@@ -23,14 +24,14 @@ import {
   StoreUnavailable,
 } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation.ts";
-import { pageOf, parsePosition } from "../page.ts";
 import { byClock } from "../shifted.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
 import { FileGuard } from "./file-guard.ts";
+import { SessionLists } from "./lists.ts";
 import { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, type SessionRow, served, sessionOf, slid } from "./rows.ts";
+import { fixedOf, rotationOf, served, sessionOf, slid } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { SessionTable } from "./session-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
@@ -67,6 +68,7 @@ class EmbeddedStore implements SessionStore {
   readonly #stall: StallGuard;
   readonly #clock: StoreClock;
   readonly #sessions: SessionTable;
+  readonly #lists: SessionLists;
   readonly #log: RevocationLog;
   readonly #wakers: ReturnType<typeof watchChanges>;
   /** Entries of the running transaction: published once it is committed. */
@@ -80,6 +82,7 @@ class EmbeddedStore implements SessionStore {
     this.#sql = prepareStatements(db);
     this.#transactions = new Transactions(db, this.#clock, new FileGuard(options.path));
     this.#sessions = new SessionTable(this.#sql);
+    this.#lists = new SessionLists(this.#transactions, this.#sessions, this.#clock);
     this.#log = new RevocationLog(this.#sql, options.markerLife);
     this.#wakers = watchChanges(this.#sql);
   }
@@ -116,13 +119,12 @@ class EmbeddedStore implements SessionStore {
     });
   }
 
-  async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
-    const { createdAt, sid } = parsePosition(from);
-    return this.#transactions.read((now) => {
-      const rows = this.#sql.page.all(subject, now, createdAt, sid, limit + 1) as SessionRow[];
-      const page = pageOf(rows.map(sessionOf), limit);
-      return { ...page, sessions: page.sessions.map((session) => this.#byClock(session)) };
-    });
+  async list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
+    return this.#lists.ofSubject(subject, limit, from, filter);
+  }
+
+  listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+    return this.#lists.ofAll(limit, from, filter);
   }
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {

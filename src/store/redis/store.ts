@@ -2,25 +2,27 @@
  * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
+import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
-import {
-  type CreateOutcome,
-  type ElevateOutcome,
-  type EndAllOutcome,
-  type EndOutcome,
-  type EndOwnedOutcome,
-  type Found,
-  InvalidCursor,
-  type RevocationBatch,
-  type RotateOutcome,
-  type SessionPage,
-  type SessionStore,
+import type {
+  CreateOutcome,
+  ElevateOutcome,
+  EndAllOutcome,
+  EndOutcome,
+  EndOwnedOutcome,
+  Found,
+  RevocationBatch,
+  RotateOutcome,
+  SessionPage,
+  SessionStore,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import { paginate, parsePosition } from "../page.ts";
-import { byClock } from "../shifted.ts";
+import { search, startOf } from "../search.ts";
+import { byClock, pageByClock } from "../shifted.ts";
+import { CreationOrder } from "./creation-order.ts";
 import { Link, type LinkOptions } from "./link.ts";
-import { parseEntries, revokedUntilOf } from "./log-entry.ts";
+import { LogReader } from "./log-reader.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeSession, encodeAuthentication, encodeBody, nonceWords } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
@@ -43,13 +45,6 @@ export type RedisStoreOptions = LinkOptions & {
   readonly markerLife: number;
 };
 
-/** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
-const CURSOR_SLACK_MS = 5_000;
-/** A log that was read no longer ago has little news, ms. */
-const RECENT_MS = 10_000;
-/** Partitions that are read at once where there may be much. */
-const PARTITIONS_PER_READ = 4;
-
 /**
  * Connects, waiting for Redis no longer than one command: until Redis is there, calls fail as unavailable.
  * @throws StoreRefused when Redis can be reached and must not be used
@@ -70,15 +65,16 @@ class RedisStore implements SessionStore {
   readonly #link: Link;
   readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
-  /** Where and when the log was read last. */
-  #cursor = "";
-  #readAt = 0;
+  readonly #log: LogReader;
+  readonly #clustered: boolean;
 
   constructor(options: RedisStoreOptions) {
     this.#options = options;
     this.#link = new Link(options);
     this.#acknowledge = createAcknowledger(options, this.#link.client);
     this.#subscription = subscribe(this.#link.client);
+    this.#clustered = options.target.kind === "cluster";
+    this.#log = new LogReader(this.#link, this.#clustered);
   }
 
   start(): Promise<void> {
@@ -124,12 +120,33 @@ class RedisStore implements SessionStore {
     return found(sid, await this.#link.run("find", [tag], [sid]), this.#link.clock(tag).shift);
   }
 
-  async list(subject: string, limit: number, from: string | undefined): Promise<SessionPage> {
+  async list(
+    subject: string,
+    limit: number,
+    from: string | undefined,
+    filter: SessionFilter = EVERY_SESSION,
+  ): Promise<SessionPage> {
     const position = parsePosition(from); // a bad page token is one in an outage, too
     const tag = tagOfSubject(subject);
-    const page = paginate(listed(await this.#link.run("list", [tag], [subject])), limit, position);
+    const sessions = listed(await this.#link.run("list", [tag], [subject]));
     const { shift } = this.#link.clock(tag);
-    return shift === 0 ? page : { ...page, sessions: page.sessions.map((session) => byClock(session, shift)) };
+    const wanted = byEarlierClock(filter, shift);
+    return pageByClock(
+      paginate(
+        sessions.filter((session) => matches(session, wanted)),
+        limit,
+        position,
+      ),
+      shift,
+    );
+  }
+
+  /** One time for all partitions, as in `revokeAll`: nodes' clocks differ by little. */
+  async listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+    const { shift } = this.#link.clock(TAGS[0] ?? "");
+    const wanted = byEarlierClock(filter, shift);
+    const order = new CreationOrder(this.#link, this.#clustered, startOf(from, wanted));
+    return pageByClock(await search((count) => order.take(count), limit, wanted), shift);
   }
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
@@ -169,8 +186,7 @@ class RedisStore implements SessionStore {
    * that a partition creates from then on is created after that time, whatever its clock shows (create.lua).
    */
   async revokeAll(createdBefore: number | undefined): Promise<number> {
-    const cluster = this.#options.target.kind === "cluster";
-    const slots = cluster ? TAGS.map((tag) => [tag]) : [TAGS];
+    const slots = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
     const latest = await Promise.all(
       slots.map(async (tags) => Number(text(await this.#link.run("horizon", tags, [])))),
     );
@@ -196,31 +212,8 @@ class RedisStore implements SessionStore {
     return result;
   }
 
-  /**
-   * The log has no order but time, and every node has its own clock: a cursor is the least time at which any partition
-   * was read, and reading resumes a little before it. What was appended since is there, and some of it is delivered twice.
-   */
-  async revocations(cursor: string | undefined): Promise<RevocationBatch> {
-    const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK_MS;
-    const read = async (tags: readonly string[]) =>
-      buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
-    const startedAt = performance.now();
-    const isNext = cursor === this.#cursor && startedAt - this.#readAt < RECENT_MS;
-    const cluster = this.#options.target.kind === "cluster";
-    const replies: string[][] = [];
-    if (isNext) {
-      replies.push(...(await Promise.all((cluster ? TAGS.map((tag) => [tag]) : [TAGS]).map(read))));
-    } else {
-      // Much may have been appended. It is read piece by piece, so that no script holds up all others for long.
-      const piece = cluster ? 1 : PARTITIONS_PER_READ;
-      for (let at = 0; at < TAGS.length; at += piece) replies.push(await read(TAGS.slice(at, at + piece)));
-    }
-    const now = Math.min(...replies.map(([time]) => Number(time)));
-    const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
-    revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    const revokedUntil = Math.max(...replies.map(revokedUntilOf));
-    [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
-    return { revocations, revokedUntil, cursor: this.#cursor, now };
+  revocations(cursor: string | undefined): Promise<RevocationBatch> {
+    return this.#log.read(cursor);
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
@@ -241,10 +234,4 @@ class RedisStore implements SessionStore {
     this.#acknowledge.close();
     this.#link.close();
   }
-}
-
-function parseCursor(cursor: string): number {
-  const [, time] = /^r\.(\d{1,15})$/.exec(cursor) ?? [];
-  if (time === undefined) throw new InvalidCursor("not a cursor of the Redis store");
-  return Number(time);
 }

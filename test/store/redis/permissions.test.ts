@@ -53,6 +53,7 @@ async function everyVerb(store: SessionStore): Promise<void> {
   expect(outcomeOf(await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()))).toBe("rotate");
   expect((await store.find(b.sid)).ok).toBe(true);
   expect((await store.list(user, 10, undefined)).sessions).toHaveLength(2);
+  expect((await store.listAll(10, undefined, {})).sessions).toHaveLength(2);
   expect(await store.endOwned(b.sid, c.sid, "revoked_by_owner")).toEqual({ ok: true });
   expect(await store.end(b.sid, "logout")).toEqual(ENDED);
   await store.create(newSession(user), first, 10);
@@ -116,7 +117,18 @@ describe("the Redis user of docs/operations.md", () => {
 });
 
 describe("a permission that is taken away while the service runs", () => {
-  const writing = ["set", "del", "zadd", "zremrangebyscore", "pexpireat", "hget", "hset", "hdel"];
+  const writing = [
+    "set",
+    "del",
+    "zadd",
+    "zrem",
+    "zrevrangebylex",
+    "zremrangebyscore",
+    "pexpireat",
+    "hget",
+    "hset",
+    "hdel",
+  ];
   test.each(writing)("%s: a logout does nothing by halves, and works when it is given back", async (command) => {
     const redis = await server();
     await allow(redis);

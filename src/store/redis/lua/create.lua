@@ -46,7 +46,42 @@ local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
 write_index(partition, ARGV[2], sids .. sid)
-redis.call('PEXPIREAT', index, math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle)))
+local expires = math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle))
+redis.call('PEXPIREAT', index, expires)
+
+-- Into the order of creation: mostly at its end.
+local earlier, replace_chunk = order_functions()
+local order, entry = partition .. 'o', entry_of(record, sid)
+local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
+if not chunk or earlier(string.sub(chunk, -ENTRY), entry) then
+  local fits = chunk and #chunk < CHUNK
+  if fits then redis.call('ZREM', order, chunk) end
+  redis.call('ZADD', order, 0, fits and chunk .. entry or entry)
+else
+  local entries = { entry }
+  for at = 1, #chunk, ENTRY do entries[#entries + 1] = string.sub(chunk, at, at + ENTRY - 1) end
+  table.sort(entries, earlier)
+  local half = #entries * ENTRY > CHUNK and math.floor(#entries / 2) or #entries
+  redis.call('ZREM', order, chunk)
+  redis.call('ZADD', order, 0, table.concat(entries, '', 1, half))
+  if half < #entries then redis.call('ZADD', order, 0, table.concat(entries, '', half + 1)) end
+end
+redis.call('PEXPIREAT', order, expires)
+
+-- Three entries of a chunk drawn by lot are looked at for each one that comes: for the same reason as the subjects below.
+local LOOKS = 3
+local drawn = redis.call('ZRANDMEMBER', order)
+local count, rest = #drawn / ENTRY, drawn
+for k = 1, math.min(LOOKS, count) do
+  local at = (now + k) % count * ENTRY
+  local other = string.sub(drawn, at + 1, at + ENTRY)
+  local found = redis.call('GET', partition .. 's' .. string.sub(other, -ID))
+  if not found or now >= expiries(found) then
+    local from = string.find(rest, other, 1, true)
+    rest = string.sub(rest, 1, from - 1) .. string.sub(rest, from + ENTRY)
+  end
+end
+if rest ~= drawn then replace_chunk(order, drawn, rest) end
 
 -- Two subjects, drawn by lot, are looked at for each one that comes, so that those whose sessions have all expired,
 -- which nothing reports, stay fewer than the others.

@@ -4,6 +4,9 @@
 --   {a7}s<sid>      a session: a packed record, see HEAD. Expires a while after the session.
 --   {a7}u           index, a HASH: subject -> the ids of its sessions (23 characters each), one after the other, in
 --                   order of creation. Some may have expired. (A key per subject would cost half as much again.)
+--   {a7}o           order of creation, a ZSET of chunks that all have the score 0: up to 32 entries (created I6, sid), one after
+--                   the other. Redis orders chunks by their bytes, thus by their first entries. Some entries may have expired.
+--                   (A member for each session would cost three times as much.)
 --   {a7}m<sid>      marker of an ended session: when it expires.
 --   {a7}e           until when sessions were created that have all ended (RevokeAllSessions), ms. Not there: none.
 --   {a7}n           when the newest session was created, ms.
@@ -15,6 +18,8 @@
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- where the head has ended
 local ID = 23
+local ENTRY = 6 + ID
+local CHUNK = 32 * ENTRY
 
 -- All times are the store's: the node's clock less a shift (window.lua). Redis itself expires keys by the node's clock, so
 -- while that is set forward, by mistake and for a while, it must not drop what will be missed later: an idle session waits
@@ -25,6 +30,46 @@ local function slack(idle) return shift + math.floor(idle / 16) end
 
 local function subject_of(record)
   return (struct.unpack('>I2c0', record, BODY))
+end
+
+-- A session in the order of creation.
+local function entry_of(record, sid)
+  return string.sub(record, 40, 45) .. sid
+end
+
+-- What changes and reads the order of creation. Made when asked for: a refresh would pay for functions that it does not call.
+local function order_functions()
+  -- Whether an entry comes before another one, by its bytes: Lua's own comparison goes by a locale.
+  local function earlier(a, b)
+    for at = 1, ENTRY do
+      local x, y = string.byte(a, at), string.byte(b, at)
+      if x ~= y then return x < y end
+    end
+    return false
+  end
+
+  -- Writes what is left of a chunk, with the chunk before it if the two make one.
+  local function replace_chunk(order, chunk, rest)
+    local before = rest ~= '' and redis.call('ZREVRANGEBYLEX', order, '(' .. chunk, '-', 'LIMIT', 0, 1)[1]
+    redis.call('ZREM', order, chunk)
+    if before and #before + #rest <= CHUNK then
+      redis.call('ZREM', order, before)
+      rest = before .. rest
+    end
+    if rest ~= '' then redis.call('ZADD', order, 0, rest) end
+  end
+
+  -- Takes a session that is there out of the order.
+  local function remove(partition, sid)
+    local record = redis.call('GET', partition .. 's' .. sid)
+    if not record then return end
+    local order, entry = partition .. 'o', entry_of(record, sid)
+    local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry .. '\255', '-', 'LIMIT', 0, 1)[1]
+    local at = chunk and string.find(chunk, entry, 1, true)
+    if at then replace_chunk(order, chunk, string.sub(chunk, 1, at - 1) .. string.sub(chunk, at + ENTRY)) end
+  end
+
+  return earlier, replace_chunk, remove
 end
 
 -- Idle expiry, absolute expiry and creation. Every minting slides the idle expiry, so the child's mint time is the last refresh.
@@ -67,11 +112,13 @@ end
 -- the user may not: so that is asked before anything is written.
 local function close(partition, sids, reason, now, marker_life)
   if #sids == 0 then return end
-  for command in string.gmatch('DEL SET ZADD ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
+  for command in string.gmatch('DEL SET ZADD ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
     if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
   end
+  local _, _, remove_from_order = order_functions()
   local log, expires, entries = partition .. 'l', now + marker_life, {}
   for k, sid in ipairs(sids) do
+    remove_from_order(partition, sid)
     redis.call('DEL', partition .. 's' .. sid)
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason

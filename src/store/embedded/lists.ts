@@ -1,0 +1,49 @@
+/** Pages of sessions: of a subject, or of all. */
+import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
+import type { SessionPage } from "../../session/ports.ts";
+import { pageOf, parsePosition } from "../page.ts";
+import { search, startOf } from "../search.ts";
+import { pageByClock } from "../shifted.ts";
+import type { StoreClock } from "./clock.ts";
+import type { SessionTable } from "./session-table.ts";
+import type { Transactions } from "./transactions.ts";
+
+export class SessionLists {
+  readonly #transactions: Transactions;
+  readonly #sessions: SessionTable;
+  readonly #clock: StoreClock;
+
+  constructor(transactions: Transactions, sessions: SessionTable, clock: StoreClock) {
+    this.#transactions = transactions;
+    this.#sessions = sessions;
+    this.#clock = clock;
+  }
+
+  ofSubject(
+    subject: string,
+    limit: number,
+    from: string | undefined,
+    filter: SessionFilter = EVERY_SESSION,
+  ): SessionPage {
+    const position = parsePosition(from);
+    return this.#transactions.read((now) => {
+      const { shift } = this.#clock;
+      const wanted = byEarlierClock(filter, shift);
+      const most = Object.keys(filter).length === 0 ? limit + 1 : -1; // a subject has few
+      const sessions = this.#sessions.page(subject, now, position, most).filter((session) => matches(session, wanted));
+      return pageByClock(pageOf(sessions, limit), shift);
+    });
+  }
+
+  async ofAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+    const { shift } = this.#clock;
+    const wanted = byEarlierClock(filter, shift);
+    let position = startOf(from, wanted);
+    const take = async (count: number) => {
+      const candidates = this.#transactions.read((now) => this.#sessions.byCreation(position, count, now));
+      position = candidates.at(-1)?.position ?? position;
+      return candidates;
+    };
+    return pageByClock(await search(take, limit, wanted), shift);
+  }
+}

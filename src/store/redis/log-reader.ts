@@ -1,0 +1,58 @@
+/** Reads the revocation logs of all partitions. */
+import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
+import type { Link } from "./link.ts";
+import { parseEntries, revokedUntilOf } from "./log-entry.ts";
+import { TAGS } from "./partitions.ts";
+import { buffers, text } from "./replies.ts";
+
+/** How far back of its cursor a reader of the log looks, ms: by so much the clocks of Redis nodes may differ. */
+const CURSOR_SLACK_MS = 5_000;
+/** A log that was read no longer ago has little news, ms. */
+const RECENT_MS = 10_000;
+/** Partitions that are read at once where there may be much. */
+const PARTITIONS_PER_READ = 4;
+
+export class LogReader {
+  readonly #link: Link;
+  readonly #clustered: boolean;
+  /** Where and when the log was read last. */
+  #cursor = "";
+  #readAt = 0;
+
+  constructor(link: Link, clustered: boolean) {
+    this.#link = link;
+    this.#clustered = clustered;
+  }
+
+  /**
+   * The log has no order but time, and every node has its own clock: a cursor is the least time at which any partition
+   * was read, and reading resumes a little before it. What was appended since is there, and some of it is delivered twice.
+   */
+  async read(cursor: string | undefined): Promise<RevocationBatch> {
+    const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK_MS;
+    const read = async (tags: readonly string[]) =>
+      buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
+    const startedAt = performance.now();
+    const isNext = cursor === this.#cursor && startedAt - this.#readAt < RECENT_MS;
+    const replies: string[][] = [];
+    if (isNext) {
+      replies.push(...(await Promise.all((this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS]).map(read))));
+    } else {
+      // Much may have been appended. It is read piece by piece, so that no script holds up all others for long.
+      const piece = this.#clustered ? 1 : PARTITIONS_PER_READ;
+      for (let at = 0; at < TAGS.length; at += piece) replies.push(await read(TAGS.slice(at, at + piece)));
+    }
+    const now = Math.min(...replies.map(([time]) => Number(time)));
+    const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
+    revocations.sort((a, b) => a.revokedAt - b.revokedAt);
+    const revokedUntil = Math.max(...replies.map(revokedUntilOf));
+    [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
+    return { revocations, revokedUntil, cursor: this.#cursor, now };
+  }
+}
+
+function parseCursor(cursor: string): number {
+  const [, time] = /^r\.(\d{1,15})$/.exec(cursor) ?? [];
+  if (time === undefined) throw new InvalidCursor("not a cursor of the Redis store");
+  return Number(time);
+}

@@ -1,0 +1,21 @@
+#!lua flags=allow-oom
+-- The newest entries of the order of creation. Some may have expired.
+-- KEYS  any partitions of one slot
+-- ARGV  1 how many of each partition, 2 an entry, to return those before it; or ''
+-- Returns for each partition its entries, newest first, one after the other.
+local earlier = order_functions()
+local wanted, bound, replies = tonumber(ARGV[1]), ARGV[2], {}
+for k, partition in ipairs(KEYS) do
+  local found, below = {}, bound == '' and '+' or '(' .. bound
+  while #found < wanted do
+    local chunk = redis.call('ZREVRANGEBYLEX', partition .. 'o', below, '-', 'LIMIT', 0, 1)[1]
+    if not chunk then break end
+    for at = #chunk - ENTRY + 1, 1, -ENTRY do
+      local entry = string.sub(chunk, at, at + ENTRY - 1)
+      if #found < wanted and (bound == '' or earlier(entry, bound)) then found[#found + 1] = entry end
+    end
+    below = '(' .. chunk
+  end
+  replies[k] = table.concat(found)
+end
+return replies

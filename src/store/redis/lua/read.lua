@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- Those of several sessions that are live.
+-- KEYS  1 partition
+-- ARGV  1 sids, one after the other
+-- Returns sid, record, sid, record, …
+local found = {}
+for from = 1, #ARGV[1], ID do
+  local sid = string.sub(ARGV[1], from, from + ID - 1)
+  local record = live(KEYS[1], sid, now)
+  if record then
+    found[#found + 1] = sid
+    found[#found + 1] = record
+  end
+end
+return found
