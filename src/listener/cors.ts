@@ -8,11 +8,13 @@ import type { SecurityHeaders } from "./security-headers.ts";
 
 const PREFLIGHT = {
   "access-control-allow-methods": [...cors.allowedMethods, "DELETE"].join(", "),
-  "access-control-allow-headers": ["Authorization", ...cors.allowedHeaders].join(", "),
+  "access-control-allow-headers": ["Authorization", "Secure-Session-Response", ...cors.allowedHeaders].join(", "),
   "access-control-max-age": "7200",
 };
-/** The response headers that scripts may read: those of the RPC protocols, when to try again, and the challenge. */
-const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate"].join(", ");
+/** Device binding by script reads these, and sends `Secure-Session-Response`. */
+const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
+/** The response headers that scripts may read: those of the RPC protocols, when to try again, and the challenges. */
+const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", ...OF_DEVICES].join(", ");
 
 /** @param headersFor of preflights, which get their response here */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {

@@ -14,6 +14,7 @@ async function bundledBytes(entry: string): Promise<number> {
 test.each([
   ["index.ts", 3_072],
   ["react.ts", 500],
+  ["device/index.ts", 1_800],
 ])("%s stays within %d bytes", async (entry, maxBytes) => {
   expect(await bundledBytes(entry)).toBeLessThanOrEqual(maxBytes);
 });

@@ -215,9 +215,10 @@ describe("the browser kit", () => {
       "tsconfig.json": tsconfig(["main.ts"]).replace('["node"]', "[]"),
       "main.ts": `import type { Interceptor } from "@connectrpc/connect";
 import { createSession, SessionError, type Snapshot } from "@session-service/browser";
+import { withDeviceKey } from "@session-service/browser/device";
 import { useSession } from "@session-service/browser/react";
 
-const session = createSession({ baseUrl: "https://app.example" });
+const session = createSession({ baseUrl: "https://app.example" }, withDeviceKey());
 export const interceptor: Interceptor = session.interceptor;
 export const useIt = (): Snapshot => useSession(session);
 // @ts-expect-error The declarations are there, and they are strict.

@@ -29,7 +29,7 @@ export type ChromiumEngine = Engine & {
   setOffline(offline: boolean): Promise<void>;
 };
 
-const CHROMIUM_FLAGS = [
+export const CHROMIUM_FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",
@@ -40,7 +40,7 @@ const CHROMIUM_FLAGS = [
 ];
 
 /** A directory whose NSS database trusts the authority. */
-function trustStore(directory: string, authority: string): string {
+export function trustStore(directory: string, authority: string): string {
   mkdirSync(directory, { recursive: true });
   const file = join(scratch(), "authority.pem");
   writeFileSync(file, authority);

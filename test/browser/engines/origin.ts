@@ -3,7 +3,7 @@
  * it. It is also the place of network faults: what passes between the browser and the service can be cut, lost, held or
  * replaced.
  */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { rolldown } from "rolldown";
@@ -27,6 +27,12 @@ export type Origin = {
   readonly authority: string;
   service: Service;
   fault: Fault;
+  /** Which requests to the service the fault is for; all of them unless set. */
+  isFaulty: (path: string) => boolean;
+  /** Called with each request to the service that reaches the origin. */
+  observe: (request: Http2ServerRequest, path: string) => void;
+  /** Response headers of the service as they are passed on. */
+  change: (headers: OutgoingHttpHeaders, path: string) => OutgoingHttpHeaders;
   /** Requests for `/v1/auth/refresh` that reached the origin, whatever became of them. */
   refreshes: number;
   /** `/api` requests with a bearer token, by status. */
@@ -38,17 +44,22 @@ export type Origin = {
   stop(): Promise<void>;
 };
 
-const PAGE = (hintCookie: string) => `<!doctype html><title>application</title><script type="module">
+/** @param realm the second argument of `createSession`, an expression */
+const PAGE = (
+  hintCookie: string,
+  realm = "globalThis",
+) => `<!doctype html><title>application</title><script type="module">
 import { createSession } from "/kit.js";
+import { withDeviceKey } from "/device.js";
 const options = ${JSON.stringify(hintCookie)} ? { hintCookie: ${JSON.stringify(hintCookie)} } : {};
-globalThis.session = createSession(options);
+globalThis.session = createSession(options, ${realm});
 globalThis.states = [];
 session.subscribe(() => states.push(session.snapshot.state));
 globalThis.ready = true;
 </script>`;
 
-export async function bundleKit(): Promise<string> {
-  const build = await rolldown({ input: "src/browser/index.ts", platform: "browser" });
+export async function bundleKit(entry = "index.ts"): Promise<string> {
+  const build = await rolldown({ input: `src/browser/${entry}`, platform: "browser" });
   const { output } = await build.generate({ format: "esm" });
   await build.close();
   return output[0].code;
@@ -57,7 +68,7 @@ export async function bundleKit(): Promise<string> {
 /** @param env of the service, beside what an origin in front of it needs */
 export async function startOrigin(env: Readonly<Record<string, string>> = {}): Promise<Origin> {
   const { authority, server: pem } = serverAuthority(["localhost"]);
-  const kit = await bundleKit();
+  const [kit, device] = await Promise.all([bundleKit(), bundleKit("device/index.ts")]);
   const service = await startService({ TRUST_PROXY: "1", ...env });
   const sockets = new Set<Socket>();
   const held = new Set<() => void>();
@@ -76,6 +87,9 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
       for (const release of held) release();
       held.clear();
     },
+    isFaulty: () => true,
+    observe: () => {},
+    change: (headers) => headers,
     refreshes: 0,
     apiCalls: [],
     refuseTokens: () => false,
@@ -105,8 +119,11 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
   async function serve(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url, origin.url);
     if (pathname.startsWith("/v1/auth/")) return await passOn(request, response, pathname);
+    const script = (body: string) => response.writeHead(200, { "content-type": "text/javascript" }).end(body);
     const html = (body: string) => response.writeHead(200, { "content-type": "text/html" }).end(body);
-    if (pathname === "/kit.js") response.writeHead(200, { "content-type": "text/javascript" }).end(kit);
+    if (pathname === "/kit.js") script(kit);
+    else if (pathname === "/device.js") script(device);
+    else if (pathname === "/scripted") html(PAGE(env.SESSION_HINT_COOKIE ?? "", "withDeviceKey()"));
     else if (pathname === "/login") await logIn(searchParams.get("subject") ?? "alice", response);
     else if (pathname === "/api") respondToApi(request, response);
     else if (pathname === "/other") html("<!doctype html><title>other</title>");
@@ -130,19 +147,21 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
 
   async function passOn(request: Http2ServerRequest, response: Http2ServerResponse, path: string): Promise<void> {
     if (path === "/v1/auth/refresh") origin.refreshes++;
-    if (fault === "held") await new Promise<void>((resolve) => held.add(resolve));
-    if (fault === "cut") return cut(request, response);
-    if (fault === "html") {
+    origin.observe(request, path);
+    const strikes = (kind: Fault) => fault === kind && origin.isFaulty(path);
+    if (strikes("held")) await new Promise<void>((resolve) => held.add(resolve));
+    if (strikes("cut")) return cut(request, response);
+    if (strikes("html")) {
       response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>portal</title>");
       return;
     }
     const upstream = await forward(request, path);
-    if (fault === "lost") {
+    if (strikes("lost")) {
       upstream.resume();
       return cut(request, response);
     }
     const { connection: _, "keep-alive": __, "transfer-encoding": ___, ...headers } = upstream.headers;
-    response.writeHead(upstream.statusCode ?? 502, headers);
+    response.writeHead(upstream.statusCode ?? 502, origin.change(headers, path));
     upstream.pipe(response);
   }
 

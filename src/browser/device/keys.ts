@@ -1,0 +1,88 @@
+/** The key pairs of this browser, in IndexedDB: a script can use the private key, and cannot read it. */
+
+export type KeyPair = { readonly privateKey: CryptoKey; readonly publicKey: CryptoKey };
+
+export type DeviceRecord = { readonly sid: string; readonly keys: KeyPair };
+
+export interface DeviceKeys {
+  /** Those that were made last, the newest one at the end. */
+  all(): Promise<readonly DeviceRecord[]>;
+  /** The key pair for a session: of several tabs that make one at once, all get the same. */
+  obtain(sid: string): Promise<DeviceRecord>;
+}
+
+/** The part of IndexedDB that is used, by shape. */
+type RequestLike<T> = {
+  readonly result: T;
+  readonly error: unknown;
+  onsuccess: (() => void) | null;
+  onerror: (() => void) | null;
+};
+type StoreLike = {
+  getAll(): RequestLike<unknown[]>;
+  getAllKeys(): RequestLike<unknown[]>;
+  add(value: unknown): RequestLike<unknown>;
+  delete(key: unknown): RequestLike<unknown>;
+};
+type DatabaseLike = {
+  createObjectStore(name: string, options: { autoIncrement: true }): unknown;
+  transaction(name: string, mode: "readwrite"): { objectStore(name: string): StoreLike };
+  close(): void;
+};
+
+export type KeysRealm = {
+  readonly indexedDB: {
+    open(name: string): RequestLike<DatabaseLike> & { onupgradeneeded: (() => void) | null };
+  };
+  readonly crypto: Pick<Crypto, "subtle">;
+};
+
+const STORE = "keys";
+/** Sessions of this browser whose keys are kept: users take turns, and one may sign in while a response to another is under way. */
+const MAX_KEYS = 4;
+
+function settled<T>(request: RequestLike<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/** @param name of the database. All calls reject where the browser has no storage for keys. */
+export function createDeviceKeys({ indexedDB, crypto }: KeysRealm, name: string): DeviceKeys {
+  async function inStore<T>(work: (store: StoreLike) => Promise<T>): Promise<T> {
+    const opening = indexedDB.open(name);
+    opening.onupgradeneeded = () => opening.result.createObjectStore(STORE, { autoIncrement: true });
+    const database = await settled(opening);
+    try {
+      return await work(database.transaction(STORE, "readwrite").objectStore(STORE));
+    } finally {
+      // Closes when its transactions are complete.
+      database.close();
+    }
+  }
+
+  const read = (store: StoreLike) => settled(store.getAll()) as Promise<DeviceRecord[]>;
+  const find = (records: readonly DeviceRecord[], sid: string) => records.find((record) => record.sid === sid);
+
+  return {
+    all: () => inStore(read),
+
+    async obtain(sid) {
+      const known = find(await inStore(read), sid);
+      if (known) return known;
+      const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+      const keys = (await crypto.subtle.generateKey(algorithm, false, ["sign"])) as KeyPair;
+      return inStore(async (store) => {
+        // One transaction: another tab may have been faster, and its key may be registered already.
+        const faster = find(await read(store), sid);
+        if (faster) return faster;
+        const record = { sid, keys };
+        await settled(store.add(record));
+        const ids = await settled(store.getAllKeys());
+        for (const id of ids.slice(0, -MAX_KEYS)) await settled(store.delete(id));
+        return record;
+      });
+    },
+  };
+}

@@ -1,0 +1,77 @@
+/** Registers a device key, and renews the device cookie before the refreshes of the kit. */
+import type { Realm } from "../realm.ts";
+import { claimsOf } from "../token.ts";
+import { createDeviceKeys, type KeysRealm } from "./keys.ts";
+import { createDeviceRequests, type DeviceRequests, quoted } from "./requests.ts";
+
+/** The global object, by shape. Without `indexedDB` or `crypto` nothing is bound, and all goes on as without this module. */
+export type DeviceRealm = Realm & Partial<KeysRealm>;
+
+const REFRESH = "/v1/auth/refresh";
+const UNAUTHORIZED = 401;
+
+/**
+ * The global object for `createSession`, with requests of the kit that prove the possession of a key of this browser. A browser
+ * that does this by itself goes first. The key is kept in IndexedDB and cannot be read by scripts.
+ *
+ * @example
+ * export const session = createSession({}, withDeviceKey());
+ */
+export function withDeviceKey(realm: DeviceRealm = globalThis as unknown as DeviceRealm): Realm {
+  const { indexedDB, crypto } = realm;
+  if (!indexedDB || !crypto?.subtle) return realm;
+  const fetch = fetchWithDeviceKey(realm, { indexedDB, crypto });
+  return new Proxy(realm, {
+    get(target, name) {
+      if (name === "fetch") return fetch;
+      const value: unknown = Reflect.get(target, name);
+      // What the browser provides works on its own global object only.
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Realm["fetch"] {
+  let requests: DeviceRequests | undefined;
+  let registers = false;
+
+  /** Looks at what a refresh returned: whose session it is, and whether the service offers to bind it. */
+  async function look(current: DeviceRequests, response: Response): Promise<void> {
+    const offered = quoted(response.headers.get("secure-session-registration"), ";challenge=");
+    if (!offered || registers) return;
+    const body = (await response.clone().json()) as { readonly data?: { readonly accessToken?: string } };
+    const sid = claimsOf(body.data?.accessToken)?.sid;
+    if (!sid) return;
+    registers = true;
+    await current.register(sid, offered).finally(() => {
+      registers = false;
+    });
+  }
+
+  async function refresh(baseUrl: string, init: RequestInit): Promise<Response> {
+    const keys = createDeviceKeys({ indexedDB, crypto }, `session-device/1:${baseUrl}`);
+    requests ??= createDeviceRequests(realm, crypto, keys, baseUrl);
+    const current = requests;
+    // A browser without storage for keys goes on without.
+    const known = await keys.all().catch(() => []);
+    const attempt = async (): Promise<Response> =>
+      (!current.isRenewed() && (await current.renew(init, known))) || realm.fetch(baseUrl + REFRESH, init);
+    let response = await attempt();
+    if (response.status === UNAUTHORIZED && known.length > 0) {
+      current.doubt();
+      response = await attempt();
+    }
+    if (response.ok) void look(current, response).catch(() => {});
+    return response;
+  }
+
+  return (url: string | Request, init: RequestInit = {}): Promise<Response> => {
+    if (typeof url !== "string" || !url.endsWith(REFRESH)) return realm.fetch(url, init);
+    const { signal } = init;
+    const aborted = new Promise<never>((_, reject) => {
+      signal?.addEventListener("abort", () => reject(signal.reason));
+    });
+    // Storage may never respond.
+    return Promise.race([refresh(url.slice(0, -REFRESH.length), init), aborted]);
+  };
+}

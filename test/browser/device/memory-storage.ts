@@ -1,0 +1,99 @@
+/** The part of IndexedDB that the kit uses, in memory: requests are asynchronous, and transactions exclude each other. */
+import type { KeysRealm } from "../../../src/browser/device/keys.ts";
+
+export type MemoryStorage = {
+  readonly indexedDB: KeysRealm["indexedDB"];
+  /** Requests that are under way. */
+  readonly pending: number;
+  /** All keys are gone, as when a user deletes a site's data. */
+  clear(): void;
+  /** `broken`: it rejects. `stalled`: it never responds. */
+  state: "up" | "broken" | "stalled";
+};
+
+type Request<T> = {
+  result: T;
+  error: unknown;
+  onsuccess: (() => void) | null;
+  onerror: (() => void) | null;
+  onupgradeneeded: (() => void) | null;
+};
+
+export function createMemoryStorage(): MemoryStorage {
+  const databases = new Map<string, Map<number, unknown>>();
+  let pending = 0;
+  let nextId = 1;
+  /** The transaction that runs now is the first; it is complete when it has made no request for a turn. */
+  const transactions: { waiting: (() => void)[]; isRunning: boolean }[] = [];
+
+  function run(): void {
+    const [current] = transactions;
+    if (!current || current.isRunning) return;
+    current.isRunning = true;
+    setImmediate(() => {
+      const work = current.waiting.shift();
+      current.isRunning = false;
+      if (work) work();
+      else transactions.shift();
+      // Callbacks of the request add to its transaction first.
+      setImmediate(run);
+    });
+  }
+
+  function request<T>(work: () => T, begin: (step: () => void) => void): Request<T> {
+    const made = { error: undefined, onsuccess: null, onerror: null, onupgradeneeded: null } as unknown as Request<T>;
+    if (storage.state === "stalled") return made;
+    pending++;
+    begin(() => {
+      pending--;
+      if (storage.state === "broken") {
+        made.error = new Error("no storage here");
+        made.onerror?.();
+        return;
+      }
+      made.result = work();
+      made.onupgradeneeded?.();
+      made.onsuccess?.();
+    });
+    return made;
+  }
+
+  function transactionOn(rows: Map<number, unknown>) {
+    const own = { waiting: [] as (() => void)[], isRunning: false };
+    transactions.push(own);
+    const begin = (step: () => void) => {
+      own.waiting.push(step);
+      run();
+    };
+    return {
+      getAll: () => request(() => [...rows.values()], begin),
+      getAllKeys: () => request((): unknown[] => [...rows.keys()], begin),
+      add: (value: unknown) => request<unknown>(() => void rows.set(nextId++, value), begin),
+      delete: (key: unknown) => request<unknown>(() => void rows.delete(key as number), begin),
+    };
+  }
+
+  const storage: { -readonly [K in keyof MemoryStorage]: MemoryStorage[K] } = {
+    state: "up",
+    get pending() {
+      return pending;
+    },
+    clear: () => databases.clear(),
+    indexedDB: {
+      open(name) {
+        const rows = databases.get(name) ?? new Map<number, unknown>();
+        databases.set(name, rows);
+        const database = {
+          createObjectStore: () => {},
+          transaction: () => ({ objectStore: () => transactionOn(rows) }),
+          close: () => {},
+        };
+        return request(
+          () => database,
+          (step) => void setImmediate(step),
+        );
+      },
+    },
+  };
+  return storage;
+}

@@ -1,0 +1,26 @@
+/**
+ * A service whose clocks the test moves: the wall clock and the steady one together, as when time passes. The service's
+ * process loads this file before its own code (NODE_OPTIONS), and reads the offset whenever it asks for the time.
+ */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { scratch } from "./service.ts";
+
+export type MovedClock = {
+  /** Of the service. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Lets so much time pass for the service, ms. */
+  pass(ms: number): void;
+};
+
+export function movedClock(): MovedClock {
+  const file = join(scratch(), "clock");
+  let offsetMs = 0;
+  const pass = (ms: number) => {
+    offsetMs += ms;
+    writeFileSync(file, String(offsetMs));
+  };
+  pass(0);
+  const preload = join(import.meta.dirname, "moved-clock-preload.ts");
+  return { env: { MOVED_CLOCK: file, NODE_OPTIONS: `--import ${preload}` }, pass };
+}
