@@ -18,7 +18,7 @@ const MAC_LENGTH = 32;
  */
 export type SealedKind = {
   readonly kind: number;
-  /** How many bytes it carries; 60 and these must be a multiple of 3 less one, so that no encoding has spare bits. */
+  /** How many bytes it carries; with the 61 others they must be a multiple of 3, so that no encoding has spare bits. */
   readonly contentLength: number;
   /** The MAC of this kind under a key of the ring. */
   readonly macOf: (key: MacKey) => Mac;
