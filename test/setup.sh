@@ -16,8 +16,15 @@ command -v xvfb-run >/dev/null || missing="$missing xvfb xauth"
 command -v certutil >/dev/null || missing="$missing libnss3-tools"
 for proxy in nginx haproxy caddy; do command -v "$proxy" >/dev/null || missing="$missing $proxy"; done
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
-[ -n "$missing" ] || exit 0
+command -v strip >/dev/null || missing="$missing binutils"
+if [ "${CONTAINER:-}" = long ]; then
+  for program in buildah debootstrap; do command -v "$program" >/dev/null || missing="$missing $program"; done
+fi
+python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip"
 
+if [ -z "$missing" ]; then
+  exec sh test/tools/install.sh
+fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   echo "installing for the tests, from Debian:$missing" >&2
   export DEBIAN_FRONTEND=noninteractive
@@ -25,7 +32,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   # Only the programs are wanted: the tests start servers of their own, on ports of their own.
   # shellcheck disable=SC2086
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
-  exit 0
+  exec sh test/tools/install.sh
 fi
 echo "the tests need redis-server 7.0 or newer, strace, proxies, systemd, certutil, browsers and their drivers: install$missing and run this again" >&2
 exit 1

@@ -52,9 +52,9 @@ export const readManifest = (name: string) => readJson<Manifest>(join(PACKAGES, 
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
 /** @param declaration whether the package has exports, and so needs declarations */
-function compile(name: string, sources: readonly string[], declaration: boolean): void {
-  const config = join(OUT, `tsconfig.${name}.json`);
-  const compilerOptions = { noEmit: false, declaration, rootDir: ROOT, outDir: join(OUT, name) };
+function compile(directory: string, sources: readonly string[], declaration: boolean): void {
+  const config = `${directory}.tsconfig.json`;
+  const compilerOptions = { noEmit: false, declaration, rootDir: ROOT, outDir: directory };
   const files = sources.map((source) => join(ROOT, source));
   writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, files, include: [] }));
   execFileSync("tsc", ["-p", config], { stdio: "inherit" });
@@ -83,15 +83,14 @@ function dependencies(directory: string, root: RootManifest): Record<string, str
   return Object.fromEntries(imported.map((name) => [name, `^${known[name]}`]));
 }
 
-function build(name: string, root: RootManifest): void {
+function build(name: string, directory: string, root: RootManifest): void {
   const { entries, assets, maxUnpackedKb: _, ...manifest } = readManifest(name);
-  const directory = join(OUT, name);
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const bin = Object.entries(entries.bin ?? {});
   const exported = Object.entries(entries.exports ?? {});
   compile(
-    name,
+    directory,
     [...[...exported, ...bin].map(([, source]) => source), ...(entries.modules ?? [])],
     exported.length > 0,
   );
@@ -127,11 +126,10 @@ function build(name: string, root: RootManifest): void {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }
 
-/** Builds all packages, or those named. */
-export function buildPackages(names: readonly string[] = packageNames()): void {
+/** Builds all packages, or those named, into directories of their names. */
+export function buildPackages(names: readonly string[] = packageNames(), out = OUT): void {
   const root = readJson<RootManifest>(join(ROOT, "package.json"));
-  mkdirSync(OUT, { recursive: true });
-  for (const name of names) build(name, root);
+  for (const name of names) build(name, join(out, name), root);
 }
 
 if (import.meta.main) buildPackages();

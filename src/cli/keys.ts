@@ -23,6 +23,7 @@ export function addKeysCommand(program: Command, context: Context): void {
   };
   add("create", "make a key ring; refused when there is one")
     .addOption(algOption("of the keys (otherwise SIGNING_ALGORITHM)"))
+    .option("--if-missing", "succeed without a change when there is one: for scripts that run at every start")
     .action((options) => run("create", undefined, options));
   add("list", "show every key: state, age, what it may do next")
     .addOption(pickUpOption())

@@ -46,6 +46,15 @@ describe("session-service keys", () => {
     expect(ring()).toEqual(before);
   });
 
+  it("creates a ring where one is missing, leaves one that is there, and refuses one that is broken", () => {
+    expect(keys(["create", "--if-missing"])).toMatchObject({ code: 0, out: `created ${file()}\n` });
+    const before = ring();
+    expect(keys(["create", "--if-missing"])).toEqual({ code: 0, out: `${file()} is there already\n`, err: "" });
+    expect(ring()).toEqual(before);
+    writeFileSync(file(), "{");
+    expect(keys(["create", "--if-missing"]).code).toBe(1);
+  });
+
   it("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);

@@ -21,6 +21,7 @@ export type KeysOptions = {
   readonly file?: string;
   readonly alg?: SigningAlg;
   readonly force?: boolean;
+  readonly ifMissing?: boolean;
   readonly pickUp?: string;
   readonly json?: boolean;
 };
@@ -33,6 +34,7 @@ type Given = {
   readonly configuredAlg: SigningAlg;
   readonly times: RingTimes;
   readonly force: boolean;
+  readonly ifMissing: boolean;
   readonly json: boolean;
   readonly now: number;
 };
@@ -40,8 +42,9 @@ type Given = {
 type Step = (given: Given, operand: string | undefined) => Promise<string>;
 
 export const STEPS = {
-  create: async ({ path, alg, configuredAlg, now }) => {
+  create: async ({ path, alg, configuredAlg, now, ifMissing }) => {
     if (await createRingFile(path, generateRing(alg ?? configuredAlg, now))) return `created ${path}`;
+    if (ifMissing && (await readRing(path))) return `${path} is there already`;
     throw new KeyRingFault(`${path} is there already; nothing was changed`);
   },
   list: async ({ path, now, times, json }) => (json ? ringAsJson : ringAsTable)(await readRing(path), now, times),
@@ -76,6 +79,7 @@ export function runKeys(
         configuredAlg: config.signingAlgorithm,
         times: { ...config, pickUp: Number(options.pickUp ?? "60") * 1000 },
         force: options.force ?? false,
+        ifMissing: options.ifMissing ?? false,
         json: options.json ?? false,
         now: Date.now(),
       },

@@ -1,0 +1,81 @@
+/**
+ * Builds the service and puts it and its production dependencies into one directory: `node assemble.ts <directory>`.
+ *
+ * The dependencies are copied from `node_modules`, so they are those of the lock file, byte for byte. What a running
+ * service never reads is left out: declarations, source maps, tests, texts but licenses.
+ */
+import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { buildPackages } from "../packages/build.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+/** Not where all packages are built: both may be built at the same time. */
+const BUILT = join(ROOT, "dist/container");
+const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.flow|\.tsbuildinfo)$|\.(md|markdown)$/i;
+const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;
+const LICENSE = /^(licen[cs]e|notice|copying)/i;
+/** Parts of packages that the service does not use. */
+const UNUSED: Readonly<Record<string, RegExp>> = {
+  // The page imports the bundle and its style sheet alone.
+  "swagger-ui-dist":
+    /^(?!package\.json$|LICENSE$|NOTICE$|index\.js$|absolute-path\.js$|swagger-ui-bundle\.js$|swagger-ui\.css$)./,
+};
+
+type Manifest = {
+  readonly name: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+};
+
+const readManifest = (directory: string) =>
+  JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
+
+/** The directory of a package as Node finds it from another one. */
+function find(name: string, from: string): string | undefined {
+  const candidate = join(from, "node_modules", name);
+  if (existsSync(join(candidate, "package.json"))) return candidate;
+  return from === ROOT ? undefined : find(name, dirname(from));
+}
+
+/** The directories of everything that a package needs at run time. @throws when one is not installed */
+function closure(manifest: Manifest, from: string, found = new Set<string>()): Set<string> {
+  const optional = { ...manifest.optionalDependencies, ...manifest.peerDependencies };
+  for (const name of Object.keys({ ...manifest.dependencies, ...optional })) {
+    const directory = find(name, from);
+    if (directory === undefined && !(name in optional)) throw new Error(`${manifest.name} needs ${name}: run npm ci`);
+    if (directory === undefined || found.has(directory)) continue;
+    found.add(directory);
+    closure(readManifest(directory), directory, found);
+  }
+  return found;
+}
+
+/** Without the packages inside a package: those that are needed are copied by themselves. */
+function copyPackage(name: string, from: string, to: string): void {
+  cpSync(from, to, {
+    recursive: true,
+    filter(path) {
+      const inside = relative(from, path);
+      if (inside.startsWith("node_modules") || NOT_RUN.test(inside) || UNUSED[name]?.test(inside)) return false;
+      return !NOT_READ.test(path) || LICENSE.test(basename(path));
+    },
+  });
+}
+
+export function assemble(out: string): void {
+  buildPackages(["service"], BUILT);
+  const service = join(BUILT, "service");
+  const manifest = readManifest(service);
+  mkdirSync(out, { recursive: true });
+  copyPackage(manifest.name, service, out);
+  for (const directory of closure(manifest, ROOT)) {
+    copyPackage(readManifest(directory).name, directory, join(out, relative(ROOT, directory)));
+  }
+}
+
+if (import.meta.main) {
+  const [out] = process.argv.slice(2);
+  if (out === undefined) throw new Error("usage: node deploy/container/assemble.ts <directory>");
+  assemble(resolve(out));
+}

@@ -1,0 +1,16 @@
+/** Ends with 0 when the service in this container responds. There is no curl in the image; a certificate is not for 127.0.0.1. */
+const tls = (process.env.TLS_CERT_FILE ?? "") !== "";
+const { get } = await import(tls ? "node:https" : "node:http");
+const port = process.env.PORT || 8080;
+const host =
+  !process.env.HOST || process.env.HOST === "0.0.0.0"
+    ? "127.0.0.1"
+    : process.env.HOST === "::"
+      ? "::1"
+      : process.env.HOST;
+
+get({ host, port, path: "/healthz", rejectUnauthorized: false, timeout: 2000 }, ({ statusCode }) => {
+  process.exit(statusCode === 200 ? 0 : 1);
+})
+  .on("timeout", () => process.exit(1))
+  .on("error", () => process.exit(1));

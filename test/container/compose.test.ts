@@ -1,0 +1,128 @@
+/** The compose file: valid, and its commands and variables run with the real Redis and the real service. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { readConfig } from "../../src/config/config.ts";
+import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { request } from "../support/raw-http.ts";
+import { freePort } from "../support/redis.ts";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { logIn } from "../support/sessions.ts";
+
+const FILE = "deploy/container/compose.yaml";
+
+type ComposeService = {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly ports?: readonly string[];
+  readonly stop_grace_period?: string;
+};
+const { services } = parse(readFileSync(FILE, "utf8")) as { services: Record<string, ComposeService> };
+const serviceOf = (name: string) => services[name] as ComposeService;
+
+test("the linter of compose files finds no fault in it", () => {
+  expect(
+    execFileSync(process.execPath, ["node_modules/.bin/dclint", "--max-warnings", "0", FILE], {
+      encoding: "utf8",
+    }).trim(),
+  ).toBe("");
+});
+
+test("the admin API is published to this machine alone", () => {
+  expect(serviceOf("session-service").ports).toEqual(["127.0.0.1:8080:8080", "127.0.0.1:8081:8081"]);
+  expect(Object.values(services).filter(({ ports }) => ports !== undefined)).toHaveLength(1);
+});
+
+test("a container has more time to end than its drain takes", () => {
+  const { drainDelayMs, shutdownTimeout } = readConfig({});
+  const seconds = Number.parseInt(serviceOf("session-service").stop_grace_period ?? "", 10);
+  expect(seconds * 1000).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeout + 5000);
+});
+
+describe("with its secrets", () => {
+  let directory: string;
+  let redis: Program;
+  let service: Service;
+  let port: number;
+
+  /** The variables of a container, for this machine. */
+  const environmentOf = (name: string) => {
+    const secrets = new Map(
+      readFileSync(join(directory, ".env"), "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => line.split("=") as [string, string]),
+    );
+    const values = Object.entries(serviceOf(name).environment ?? {}).map(([variable, text]) => {
+      const value = text.replaceAll(
+        /\$\{(\w+)(?::([?-])([^}]*))?\}/g,
+        (_, key: string, kind: string, other: string) => {
+          const found = secrets.get(key) ?? (kind === "-" ? other : undefined);
+          if (found === undefined) throw new Error(`secrets.sh makes no ${key}`);
+          return found;
+        },
+      );
+      return [variable, value.replace("@redis:6379", `@127.0.0.1:${port}`).replace("/data/", `${directory}/data/`)];
+    });
+    return Object.fromEntries(values) as Record<string, string>;
+  };
+  const createKeys = () =>
+    execFileSync(process.execPath, ["src/main.ts", ...(serviceOf("keys").command ?? [])], {
+      env: { ...environmentOf("keys"), PATH: process.env.PATH ?? "" },
+      encoding: "utf8",
+    });
+
+  beforeAll(async () => {
+    directory = scratch();
+    mkdirSync(join(directory, "data"));
+    execFileSync("sh", ["deploy/container/secrets.sh", directory]);
+    port = await freePort();
+    const command = (serviceOf("redis").command ?? []).map((word) =>
+      word === "/etc/redis/users.acl" ? join(directory, "users.acl") : word,
+    );
+    const here = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory];
+    redis = startProgram(command[0] as string, [...command.slice(1), ...here]);
+    await whileRunning(redis, async () => expect(redis.output()).toContain("Ready to accept connections"));
+    createKeys();
+    service = await startService({ ...environmentOf("session-service"), REDIS_COMMAND_TIMEOUT: "10s" });
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await redis?.stop();
+  });
+
+  test("the service runs on Redis with the rights of its user alone, and warns of nothing", async () => {
+    const { accessToken, refreshToken } = await logIn(service);
+    expect(accessToken).not.toBe("");
+    const headers = { cookie: `refresh_token=${refreshToken}` };
+    expect((await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers })).status).toBe(200);
+    expect(service.ready.store).toBe("redis");
+    expect(service.stderr()).not.toMatch(/"level":"(warn|error)"/);
+  });
+
+  test("another start makes neither keys nor secrets anew", () => {
+    const before = ["data/keys.json", ".env", "users.acl"].map((name) => readFileSync(join(directory, name), "utf8"));
+    expect(createKeys()).toContain("is there already");
+    execFileSync("sh", ["deploy/container/secrets.sh", directory], { stdio: "ignore" });
+    const after = ["data/keys.json", ".env", "users.acl"].map((name) => readFileSync(join(directory, name), "utf8"));
+    expect(after).toEqual(before);
+  });
+
+  test("secrets are for their owner; what Redis reads holds a hash alone", () => {
+    expect(statSync(join(directory, ".env")).mode & 0o777).toBe(0o600);
+    const [, password = ""] = /REDIS_PASSWORD=(\w{64})\n/.exec(readFileSync(join(directory, ".env"), "utf8")) ?? [];
+    expect(readFileSync(join(directory, "users.acl"), "utf8")).not.toContain(password);
+  });
+});
+
+test("the rights of the Redis user are those that docs/operations.md gives", () => {
+  const rightsOf = (path: string) =>
+    [...(readFileSync(path, "utf8").match(/.*\+info.*\+eval.*/)?.[0] ?? "").matchAll(/(?<= )[+~&][^\s`]+/g)].map(
+      String,
+    );
+  expect(rightsOf("deploy/container/secrets.sh")).toEqual(rightsOf("docs/operations.md"));
+  expect(rightsOf("docs/operations.md").length).toBeGreaterThan(15);
+});

@@ -1,0 +1,119 @@
+/**
+ * The image of deploy/container as a root directory and a configuration.
+ *
+ * The long form builds it as an operator does, by Debian's buildah on a base image made by debootstrap. The short form
+ * runs the same scripts on this machine, which then is the base.
+ */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { chown, cp, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { onExit } from "../support/on-exit.ts";
+import { scratch } from "../support/service.ts";
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, "../..");
+const DOCKERFILE = join(ROOT, "deploy/container/Dockerfile");
+const OUTPUT = { maxBuffer: 256 * 1024 * 1024 };
+
+export type ImageConfig = {
+  readonly user: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly entrypoint: readonly string[];
+  readonly healthcheck: readonly string[];
+};
+export type Image = {
+  readonly root: string;
+  readonly config: ImageConfig;
+  /** Of the base image, where there is one. */
+  readonly baseRoot?: string;
+};
+
+/** Values of an instruction of the last stage. */
+function instructions(name: string): string[] {
+  const lastStage =
+    readFileSync(DOCKERFILE, "utf8")
+      .split(/^FROM /m)
+      .at(-1) ?? "";
+  return [...lastStage.matchAll(new RegExp(`^${name} (.*)$`, "gm"))].map(([, value = ""]) => value);
+}
+
+const envOf = (pairs: readonly string[]) =>
+  Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
+
+async function layOut(): Promise<Image> {
+  const root = join(scratch(), "image");
+  await run(process.execPath, [join(ROOT, "deploy/container/assemble.ts"), join(root, "app")], OUTPUT);
+  await cp(join(ROOT, "deploy/container/healthcheck.js"), join(root, "app/healthcheck.js"));
+  await run("sh", [join(ROOT, "deploy/container/system.sh"), process.execPath, root], OUTPUT);
+  const [user = ""] = instructions("USER");
+  await mkdir(join(root, "data"));
+  await chown(join(root, "data"), 65532, 65532);
+  const json = (name: string) => JSON.parse(/\[.*\]/.exec(instructions(name)[0] ?? "")?.[0] ?? "") as string[];
+  return {
+    root,
+    config: {
+      user,
+      env: envOf((instructions("ENV")[0] ?? "").split(" ")),
+      entrypoint: json("ENTRYPOINT"),
+      healthcheck: json("HEALTHCHECK"),
+    },
+  };
+}
+
+/** A Debian with npm, as node:…-slim is. */
+async function makeBase(root: string): Promise<void> {
+  await run("debootstrap", ["--variant=minbase", "bookworm", root], OUTPUT);
+  const npm = join(root, "usr/local/lib/node_modules/npm");
+  const { stdout } = await run("npm", ["root", "-g"]);
+  await mkdir(dirname(npm), { recursive: true });
+  await cp(join(stdout.trim(), "npm"), npm, { recursive: true });
+  await cp(process.execPath, join(root, "usr/local/bin/node"));
+  for (const name of ["npm", "npx"]) {
+    await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(root, "usr/local/bin", name));
+  }
+}
+
+async function build(): Promise<Image> {
+  const directory = scratch();
+  const places = ["--storage-driver", "vfs", "--root", join(directory, "storage"), "--runroot", join(directory, "run")];
+  const env = { ...process.env, TMPDIR: directory };
+  const buildah = async (...args: string[]) =>
+    (await run("buildah", [...places, ...args], { ...OUTPUT, cwd: ROOT, env })).stdout.trim();
+  onExit(() => void rm(directory, { recursive: true, force: true }));
+
+  const base = await buildah("from", "scratch");
+  await makeBase(await buildah("mount", base));
+  await buildah("commit", "--quiet", base, "localhost/base");
+  // The machine's own authorities and cache: where a registry is a mirror, its certificate may be of one of these.
+  await writeFile(join(directory, "npmrc"), "cafile=/run/authorities.pem\n");
+  const { stdout: cache } = await run("npm", ["config", "get", "cache"]);
+  await mkdir(cache.trim(), { recursive: true });
+  const volumes = [
+    "/etc/ssl/certs/ca-certificates.crt:/run/authorities.pem:ro",
+    `${join(directory, "npmrc")}:/root/.npmrc:ro`,
+    `${cache.trim()}:/root/.npm`,
+  ].flatMap((volume) => ["--volume", volume]);
+  const options = ["--isolation", "chroot", "--format", "docker", "--build-arg", "BASE=localhost/base", ...volumes];
+  await buildah("bud", ...options, "--tag", "localhost/session-service", "--file", DOCKERFILE, ".");
+  const { Docker } = JSON.parse(await buildah("inspect", "--type", "image", "localhost/session-service"));
+  const config = Docker.config as {
+    User: string;
+    Env: string[];
+    Entrypoint: string[];
+    Healthcheck: { Test: string[] };
+  };
+  return {
+    root: await buildah("mount", await buildah("from", "--pull-never", "localhost/session-service")),
+    baseRoot: await buildah("mount", base),
+    config: {
+      user: config.User,
+      env: envOf(config.Env),
+      entrypoint: config.Entrypoint,
+      healthcheck: config.Healthcheck.Test.slice(1),
+    },
+  };
+}
+
+export const makeImage = (): Promise<Image> => (process.env.CONTAINER === "long" ? build() : layOut());

@@ -1,0 +1,143 @@
+/** The Kubernetes manifests: valid by the schemas, of one mind with the image and the service's configuration. */
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readConfig } from "../../src/config/config.ts";
+import { request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+import { faultsOf, kustomize, type Manifest } from "./kubernetes.ts";
+
+const base = kustomize("deploy/kubernetes/base");
+const overlay = kustomize("deploy/kubernetes/overlays/example");
+const DOCKERFILE = readFileSync("deploy/container/Dockerfile", "utf8");
+
+function find(manifests: readonly Manifest[], kind: string, name = "session-service"): Manifest {
+  const found = manifests.find((one) => one.kind === kind && one.metadata.name === name);
+  if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+  return found;
+}
+const podOf = (manifests: readonly Manifest[]) => find(manifests, "Deployment").spec.template;
+const containerOf = (manifests: readonly Manifest[]) => podOf(manifests).spec.containers[0];
+const portsOf = (manifests: readonly Manifest[]) =>
+  new Map(
+    containerOf(manifests).ports.map((port: { name: string; containerPort: number }) => [
+      port.name,
+      port.containerPort,
+    ]),
+  );
+
+/** The service's configuration as a pod would read it. */
+function configOf(manifests: readonly Manifest[]) {
+  const { data } = manifests.find(({ kind }) => kind === "ConfigMap") as Manifest;
+  const secrets = { REDIS_URL: "redis://redis:6379", ADMIN_TOKENS: "a".repeat(64) };
+  return readConfig({ ...(data as Record<string, string>), ...secrets });
+}
+
+describe.each([
+  ["base", base],
+  ["overlays/example", overlay],
+])("%s", (_, manifests) => {
+  test.each(manifests.map((manifest) => ({ kind: manifest.kind, name: manifest.metadata.name, manifest })))(
+    "$kind $name is valid",
+    ({ manifest }) => {
+      expect(faultsOf(manifest)).toEqual([]);
+    },
+  );
+
+  test("has what it takes to run it", () => {
+    expect(manifests.map(({ kind }) => kind).sort()).toEqual([
+      "ConfigMap",
+      "Deployment",
+      "HorizontalPodAutoscaler",
+      "NetworkPolicy",
+      "PodDisruptionBudget",
+      "Service",
+      "Service",
+      "ServiceAccount",
+    ]);
+  });
+
+  test("a pod has more time to end than its drain takes, and a drain more than readiness needs to see it", () => {
+    const { drainDelayMs, shutdownTimeout } = configOf(manifests);
+    const { periodSeconds, failureThreshold, timeoutSeconds } = containerOf(manifests).readinessProbe;
+    const graceMs = podOf(manifests).spec.terminationGracePeriodSeconds * 1000;
+    expect(graceMs).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeout + 5000);
+    // Connections without a request stay open for another DRAIN_DELAY.
+    expect(shutdownTimeout).toBeGreaterThan(drainDelayMs);
+    expect(drainDelayMs).toBeGreaterThan((periodSeconds * failureThreshold + timeoutSeconds) * 1000);
+  });
+
+  test("its ports are those that the service listens on", () => {
+    const { port, adminPort } = configOf(manifests);
+    expect(Object.fromEntries(portsOf(manifests))).toEqual({ public: port, admin: adminPort });
+    const services = manifests.filter(({ kind }) => kind === "Service");
+    expect(services.map(({ spec }) => spec.ports[0].targetPort).sort()).toEqual(["admin", "public"]);
+    const [publicPorts, adminPorts] = find(manifests, "NetworkPolicy").spec.ingress;
+    expect(publicPorts).toEqual({ ports: [{ port: "public" }] });
+    expect(adminPorts.ports).toEqual([{ port: "admin" }]);
+    expect(adminPorts.from).not.toEqual([]);
+  });
+
+  test("everything selects the pods, and nothing else does", () => {
+    const labels = { "app.kubernetes.io/name": "session-service" };
+    expect(podOf(manifests).metadata.labels).toEqual(labels);
+    const { spec } = find(manifests, "Deployment");
+    expect(spec.selector.matchLabels).toEqual(labels);
+    for (const service of manifests.filter(({ kind }) => kind === "Service"))
+      expect(service.spec.selector).toEqual(labels);
+    expect(find(manifests, "PodDisruptionBudget").spec.selector.matchLabels).toEqual(labels);
+    expect(find(manifests, "NetworkPolicy").spec.podSelector.matchLabels).toEqual(labels);
+    const [{ podAffinityTerm }] =
+      podOf(manifests).spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution;
+    expect(podAffinityTerm.labelSelector.matchLabels).toEqual(labels);
+  });
+
+  test("it runs as the user of the image, with no right but to serve", () => {
+    const [, user = ""] = /^USER (\d+):/m.exec(DOCKERFILE) ?? [];
+    const { securityContext } = podOf(manifests).spec;
+    expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: Number(user), fsGroup: Number(user) });
+    expect(containerOf(manifests).securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+  });
+
+  test("the key ring is read where it is mounted, readable by its group alone", () => {
+    const [mount] = containerOf(manifests).volumeMounts;
+    const [volume] = podOf(manifests).spec.volumes;
+    expect(configOf(manifests).keysFile).toBe(`${mount.mountPath}/keys.json`);
+    expect(volume.name).toBe(mount.name);
+    expect(volume.secret.defaultMode).toBe(0o440);
+  });
+
+  test("the autoscaler and the deployment do not argue about the number of instances", () => {
+    expect(find(manifests, "Deployment").spec.replicas).toBeUndefined();
+    expect(find(manifests, "HorizontalPodAutoscaler").spec.minReplicas).toBeGreaterThanOrEqual(2);
+  });
+});
+
+test("a misspelt field and a wrong type are found", () => {
+  const manifest = structuredClone(find(base, "Deployment"));
+  const [container] = manifest.spec.template.spec.containers;
+  container.readynessProbe = container.readinessProbe;
+  container.ports[0].containerPort = "8080";
+  expect(faultsOf(manifest).join("\n")).toMatch(/readynessProbe[\s\S]*integer|integer[\s\S]*readynessProbe/);
+});
+
+test("the overlay's image is pinned", () => {
+  expect(containerOf(overlay).image).toMatch(/^registry\.example\.com\/session-service@sha256:[0-9a-f]{64}$/);
+});
+
+describe("a running service", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.stop());
+
+  test.each(["startupProbe", "livenessProbe", "readinessProbe"])("responds to the %s", async (probe) => {
+    const { httpGet } = containerOf(base)[probe];
+    expect(portsOf(base).has(httpGet.port)).toBe(true);
+    expect((await request(service.publicUrl, { path: httpGet.path })).status).toBe(200);
+  });
+});
