@@ -2,6 +2,7 @@ import type { DescField, DescMessage, DescService } from "@bufbuild/protobuf";
 import { AnySchema, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import type { RouteTable } from "../http/index.ts";
 import { commentOf } from "./comments.ts";
+import { contentOf, type MediaTypes } from "./content.ts";
 import { isObject, type Json, type JsonObject, mergePatch } from "./json.ts";
 import { describeOperation } from "./operation.ts";
 import type { Overlay } from "./overlay.ts";
@@ -12,16 +13,24 @@ import { unique } from "./unique.ts";
 /** The methods of an OpenAPI 3.1 path item. */
 const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
+/** How the runtime is configured. */
+export interface DocumentOptions {
+  /**
+   * Whether its JSON has this option of protobuf-es: responses have all fields without presence, also those with a zero
+   * value. Default: false.
+   */
+  readonly alwaysEmitImplicit?: boolean;
+  readonly mediaTypes?: MediaTypes;
+}
+
 /**
  * One OpenAPI 3.1 document (spec.openapis.org/oas/v3.1) for all services: every binding is an operation.
- * @param alwaysEmitImplicit whether the runtime's JSON has this option of protobuf-es: responses have all fields without
- *   presence, also those with a zero value
  * @throws Error if the overlay names an RPC that has no route
  */
 export function describeServices(
   tables: readonly RouteTable[],
   overlay: Overlay,
-  { alwaysEmitImplicit = false }: { readonly alwaysEmitImplicit?: boolean } = {},
+  { alwaysEmitImplicit = false, mediaTypes = [] }: DocumentOptions = {},
 ): JsonObject {
   const schemas = new Schemas(alwaysEmitImplicit ? alwaysEmitted(tables) : undefined);
   const pathFor = createPaths();
@@ -38,7 +47,7 @@ export function describeServices(
       const operationId = unique(operationIds, `${tag}_${method.name}`);
       const rpc = `${service.typeName}.${method.name}`;
       rpcs.add(rpc);
-      let operation: Json = describeOperation(method, route, parameters, { tag, operationId }, schemas);
+      let operation: Json = describeOperation(method, route, parameters, { tag, operationId }, schemas, mediaTypes);
       for (const name of ["*", rpc]) operation = mergePatch(operation, overlay.operations?.[name] ?? {});
       paths[path] ??= {};
       put(paths[path], route.method, operation);
@@ -55,7 +64,7 @@ export function describeServices(
     paths,
     components: {
       schemas: schemas.components(),
-      responses: { default: { description: "Failure.", content: { "application/json": { schema: failure } } } },
+      responses: { default: { description: "Failure.", content: contentOf(failure, mediaTypes) } },
     },
   };
   const patched = mergePatch(document, overlay.document ?? {});

@@ -2,6 +2,7 @@ import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import type { Route } from "../http/index.ts";
 import { fieldByName, TEXT_MESSAGES } from "../http/routes/field-path.ts";
 import { commentOf, summaryOf } from "./comments.ts";
+import { contentOf, type MediaTypes, requestStreamOf, responseStreamOf } from "./content.ts";
 import type { JsonObject } from "./json.ts";
 import { pathParameter, queryParameters } from "./parameters.ts";
 import type { PathParameter } from "./paths.ts";
@@ -15,6 +16,7 @@ export function describeOperation(
   path: readonly PathParameter[],
   names: { readonly tag: string; readonly operationId: string },
   schemas: Schemas,
+  mediaTypes: MediaTypes,
 ): JsonObject {
   const { input } = method;
   const bodyField = route.body === "*" ? undefined : fieldByName(input, route.body);
@@ -25,13 +27,15 @@ export function describeOperation(
   ];
   return {
     tags: [names.tag],
+    // Linters want a summary of every operation.
+    summary: method.name,
     ...summaryOf(method),
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
-    requestBody: requestBody(method, route, bodyField, bound, schemas),
+    requestBody: requestBody(method, route, { field: bodyField, bound }, schemas, mediaTypes),
     responses: {
-      200: response(method, route, schemas),
+      200: response(method, route, schemas, mediaTypes),
       default: { $ref: "#/components/responses/default" },
     },
   };
@@ -47,17 +51,17 @@ const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
 function requestBody(
   method: DescMethod,
   route: Route,
-  field: DescField | undefined,
-  bound: readonly string[],
+  { field, bound }: { readonly field: DescField | undefined; readonly bound: readonly string[] },
   schemas: Schemas,
+  mediaTypes: MediaTypes,
 ): JsonObject | undefined {
   if (route.body === "") return undefined;
   const { input } = method;
   if (isHttpBody(field === undefined ? input : field.message)) return { content: { "*/*": {} } };
   const content = (schema: Schema): JsonObject =>
     method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
-      ? { "application/x-ndjson": { schema }, "application/json": { schema: { type: "array", items: schema } } }
-      : { "application/json": { schema } };
+      ? requestStreamOf(schema, mediaTypes)
+      : contentOf(schema, mediaTypes, field === undefined);
   if (field !== undefined) return { description: commentOf(field), content: content(schemas.field(field)) };
   // With body "*" the body holds all fields that the path does not bind.
   const rest = input.fields.filter((inner) => !bound.includes(inner.name));
@@ -66,21 +70,17 @@ function requestBody(
   return { content: content(schema) };
 }
 
-function response(method: DescMethod, route: Route, schemas: Schemas): JsonObject {
+function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes: MediaTypes): JsonObject {
   const field = fieldByName(method.output, route.responseBody);
   const type = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
   const streaming = method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming";
   const description = (field ? commentOf(field) : summaryOf(method.output).summary) ?? "Success.";
   if (isHttpBody(type)) return { description, content: { "*/*": {} } };
   const schema = field === undefined ? schemas.message(method.output) : fieldSchema(field, schemas);
-  if (!streaming) return { description, content: { "application/json": { schema } } };
+  if (!streaming) return { description, content: contentOf(schema, mediaTypes) };
   return {
     description: `${description}\n\nA stream: one message per line, event or array element, chosen by \`Accept\`.`,
-    content: {
-      "application/x-ndjson": { schema },
-      "text/event-stream": { schema },
-      "application/json": { schema: { type: "array", items: schema } },
-    },
+    content: responseStreamOf(schema, mediaTypes),
   };
 }
 

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { isObject, type JsonObject } from "./json.ts";
 
 /**
@@ -15,10 +15,10 @@ export interface Overlay {
 
 /**
  * Reads an overlay from a JSON file, or from the default export of a module.
- * @param path relative to the working directory of the plugin
+ * @param path absolute, or relative to the working directory of the plugin
  */
 export function loadOverlay(path: string): Overlay {
-  const loaded: unknown = createRequire(join(process.cwd(), "overlay"))(join(process.cwd(), path));
+  const loaded: unknown = createRequire(join(process.cwd(), "overlay"))(resolve(path));
   const overlay = isObject(loaded) && "default" in loaded ? loaded.default : loaded;
   if (!isObject(overlay)) throw new Error(`${path}: not an object`);
   const { document = {}, operations = {}, ...unknown } = overlay;

@@ -4,7 +4,7 @@ import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } f
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";
-import { fieldKeywords, isRequired, itemKeywords } from "./rules.ts";
+import { fieldKeywords, isRequired, itemKeywords, notesOf } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
@@ -60,7 +60,11 @@ export function* queryParameters(
 
 function queryParameter(path: readonly DescField[], field: DescField, schemas: Schemas): JsonObject {
   const others = field.oneof?.fields.filter((other) => other !== field).map((other) => `\`${other.jsonName}\``) ?? [];
-  const description = [commentOf(field), others.length > 0 && `Not together with ${others.join(", ")}.`];
+  const description = [
+    commentOf(field),
+    notesOf(field).join(" "),
+    others.length > 0 && `Not together with ${others.join(", ")}.`,
+  ];
   const value = textSchema(field, schemas);
   const isMap = field.fieldKind === "map";
   return {
@@ -70,7 +74,7 @@ function queryParameter(path: readonly DescField[], field: DescField, schemas: S
     required: path.every(isRequired) || undefined,
     deprecated: path.some((part) => part.deprecated) || undefined,
     ...(isMap && { style: "deepObject", explode: true }),
-    schema: isMap ? schemas.map(field, value) : valueSchema(field, value),
+    schema: isMap ? schemas.map(field, { ...value, ...itemKeywords(field) }) : valueSchema(field, value),
   };
 }
 

@@ -8,20 +8,21 @@ import {
 import { describeRoutes } from "../http/index.ts";
 import { PLUGIN_VERSION, parseBoolean } from "../protoc-gen-http/options.ts";
 import { reportProblems } from "../protoc-gen-http/problem.ts";
-import { describeServices } from "./document.ts";
+import { type DocumentOptions, describeServices } from "./document.ts";
 import { loadOverlay, type Overlay } from "./overlay.ts";
 
 /**
  * The buf plugin: writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations.
  * Options: `overlay=<path>` names a JSON file or a module whose patches are applied to the document; `strict=true` makes
  * annotations that cannot be mapped errors instead of warnings; `always_emit_implicit=true` is for a runtime that writes
- * JSON with this option of protobuf-es: response fields without presence are required then.
+ * JSON with this option of protobuf-es: response fields without presence are required then; `media_type=<type>`, any
+ * number of times, names what the runtime takes and sends beside JSON.
  */
 export const protocGenOpenapi = {
   name: "protoc-gen-http-openapi",
   version: PLUGIN_VERSION,
   run(request: CodeGeneratorRequest) {
-    const { overlay, strict, alwaysEmitImplicit } = parseOptions(request.parameter);
+    const { overlay, strict, ...options } = parseOptions(request.parameter);
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
     const services = request.fileToGenerate.flatMap((name) => registry.getFile(name)?.services ?? []);
     const { tables, problems } = describeRoutes(services);
@@ -29,7 +30,7 @@ export const protocGenOpenapi = {
     const document = describeServices(
       tables.filter((table) => table.routes.length > 0),
       overlay,
-      { alwaysEmitImplicit },
+      options,
     );
     return create(CodeGeneratorResponseSchema, {
       supportedFeatures: BigInt(
@@ -42,23 +43,24 @@ export const protocGenOpenapi = {
   },
 };
 
-interface Options {
+interface Options extends DocumentOptions {
   readonly overlay: Overlay;
   readonly strict: boolean;
-  readonly alwaysEmitImplicit: boolean;
 }
 
 function parseOptions(parameter: string): Options {
   let overlay: Overlay = {};
   let strict = false;
   let alwaysEmitImplicit = false;
+  const mediaTypes: string[] = [];
   for (const option of parameter.split(",").filter(Boolean)) {
     const [key, ...rest] = option.split("=");
     const value = rest.join("=");
     if (key === "overlay" && value !== "") overlay = loadOverlay(value);
     else if (key === "strict") strict = parseBoolean(key, value);
     else if (key === "always_emit_implicit") alwaysEmitImplicit = parseBoolean(key, value);
+    else if (key === "media_type" && value !== "") mediaTypes.push(value);
     else throw new Error(`unknown option "${option}"`);
   }
-  return { overlay, strict, alwaysEmitImplicit };
+  return { overlay, strict, alwaysEmitImplicit, mediaTypes };
 }

@@ -1,12 +1,30 @@
-/** The options of fields as schema keywords: `buf.validate` rules and `google.api.field_behavior` (AIP-203). */
-import { type DescField, getOption, ScalarType } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { type FieldRules, Ignore, field as rulesOption, type StringRules } from "../../gen/buf/validate/validate_pb.ts";
+/** The options of fields as schema keywords: `buf.validate` rules, `google.api.field_behavior` (AIP-203) and `field_info`. */
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type DescOneof,
+  getOption,
+  isFieldSet,
+  ScalarType,
+  toJson,
+} from "@bufbuild/protobuf";
+import { DurationSchema, FeatureSet_FieldPresence, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type FieldRules,
+  FieldRulesSchema,
+  Ignore,
+  type MessageOneofRule,
+  message as messageOption,
+  oneof as oneofOption,
+  field as rulesOption,
+} from "../../gen/buf/validate/validate_pb.ts";
 import { field_behavior as behaviorOption, FieldBehavior } from "../../gen/google/api/field_behavior_pb.ts";
+import { field_info as infoOption } from "../../gen/google/api/field_info_pb.ts";
+import type { Json } from "./json.ts";
+import { bytesKeywords, infoKeywords, stringKeywords } from "./string-rules.ts";
+import { enumKeywords, floatKeywords, integerKeywords, longBounds, longKeywords } from "./value-rules.ts";
 import type { Schema } from "./well-known.ts";
-
-/** Bytes of the longest character in UTF-8. */
-const MAX_BYTES_PER_CHARACTER = 4;
 
 /** Whether requests must set a field. */
 export function isRequired(field: DescField): boolean {
@@ -24,11 +42,29 @@ export function directionOf(field: DescField): Schema {
   return behaviors.includes(FieldBehavior.INPUT_ONLY) ? { writeOnly: true } : {};
 }
 
+/** What a field's rules say that has no keyword, for its description. */
+export function notesOf(field: DescField): string[] {
+  const behaviors = getOption(field, behaviorOption);
+  const { type } = getOption(field, rulesOption);
+  const notes: (string | undefined)[] = [];
+  if (behaviors.includes(FieldBehavior.IMMUTABLE)) notes.push("Immutable: set at creation.");
+  if (behaviors.includes(FieldBehavior.UNORDERED_LIST)) notes.push("In no particular order.");
+  if (behaviors.includes(FieldBehavior.NON_EMPTY_DEFAULT)) notes.push("If it is not set, a default applies.");
+  if (isLong(type)) notes.push(longBounds(type.value));
+  return notes.filter((note) => note !== undefined);
+}
+
 /** The keywords for the value of a field, with all elements if it is repeated. */
 export function fieldKeywords(field: DescField): Schema {
   const rules = getOption(field, rulesOption);
   const ignored = ignores(field, rules);
-  if (field.fieldKind !== "list") return ignored ? {} : { ...nonEmpty(field, rules), ...valueKeywords(rules) };
+  if (field.fieldKind === "list") return listKeywords(rules, ignored);
+  if (field.fieldKind === "map") return mapKeywords(rules, ignored);
+  const info = infoKeywords(getOption(field, infoOption).format);
+  return { ...info, ...(!ignored && { ...nonEmpty(field, rules), ...valueKeywords(rules, field.enum) }) };
+}
+
+function listKeywords(rules: FieldRules, ignored: boolean): Schema {
   if (ignored || rules.type.case !== "repeated") return rules.required ? { minItems: 1 } : {};
   const { minItems, maxItems, unique } = rules.type.value;
   const least = Math.max(Number(minItems), rules.required ? 1 : 0);
@@ -39,16 +75,45 @@ export function fieldKeywords(field: DescField): Schema {
   };
 }
 
+function mapKeywords(rules: FieldRules, ignored: boolean): Schema {
+  if (ignored || rules.type.case !== "map") return rules.required ? { minProperties: 1 } : {};
+  const { minPairs, maxPairs } = rules.type.value;
+  const least = Math.max(Number(minPairs), rules.required ? 1 : 0);
+  return {
+    ...(least > 0 && { minProperties: least }),
+    ...(maxPairs > 0n && { maxProperties: Number(maxPairs) }),
+  };
+}
+
 /** A required text is not empty. */
 function nonEmpty({ scalar, presence }: DescField, { required }: FieldRules): Schema {
   const needed = required && scalar === ScalarType.STRING && presence === FeatureSet_FieldPresence.IMPLICIT;
   return needed ? { minLength: 1 } : {};
 }
 
-/** The keywords for one element of a repeated field. */
+/** The keywords for one element of a repeated field, or one value of a map. */
 export function itemKeywords(field: DescField): Schema {
   const { type } = getOption(field, rulesOption);
-  return type.case === "repeated" && type.value.items ? valueKeywords(type.value.items) : {};
+  const { format } = getOption(field, infoOption);
+  const rules = type.case === "repeated" ? type.value.items : type.case === "map" ? type.value.values : undefined;
+  return { ...infoKeywords(format), ...(rules && valueKeywords(rules, field.enum)) };
+}
+
+/** The keywords for the keys of a map, which are strings in JSON. */
+export function mapKeyKeywords(field: DescField): Schema {
+  const { type } = getOption(field, rulesOption);
+  const keys = type.case === "map" ? type.value.keys?.type : undefined;
+  return keys?.case === "string" ? stringKeywords(keys.value) : {};
+}
+
+/** Whether a oneof must have a member. */
+export function isOneofRequired(oneof: DescOneof): boolean {
+  return getOption(oneof, oneofOption).required;
+}
+
+/** The groups of fields of a message of which at most one may be set, beside its oneofs. */
+export function exclusiveGroups(type: DescMessage): readonly MessageOneofRule[] {
+  return getOption(type, messageOption).oneof;
 }
 
 /** Whether the rules do not apply. Without presence, zero and absent are the same: `IF_ZERO_VALUE` then has no keyword. */
@@ -57,32 +122,50 @@ function ignores(field: DescField, { ignore }: FieldRules): boolean {
   return ignore === Ignore.IF_ZERO_VALUE && field.presence === FeatureSet_FieldPresence.IMPLICIT;
 }
 
-function valueKeywords({ type }: FieldRules): Schema {
+type Rules = FieldRules["type"];
+type LongRules = Extract<Rules, { case: "int64" | "uint64" | "sint64" | "fixed64" | "sfixed64" }>;
+
+function isLong(type: Rules): type is LongRules {
+  return /^(?:s?int|uint|s?fixed)64$/.test(type.case ?? "");
+}
+
+function valueKeywords({ type }: FieldRules, enumType: DescEnum | undefined): Schema {
+  const hasConst = isConstSet(type);
+  if (isLong(type)) return longKeywords(type.value, hasConst);
   switch (type.case) {
     case "int32":
-    case "uint32": {
-      const { lessThan, greaterThan } = type.value;
-      return {
-        ...(greaterThan.case === "gte" && { minimum: greaterThan.value }),
-        ...(greaterThan.case === "gt" && { exclusiveMinimum: greaterThan.value }),
-        ...(lessThan.case === "lte" && { maximum: lessThan.value }),
-        ...(lessThan.case === "lt" && { exclusiveMaximum: lessThan.value }),
-      };
-    }
+    case "sint32":
+    case "sfixed32":
+    case "uint32":
+    case "fixed32":
+      return integerKeywords(type.value, hasConst);
+    case "float":
+    case "double":
+      return floatKeywords(type.value, type.case, hasConst);
+    case "bool":
+      return { ...(hasConst && { const: type.value.const }) };
     case "string":
-      return stringKeywords(type.value);
+      return { ...stringKeywords(type.value), ...(hasConst && { const: type.value.const }) };
+    case "bytes":
+      return bytesKeywords(type.value);
+    case "enum":
+      return enumKeywords(type.value, enumType, hasConst);
+    case "duration":
+      return examples(type.value.example.map((value) => toJson(DurationSchema, value)));
+    case "timestamp":
+      return examples(type.value.example.map((value) => toJson(TimestampSchema, value)));
     default:
       return {};
   }
 }
 
-/** JSON Schema counts characters: limits in bytes become the bounds that they imply. */
-function stringKeywords({ minLen, maxLen, minBytes, maxBytes, pattern }: StringRules): Schema {
-  const least = Math.max(Number(minLen), Math.ceil(Number(minBytes) / MAX_BYTES_PER_CHARACTER));
-  const most = [maxLen, maxBytes].filter((limit) => limit > 0n).map(Number);
-  return {
-    ...(least > 0 && { minLength: least }),
-    ...(most.length > 0 && { maxLength: Math.min(...most) }),
-    ...(pattern !== "" && { pattern }),
-  };
+function examples(values: readonly Json[]): Schema {
+  return values.length > 0 ? { examples: values } : {};
+}
+
+/** Whether the rules have a `const`, also one with the zero value. */
+function isConstSet({ case: kind, value }: Rules): boolean {
+  const schema = FieldRulesSchema.fields.find(({ localName }) => localName === kind)?.message;
+  const field = schema?.fields.find(({ name }) => name === "const");
+  return value !== undefined && field !== undefined && isFieldSet(value, field);
 }

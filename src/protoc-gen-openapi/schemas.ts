@@ -1,7 +1,16 @@
-import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
+import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 import { commentOf } from "./comments.ts";
 import { type Json, type JsonObject, sorted } from "./json.ts";
-import { directionOf, fieldKeywords, isRequired, itemKeywords } from "./rules.ts";
+import {
+  directionOf,
+  exclusiveGroups,
+  fieldKeywords,
+  isOneofRequired,
+  isRequired,
+  itemKeywords,
+  mapKeyKeywords,
+  notesOf,
+} from "./rules.ts";
 import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
 
 /**
@@ -49,16 +58,22 @@ export class Schemas {
       case "list":
         return { type: "array", items: { ...this.element(field), ...itemKeywords(field) }, ...fieldKeywords(field) };
       case "map":
-        return this.map(field, this.element(field));
+        return this.map(field, { ...this.element(field), ...itemKeywords(field) });
       default:
         return { ...this.element(field), ...fieldKeywords(field) };
     }
   }
 
   /** The schema of a map with values of the given schema. */
-  map({ mapKey }: DescField & { fieldKind: "map" }, value: Schema): Schema {
-    const propertyNames = keySchema(mapKey);
-    return { type: "object", ...(propertyNames && { propertyNames }), additionalProperties: value };
+  map(field: DescField & { fieldKind: "map" }, value: Schema): Schema {
+    const names = { ...keySchema(field.mapKey), ...mapKeyKeywords(field) };
+    const propertyNames = Object.keys(names).length > 0 ? names : undefined;
+    return {
+      type: "object",
+      ...(propertyNames && { propertyNames }),
+      additionalProperties: value,
+      ...fieldKeywords(field),
+    };
   }
 
   /** The schema of one value of a field, or of an element if it is repeated. */
@@ -71,7 +86,8 @@ export class Schemas {
 
   #content(fields: readonly DescField[]): Schema {
     const required = fields.filter((field) => isRequired(field) || this.#alwaysSet(field));
-    const dependent = exclusive(fields);
+    const dependent = exclusive(fields.filter((field) => !this.#alwaysSet(field)));
+    const groups = requiredGroups(fields).map((names) => ({ anyOf: names.map((name) => ({ required: [name] })) }));
     return {
       ...(fields.length > 0 && {
         properties: Object.fromEntries(
@@ -80,6 +96,8 @@ export class Schemas {
       }),
       ...(required.length > 0 && { required: required.map((field) => field.jsonName) }),
       ...(dependent && { dependentSchemas: dependent }),
+      ...(groups.length === 1 && groups[0]),
+      ...(groups.length > 1 && { allOf: groups }),
     };
   }
 
@@ -113,21 +131,37 @@ function reference(name: string): Schema {
 
 /** Description and deprecation of an element. OpenAPI 3.1 allows keywords beside `$ref`. */
 export function described(desc: DescField | DescMessage | DescEnum): Schema {
-  const description = commentOf(desc);
-  return { ...(description && { description }), ...(desc.deprecated && { deprecated: true }) };
+  const notes = desc.kind === "field" ? notesOf(desc) : [];
+  const description = [commentOf(desc), notes.join(" ")].filter(Boolean).join("\n\n");
+  return { ...(description !== "" && { description }), ...(desc.deprecated && { deprecated: true }) };
 }
 
-/** At most one member of a oneof is set: each member excludes those after it. */
+/** At most one field of a oneof, or of a group that a rule names, is set: each one excludes those after it. */
 function exclusive(fields: readonly DescField[]): Schema | undefined {
   const dependent: Record<string, Schema> = {};
   for (const [index, field] of fields.entries()) {
-    const others = fields.slice(index + 1).filter((other) => sameOneof(field.oneof, other.oneof));
+    const others = fields.slice(index + 1).filter((other) => excludes(field, other));
     if (others.length === 0) continue;
     dependent[field.jsonName] = { properties: Object.fromEntries(others.map((other) => [other.jsonName, false])) };
   }
   return Object.keys(dependent).length > 0 ? dependent : undefined;
 }
 
-function sameOneof(one: DescOneof | undefined, other: DescOneof | undefined): boolean {
-  return one !== undefined && one === other;
+function excludes(one: DescField, other: DescField): boolean {
+  if (one.oneof !== undefined && one.oneof === other.oneof) return true;
+  return exclusiveGroups(one.parent).some(({ fields }) => fields.includes(one.name) && fields.includes(other.name));
+}
+
+/** The groups of which one field has to be set, by JSON names; not those of which some field is elsewhere, as in the path. */
+function requiredGroups(fields: readonly DescField[]): string[][] {
+  const type = fields[0]?.parent;
+  if (type === undefined) return [];
+  const groups = [
+    ...type.oneofs.filter(isOneofRequired).map((oneof) => oneof.fields.map(({ name }) => name)),
+    ...exclusiveGroups(type).flatMap((rule) => (rule.required ? [rule.fields] : [])),
+  ];
+  const jsonNames = new Map(fields.map(({ name, jsonName }) => [name, jsonName]));
+  return groups
+    .filter((names) => names.every((name) => jsonNames.has(name)))
+    .map((names) => names.map((name) => jsonNames.get(name) ?? name));
 }

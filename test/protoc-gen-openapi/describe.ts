@@ -3,15 +3,15 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { create, fromBinary } from "@bufbuild/protobuf";
-import { CodeGeneratorRequestSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { CodeGeneratorRequestSchema, type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { protocGenOpenapi } from "../../src/protoc-gen-openapi/plugin.ts";
 import { type Document, operation, type Parameter } from "./document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** @param input a directory of this repository with .proto files */
-export function describeDirectory(input: string, parameter = ""): Document {
+/** A directory with .proto files, built as descriptors. */
+function buildDirectory(input: string): FileDescriptorSet {
   const built = spawnSync(
     join(ROOT, "node_modules/.bin/buf"),
     ["build", input, "--as-file-descriptor-set", "-o", "-"],
@@ -21,7 +21,15 @@ export function describeDirectory(input: string, parameter = ""): Document {
     },
   );
   if (built.status !== 0) throw new Error(built.stderr.toString());
-  const { file } = fromBinary(FileDescriptorSetSchema, built.stdout);
+  return fromBinary(FileDescriptorSetSchema, built.stdout);
+}
+
+/** @param input a directory of this repository with .proto files */
+export function describeDirectory(input: string, parameter = ""): Document {
+  return describeFiles(buildDirectory(input), parameter);
+}
+
+function describeFiles({ file }: FileDescriptorSet, parameter: string): Document {
   // relay/ is for tests of streams, which have no OpenAPI form to check responses against.
   const fileToGenerate = file.map(({ name }) => name).filter((name) => !/^(?:google|relay)\//.test(name));
   const request = create(CodeGeneratorRequestSchema, { protoFile: file, fileToGenerate, parameter });
@@ -32,6 +40,10 @@ export function describeDirectory(input: string, parameter = ""): Document {
 
 /** @param sources .proto files by name; google/api and buf/validate can be imported */
 export function describeProtos(sources: Readonly<Record<string, string>>, parameter = ""): Document {
+  return describeFiles(buildProtos(sources), parameter);
+}
+
+function buildProtos(sources: Readonly<Record<string, string>>): FileDescriptorSet {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"));
   try {
     for (const name of ["google", "buf"]) cpSync(join(ROOT, "proto", name), join(directory, name), { recursive: true });
@@ -39,7 +51,7 @@ export function describeProtos(sources: Readonly<Record<string, string>>, parame
       mkdirSync(dirname(join(directory, name)), { recursive: true });
       writeFileSync(join(directory, name), text);
     }
-    return describeDirectory(directory, parameter);
+    return buildDirectory(directory);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -47,17 +59,28 @@ export function describeProtos(sources: Readonly<Record<string, string>>, parame
 
 /** A file `test.proto` of the package `t.v1` with the imports that the text needs. */
 export function describeText(text: string, parameter = ""): Document {
+  return describeProtos({ "test.proto": testProto(text) }, parameter);
+}
+
+/** The document of such a file, and its types. */
+export function compileText(text: string): { document: Document; registry: FileRegistry } {
+  const set = buildProtos({ "test.proto": testProto(text) });
+  return { document: describeFiles(set, ""), registry: createFileRegistry(set) };
+}
+
+function testProto(text: string): string {
   const imports = [
     "google/api/annotations",
     "google/api/httpbody",
     "google/api/field_behavior",
+    "google/api/field_info",
     "buf/validate/validate",
   ];
   for (const known of ["timestamp", "duration", "field_mask", "struct", "any", "empty", "wrappers"]) {
     imports.push(`google/protobuf/${known}`);
   }
   const head = ['syntax = "proto3";', "package t.v1;", ...imports.map((name) => `import "${name}.proto";`)];
-  return describeProtos({ "test.proto": `${head.join("\n")}\n${text}` }, parameter);
+  return `${head.join("\n")}\n${text}`;
 }
 
 export const generated = JSON.parse(readFileSync(join(ROOT, "gen/openapi.json"), "utf8")) as Document;

@@ -83,7 +83,13 @@ export function resolve<T extends { readonly $ref?: unknown }>(document: Documen
  * @returns the errors of a value; empty if it is valid
  */
 export function schemaChecker(document: Document): (schema: Schema, value: unknown) => string[] {
-  const ajv = new Ajv2020.default({ strict: true, allErrors: true, strictTypes: false });
+  const ajv = new Ajv2020.default({
+    strict: true,
+    allErrors: true,
+    strictTypes: false,
+    // `required` in `anyOf`, beside the properties.
+    strictRequired: false,
+  });
   addFormats.default(ajv);
   for (const format of ["uint32", "uint64"]) ajv.addFormat(format, true);
   // Components refer to each other from the root of the document.

@@ -13,6 +13,27 @@ test("failures are google.rpc.Status, unless an overlay replaces it", () => {
   expect(Object.keys(generated.components.schemas)).not.toContain("google.rpc.Status");
 });
 
+test("media types that the runtime serves beside JSON are listed, if they are given", () => {
+  const text = `service S {
+    rpc Get(M) returns (M) { option (google.api.http) = { post: "/a" body: "*" additional_bindings { post: "/b" body: "m" } }; }
+    rpc Watch(M) returns (stream M) { option (google.api.http) = { get: "/c" }; } }
+    message M { M m = 1; }`;
+  const types = ["application/x-protobuf", "application/yaml", "application/x-www-form-urlencoded"];
+  const document = describeText(text, types.map((type) => `media_type=${type}`).join(","));
+  const schema = { $ref: "#/components/schemas/t.v1.M" };
+  const json = { "application/json": { schema } };
+  const get = operation(document, "S_Get").operation;
+  const withYaml = { ...json, "application/x-protobuf": {}, "application/yaml": { schema } };
+  expect(get.requestBody?.content).toEqual({ ...withYaml, "application/x-www-form-urlencoded": { schema } });
+  expect(get.responses["200"]?.content).toEqual(withYaml);
+  expect(operation(document, "S_Get_2").operation.requestBody?.content).toEqual(withYaml);
+  expect(Object.keys(operation(document, "S_Watch").operation.responses["200"]?.content ?? {})).toEqual([
+    ...["application/x-ndjson", "text/event-stream", "application/json", "application/x-protobuf"],
+  ]);
+  expect(Object.keys(document.components.responses.default?.content ?? {})).toEqual(Object.keys(withYaml));
+  expect(() => describeText(text, "media_type=")).toThrow("media_type=");
+});
+
 describe("an overlay", () => {
   const directory = mkdtempSync(join(tmpdir(), "overlay-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));

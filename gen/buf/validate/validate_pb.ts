@@ -2,21 +2,21 @@
 // @generated from file buf/validate/validate.proto (package buf.validate, syntax proto2)
 /* eslint-disable */
 
-// The wire contract of protovalidate, as far as our protos use it: the names and numbers of the public API, declared here
-// so that generation needs no network and no 5,000 lines of generated rules.
+// The wire contract of protovalidate without CEL: the names and numbers of the public API, declared here so that generation
+// needs no network.
 // Its meaning: https://github.com/bufbuild/protovalidate/blob/main/proto/protovalidate/buf/validate/validate.proto
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Duration, FieldOptions, MessageOptions } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_descriptor, file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, FieldMask, FieldOptions, MessageOptions, OneofOptions, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_descriptor, file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file buf/validate/validate.proto.
  */
 export const file_buf_validate_validate: GenFile = /*@__PURE__*/
-  fileDesc("ChtidWYvdmFsaWRhdGUvdmFsaWRhdGUucHJvdG8SDGJ1Zi52YWxpZGF0ZSI9CgxNZXNzYWdlUnVsZXMSLQoFb25lb2YYBCADKAsyHi5idWYudmFsaWRhdGUuTWVzc2FnZU9uZW9mUnVsZSI0ChBNZXNzYWdlT25lb2ZSdWxlEg4KBmZpZWxkcxgBIAMoCRIQCghyZXF1aXJlZBgCIAEoCCKzAgoKRmllbGRSdWxlcxIQCghyZXF1aXJlZBgZIAEoCBIkCgZpZ25vcmUYGyABKA4yFC5idWYudmFsaWRhdGUuSWdub3JlEikKBWludDMyGAMgASgLMhguYnVmLnZhbGlkYXRlLkludDMyUnVsZXNIABIrCgZ1aW50MzIYBSABKAsyGS5idWYudmFsaWRhdGUuVUludDMyUnVsZXNIABIrCgZzdHJpbmcYDiABKAsyGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXNIABIvCghyZXBlYXRlZBgSIAEoCzIbLmJ1Zi52YWxpZGF0ZS5SZXBlYXRlZFJ1bGVzSAASLwoIZHVyYXRpb24YFSABKAsyGy5idWYudmFsaWRhdGUuRHVyYXRpb25SdWxlc0gAQgYKBHR5cGUiYwoKSW50MzJSdWxlcxIMCgJsdBgCIAEoBUgAEg0KA2x0ZRgDIAEoBUgAEgwKAmd0GAQgASgFSAESDQoDZ3RlGAUgASgFSAFCCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbiJkCgtVSW50MzJSdWxlcxIMCgJsdBgCIAEoDUgAEg0KA2x0ZRgDIAEoDUgAEgwKAmd0GAQgASgNSAESDQoDZ3RlGAUgASgNSAFCCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbiJmCgtTdHJpbmdSdWxlcxIPCgdtaW5fbGVuGAIgASgEEg8KB21heF9sZW4YAyABKAQSEQoJbWluX2J5dGVzGAQgASgEEhEKCW1heF9ieXRlcxgFIAEoBBIPCgdwYXR0ZXJuGAYgASgJIm4KDVJlcGVhdGVkUnVsZXMSEQoJbWluX2l0ZW1zGAEgASgEEhEKCW1heF9pdGVtcxgCIAEoBBIOCgZ1bmlxdWUYAyABKAgSJwoFaXRlbXMYBCABKAsyGC5idWYudmFsaWRhdGUuRmllbGRSdWxlcyLSAQoNRHVyYXRpb25SdWxlcxInCgJsdBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEigKA2x0ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEicKAmd0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAESKAoDZ3RlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAFCCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbipNCgZJZ25vcmUSFgoSSUdOT1JFX1VOU1BFQ0lGSUVEEAASGAoUSUdOT1JFX0lGX1pFUk9fVkFMVUUQARIRCg1JR05PUkVfQUxXQVlTEAM6VgoHbWVzc2FnZRIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxiHCSABKAsyGi5idWYudmFsaWRhdGUuTWVzc2FnZVJ1bGVzUgdtZXNzYWdlOk4KBWZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiHCSABKAsyGC5idWYudmFsaWRhdGUuRmllbGRSdWxlc1IFZmllbGQ", [file_google_protobuf_descriptor, file_google_protobuf_duration]);
+  fileDesc("ChtidWYvdmFsaWRhdGUvdmFsaWRhdGUucHJvdG8SDGJ1Zi52YWxpZGF0ZSI9CgxNZXNzYWdlUnVsZXMSLQoFb25lb2YYBCADKAsyHi5idWYudmFsaWRhdGUuTWVzc2FnZU9uZW9mUnVsZSI0ChBNZXNzYWdlT25lb2ZSdWxlEg4KBmZpZWxkcxgBIAMoCRIQCghyZXF1aXJlZBgCIAEoCCIeCgpPbmVvZlJ1bGVzEhAKCHJlcXVpcmVkGAEgASgIIq8ICgpGaWVsZFJ1bGVzEhAKCHJlcXVpcmVkGBkgASgIEiQKBmlnbm9yZRgbIAEoDjIULmJ1Zi52YWxpZGF0ZS5JZ25vcmUSKQoFZmxvYXQYASABKAsyGC5idWYudmFsaWRhdGUuRmxvYXRSdWxlc0gAEisKBmRvdWJsZRgCIAEoCzIZLmJ1Zi52YWxpZGF0ZS5Eb3VibGVSdWxlc0gAEikKBWludDMyGAMgASgLMhguYnVmLnZhbGlkYXRlLkludDMyUnVsZXNIABIpCgVpbnQ2NBgEIAEoCzIYLmJ1Zi52YWxpZGF0ZS5JbnQ2NFJ1bGVzSAASKwoGdWludDMyGAUgASgLMhkuYnVmLnZhbGlkYXRlLlVJbnQzMlJ1bGVzSAASKwoGdWludDY0GAYgASgLMhkuYnVmLnZhbGlkYXRlLlVJbnQ2NFJ1bGVzSAASKwoGc2ludDMyGAcgASgLMhkuYnVmLnZhbGlkYXRlLlNJbnQzMlJ1bGVzSAASKwoGc2ludDY0GAggASgLMhkuYnVmLnZhbGlkYXRlLlNJbnQ2NFJ1bGVzSAASLQoHZml4ZWQzMhgJIAEoCzIaLmJ1Zi52YWxpZGF0ZS5GaXhlZDMyUnVsZXNIABItCgdmaXhlZDY0GAogASgLMhouYnVmLnZhbGlkYXRlLkZpeGVkNjRSdWxlc0gAEi8KCHNmaXhlZDMyGAsgASgLMhsuYnVmLnZhbGlkYXRlLlNGaXhlZDMyUnVsZXNIABIvCghzZml4ZWQ2NBgMIAEoCzIbLmJ1Zi52YWxpZGF0ZS5TRml4ZWQ2NFJ1bGVzSAASJwoEYm9vbBgNIAEoCzIXLmJ1Zi52YWxpZGF0ZS5Cb29sUnVsZXNIABIrCgZzdHJpbmcYDiABKAsyGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXNIABIpCgVieXRlcxgPIAEoCzIYLmJ1Zi52YWxpZGF0ZS5CeXRlc1J1bGVzSAASJwoEZW51bRgQIAEoCzIXLmJ1Zi52YWxpZGF0ZS5FbnVtUnVsZXNIABIvCghyZXBlYXRlZBgSIAEoCzIbLmJ1Zi52YWxpZGF0ZS5SZXBlYXRlZFJ1bGVzSAASJQoDbWFwGBMgASgLMhYuYnVmLnZhbGlkYXRlLk1hcFJ1bGVzSAASJQoDYW55GBQgASgLMhYuYnVmLnZhbGlkYXRlLkFueVJ1bGVzSAASLwoIZHVyYXRpb24YFSABKAsyGy5idWYudmFsaWRhdGUuRHVyYXRpb25SdWxlc0gAEjEKCXRpbWVzdGFtcBgWIAEoCzIcLmJ1Zi52YWxpZGF0ZS5UaW1lc3RhbXBSdWxlc0gAEjIKCmZpZWxkX21hc2sYHCABKAsyHC5idWYudmFsaWRhdGUuRmllbGRNYXNrUnVsZXNIAEIGCgR0eXBlIq8BCgpGbG9hdFJ1bGVzEg0KBWNvbnN0GAEgASgCEgwKAmx0GAIgASgCSAASDQoDbHRlGAMgASgCSAASDAoCZ3QYBCABKAJIARINCgNndGUYBSABKAJIARIKCgJpbhgGIAMoAhIOCgZub3RfaW4YByADKAISDgoGZmluaXRlGAggASgIEg8KB2V4YW1wbGUYCSADKAJCCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbiKwAQoLRG91YmxlUnVsZXMSDQoFY29uc3QYASABKAESDAoCbHQYAiABKAFIABINCgNsdGUYAyABKAFIABIMCgJndBgEIAEoAUgBEg0KA2d0ZRgFIAEoAUgBEgoKAmluGAYgAygBEg4KBm5vdF9pbhgHIAMoARIOCgZmaW5pdGUYCCABKAgSDwoHZXhhbXBsZRgJIAMoAUILCglsZXNzX3RoYW5CDgoMZ3JlYXRlcl90aGFuIp8BCgpJbnQzMlJ1bGVzEg0KBWNvbnN0GAEgASgFEgwKAmx0GAIgASgFSAASDQoDbHRlGAMgASgFSAASDAoCZ3QYBCABKAVIARINCgNndGUYBSABKAVIARIKCgJpbhgGIAMoBRIOCgZub3RfaW4YByADKAUSDwoHZXhhbXBsZRgIIAMoBUILCglsZXNzX3RoYW5CDgoMZ3JlYXRlcl90aGFuIp8BCgpJbnQ2NFJ1bGVzEg0KBWNvbnN0GAEgASgDEgwKAmx0GAIgASgDSAASDQoDbHRlGAMgASgDSAASDAoCZ3QYBCABKANIARINCgNndGUYBSABKANIARIKCgJpbhgGIAMoAxIOCgZub3RfaW4YByADKAMSDwoHZXhhbXBsZRgJIAMoA0ILCglsZXNzX3RoYW5CDgoMZ3JlYXRlcl90aGFuIqABCgtVSW50MzJSdWxlcxINCgVjb25zdBgBIAEoDRIMCgJsdBgCIAEoDUgAEg0KA2x0ZRgDIAEoDUgAEgwKAmd0GAQgASgNSAESDQoDZ3RlGAUgASgNSAESCgoCaW4YBiADKA0SDgoGbm90X2luGAcgAygNEg8KB2V4YW1wbGUYCCADKA1CCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbiKgAQoLVUludDY0UnVsZXMSDQoFY29uc3QYASABKAQSDAoCbHQYAiABKARIABINCgNsdGUYAyABKARIABIMCgJndBgEIAEoBEgBEg0KA2d0ZRgFIAEoBEgBEgoKAmluGAYgAygEEg4KBm5vdF9pbhgHIAMoBBIPCgdleGFtcGxlGAggAygEQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4ioAEKC1NJbnQzMlJ1bGVzEg0KBWNvbnN0GAEgASgREgwKAmx0GAIgASgRSAASDQoDbHRlGAMgASgRSAASDAoCZ3QYBCABKBFIARINCgNndGUYBSABKBFIARIKCgJpbhgGIAMoERIOCgZub3RfaW4YByADKBESDwoHZXhhbXBsZRgIIAMoEUILCglsZXNzX3RoYW5CDgoMZ3JlYXRlcl90aGFuIqABCgtTSW50NjRSdWxlcxINCgVjb25zdBgBIAEoEhIMCgJsdBgCIAEoEkgAEg0KA2x0ZRgDIAEoEkgAEgwKAmd0GAQgASgSSAESDQoDZ3RlGAUgASgSSAESCgoCaW4YBiADKBISDgoGbm90X2luGAcgAygSEg8KB2V4YW1wbGUYCCADKBJCCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbiKhAQoMRml4ZWQzMlJ1bGVzEg0KBWNvbnN0GAEgASgHEgwKAmx0GAIgASgHSAASDQoDbHRlGAMgASgHSAASDAoCZ3QYBCABKAdIARINCgNndGUYBSABKAdIARIKCgJpbhgGIAMoBxIOCgZub3RfaW4YByADKAcSDwoHZXhhbXBsZRgIIAMoB0ILCglsZXNzX3RoYW5CDgoMZ3JlYXRlcl90aGFuIqEBCgxGaXhlZDY0UnVsZXMSDQoFY29uc3QYASABKAYSDAoCbHQYAiABKAZIABINCgNsdGUYAyABKAZIABIMCgJndBgEIAEoBkgBEg0KA2d0ZRgFIAEoBkgBEgoKAmluGAYgAygGEg4KBm5vdF9pbhgHIAMoBhIPCgdleGFtcGxlGAggAygGQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4iogEKDVNGaXhlZDMyUnVsZXMSDQoFY29uc3QYASABKA8SDAoCbHQYAiABKA9IABINCgNsdGUYAyABKA9IABIMCgJndBgEIAEoD0gBEg0KA2d0ZRgFIAEoD0gBEgoKAmluGAYgAygPEg4KBm5vdF9pbhgHIAMoDxIPCgdleGFtcGxlGAggAygPQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4iogEKDVNGaXhlZDY0UnVsZXMSDQoFY29uc3QYASABKBASDAoCbHQYAiABKBBIABINCgNsdGUYAyABKBBIABIMCgJndBgEIAEoEEgBEg0KA2d0ZRgFIAEoEEgBEgoKAmluGAYgAygQEg4KBm5vdF9pbhgHIAMoEBIPCgdleGFtcGxlGAggAygQQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4iKwoJQm9vbFJ1bGVzEg0KBWNvbnN0GAEgASgIEg8KB2V4YW1wbGUYAiADKAgiggYKC1N0cmluZ1J1bGVzEg0KBWNvbnN0GAEgASgJEgsKA2xlbhgTIAEoBBIPCgdtaW5fbGVuGAIgASgEEg8KB21heF9sZW4YAyABKAQSEQoJbGVuX2J5dGVzGBQgASgEEhEKCW1pbl9ieXRlcxgEIAEoBBIRCgltYXhfYnl0ZXMYBSABKAQSDwoHcGF0dGVybhgGIAEoCRIOCgZwcmVmaXgYByABKAkSDgoGc3VmZml4GAggASgJEhAKCGNvbnRhaW5zGAkgASgJEhQKDG5vdF9jb250YWlucxgXIAEoCRIKCgJpbhgKIAMoCRIOCgZub3RfaW4YCyADKAkSDwoFZW1haWwYDCABKAhIABISCghob3N0bmFtZRgNIAEoCEgAEgwKAmlwGA4gASgISAASDgoEaXB2NBgPIAEoCEgAEg4KBGlwdjYYECABKAhIABINCgN1cmkYESABKAhIABIRCgd1cmlfcmVmGBIgASgISAASEQoHYWRkcmVzcxgVIAEoCEgAEg4KBHV1aWQYFiABKAhIABIPCgV0dXVpZBghIAEoCEgAEhsKEWlwX3dpdGhfcHJlZml4bGVuGBogASgISAASHQoTaXB2NF93aXRoX3ByZWZpeGxlbhgbIAEoCEgAEh0KE2lwdjZfd2l0aF9wcmVmaXhsZW4YHCABKAhIABITCglpcF9wcmVmaXgYHSABKAhIABIVCgtpcHY0X3ByZWZpeBgeIAEoCEgAEhUKC2lwdjZfcHJlZml4GB8gASgISAASFwoNaG9zdF9hbmRfcG9ydBggIAEoCEgAEg4KBHVsaWQYIyABKAhIABIWCgxwcm90b2J1Zl9mcW4YJSABKAhIABIaChBwcm90b2J1Zl9kb3RfZnFuGCYgASgISAASNAoQd2VsbF9rbm93bl9yZWdleBgYIAEoDjIYLmJ1Zi52YWxpZGF0ZS5Lbm93blJlZ2V4SAASDgoGc3RyaWN0GBkgASgIEg8KB2V4YW1wbGUYIiADKAlCDAoKd2VsbF9rbm93biKGAgoKQnl0ZXNSdWxlcxINCgVjb25zdBgBIAEoDBILCgNsZW4YDSABKAQSDwoHbWluX2xlbhgCIAEoBBIPCgdtYXhfbGVuGAMgASgEEg8KB3BhdHRlcm4YBCABKAkSDgoGcHJlZml4GAUgASgMEg4KBnN1ZmZpeBgGIAEoDBIQCghjb250YWlucxgHIAEoDBIKCgJpbhgIIAMoDBIOCgZub3RfaW4YCSADKAwSDAoCaXAYCiABKAhIABIOCgRpcHY0GAsgASgISAASDgoEaXB2NhgMIAEoCEgAEg4KBHV1aWQYDyABKAhIABIPCgdleGFtcGxlGA4gAygMQgwKCndlbGxfa25vd24iXQoJRW51bVJ1bGVzEg0KBWNvbnN0GAEgASgFEhQKDGRlZmluZWRfb25seRgCIAEoCBIKCgJpbhgDIAMoBRIOCgZub3RfaW4YBCADKAUSDwoHZXhhbXBsZRgFIAMoBSJuCg1SZXBlYXRlZFJ1bGVzEhEKCW1pbl9pdGVtcxgBIAEoBBIRCgltYXhfaXRlbXMYAiABKAQSDgoGdW5pcXVlGAMgASgIEicKBWl0ZW1zGAQgASgLMhguYnVmLnZhbGlkYXRlLkZpZWxkUnVsZXMiggEKCE1hcFJ1bGVzEhEKCW1pbl9wYWlycxgBIAEoBBIRCgltYXhfcGFpcnMYAiABKAQSJgoEa2V5cxgEIAEoCzIYLmJ1Zi52YWxpZGF0ZS5GaWVsZFJ1bGVzEigKBnZhbHVlcxgFIAEoCzIYLmJ1Zi52YWxpZGF0ZS5GaWVsZFJ1bGVzIiYKCEFueVJ1bGVzEgoKAmluGAIgAygJEg4KBm5vdF9pbhgDIAMoCSKEAQoORmllbGRNYXNrUnVsZXMSKQoFY29uc3QYASABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEgoKAmluGAIgAygJEg4KBm5vdF9pbhgDIAMoCRIrCgdleGFtcGxlGAQgAygLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayL6AgoNRHVyYXRpb25SdWxlcxIoCgVjb25zdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgJsdBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEigKA2x0ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEicKAmd0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAESKAoDZ3RlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAESJQoCaW4YByADKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoGbm90X2luGAggAygLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB2V4YW1wbGUYCSADKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCwoJbGVzc190aGFuQg4KDGdyZWF0ZXJfdGhhbiL+AgoOVGltZXN0YW1wUnVsZXMSKQoFY29uc3QYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKAmx0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAEikKA2x0ZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIABIQCgZsdF9ub3cYByABKAhIABIoCgJndBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIARIpCgNndGUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAESEAoGZ3Rfbm93GAggASgISAESKQoGd2l0aGluGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKB2V4YW1wbGUYCiADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4qTQoGSWdub3JlEhYKEklHTk9SRV9VTlNQRUNJRklFRBAAEhgKFElHTk9SRV9JRl9aRVJPX1ZBTFVFEAESEQoNSUdOT1JFX0FMV0FZUxADKm4KCktub3duUmVnZXgSGwoXS05PV05fUkVHRVhfVU5TUEVDSUZJRUQQABIgChxLTk9XTl9SRUdFWF9IVFRQX0hFQURFUl9OQU1FEAESIQodS05PV05fUkVHRVhfSFRUUF9IRUFERVJfVkFMVUUQAjpWCgdtZXNzYWdlEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGIcJIAEoCzIaLmJ1Zi52YWxpZGF0ZS5NZXNzYWdlUnVsZXNSB21lc3NhZ2U6TgoFb25lb2YSHS5nb29nbGUucHJvdG9idWYuT25lb2ZPcHRpb25zGIcJIAEoCzIYLmJ1Zi52YWxpZGF0ZS5PbmVvZlJ1bGVzUgVvbmVvZjpOCgVmaWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYhwkgASgLMhguYnVmLnZhbGlkYXRlLkZpZWxkUnVsZXNSBWZpZWxk", [file_google_protobuf_descriptor, file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * What holds for a message as a whole.
@@ -68,6 +68,27 @@ export const MessageOneofRuleSchema: GenMessage<MessageOneofRule> = /*@__PURE__*
   messageDesc(file_buf_validate_validate, 1);
 
 /**
+ * What holds for a oneof.
+ *
+ * @generated from message buf.validate.OneofRules
+ */
+export type OneofRules = Message<"buf.validate.OneofRules"> & {
+  /**
+   * Whether one member has to be set.
+   *
+   * @generated from field: optional bool required = 1;
+   */
+  required: boolean;
+};
+
+/**
+ * Describes the message buf.validate.OneofRules.
+ * Use `create(OneofRulesSchema)` to create a new message.
+ */
+export const OneofRulesSchema: GenMessage<OneofRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 2);
+
+/**
  * What holds for a field.
  *
  * @generated from message buf.validate.FieldRules
@@ -94,10 +115,28 @@ export type FieldRules = Message<"buf.validate.FieldRules"> & {
    */
   type: {
     /**
+     * @generated from field: buf.validate.FloatRules float = 1;
+     */
+    value: FloatRules;
+    case: "float";
+  } | {
+    /**
+     * @generated from field: buf.validate.DoubleRules double = 2;
+     */
+    value: DoubleRules;
+    case: "double";
+  } | {
+    /**
      * @generated from field: buf.validate.Int32Rules int32 = 3;
      */
     value: Int32Rules;
     case: "int32";
+  } | {
+    /**
+     * @generated from field: buf.validate.Int64Rules int64 = 4;
+     */
+    value: Int64Rules;
+    case: "int64";
   } | {
     /**
      * @generated from field: buf.validate.UInt32Rules uint32 = 5;
@@ -106,10 +145,70 @@ export type FieldRules = Message<"buf.validate.FieldRules"> & {
     case: "uint32";
   } | {
     /**
+     * @generated from field: buf.validate.UInt64Rules uint64 = 6;
+     */
+    value: UInt64Rules;
+    case: "uint64";
+  } | {
+    /**
+     * @generated from field: buf.validate.SInt32Rules sint32 = 7;
+     */
+    value: SInt32Rules;
+    case: "sint32";
+  } | {
+    /**
+     * @generated from field: buf.validate.SInt64Rules sint64 = 8;
+     */
+    value: SInt64Rules;
+    case: "sint64";
+  } | {
+    /**
+     * @generated from field: buf.validate.Fixed32Rules fixed32 = 9;
+     */
+    value: Fixed32Rules;
+    case: "fixed32";
+  } | {
+    /**
+     * @generated from field: buf.validate.Fixed64Rules fixed64 = 10;
+     */
+    value: Fixed64Rules;
+    case: "fixed64";
+  } | {
+    /**
+     * @generated from field: buf.validate.SFixed32Rules sfixed32 = 11;
+     */
+    value: SFixed32Rules;
+    case: "sfixed32";
+  } | {
+    /**
+     * @generated from field: buf.validate.SFixed64Rules sfixed64 = 12;
+     */
+    value: SFixed64Rules;
+    case: "sfixed64";
+  } | {
+    /**
+     * @generated from field: buf.validate.BoolRules bool = 13;
+     */
+    value: BoolRules;
+    case: "bool";
+  } | {
+    /**
      * @generated from field: buf.validate.StringRules string = 14;
      */
     value: StringRules;
     case: "string";
+  } | {
+    /**
+     * @generated from field: buf.validate.BytesRules bytes = 15;
+     */
+    value: BytesRules;
+    case: "bytes";
+  } | {
+    /**
+     * @generated from field: buf.validate.EnumRules enum = 16;
+     */
+    value: EnumRules;
+    case: "enum";
   } | {
     /**
      * @generated from field: buf.validate.RepeatedRules repeated = 18;
@@ -118,10 +217,34 @@ export type FieldRules = Message<"buf.validate.FieldRules"> & {
     case: "repeated";
   } | {
     /**
+     * @generated from field: buf.validate.MapRules map = 19;
+     */
+    value: MapRules;
+    case: "map";
+  } | {
+    /**
+     * @generated from field: buf.validate.AnyRules any = 20;
+     */
+    value: AnyRules;
+    case: "any";
+  } | {
+    /**
      * @generated from field: buf.validate.DurationRules duration = 21;
      */
     value: DurationRules;
     case: "duration";
+  } | {
+    /**
+     * @generated from field: buf.validate.TimestampRules timestamp = 22;
+     */
+    value: TimestampRules;
+    case: "timestamp";
+  } | {
+    /**
+     * @generated from field: buf.validate.FieldMaskRules field_mask = 28;
+     */
+    value: FieldMaskRules;
+    case: "fieldMask";
   } | { case: undefined; value?: undefined };
 };
 
@@ -130,7 +253,197 @@ export type FieldRules = Message<"buf.validate.FieldRules"> & {
  * Use `create(FieldRulesSchema)` to create a new message.
  */
 export const FieldRulesSchema: GenMessage<FieldRules> = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 2);
+  messageDesc(file_buf_validate_validate, 3);
+
+/**
+ * What holds for a float.
+ *
+ * @generated from message buf.validate.FloatRules
+ */
+export type FloatRules = Message<"buf.validate.FloatRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional float const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.FloatRules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: float lt = 2;
+     */
+    value: number;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: float lte = 3;
+     */
+    value: number;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.FloatRules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: float gt = 4;
+     */
+    value: number;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: float gte = 5;
+     */
+    value: number;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated float in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated float not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Neither infinite nor NaN.
+   *
+   * @generated from field: optional bool finite = 8;
+   */
+  finite: boolean;
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated float example = 9;
+   */
+  example: number[];
+};
+
+/**
+ * Describes the message buf.validate.FloatRules.
+ * Use `create(FloatRulesSchema)` to create a new message.
+ */
+export const FloatRulesSchema: GenMessage<FloatRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 4);
+
+/**
+ * What holds for a double.
+ *
+ * @generated from message buf.validate.DoubleRules
+ */
+export type DoubleRules = Message<"buf.validate.DoubleRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional double const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.DoubleRules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: double lt = 2;
+     */
+    value: number;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: double lte = 3;
+     */
+    value: number;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.DoubleRules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: double gt = 4;
+     */
+    value: number;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: double gte = 5;
+     */
+    value: number;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated double in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated double not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Neither infinite nor NaN.
+   *
+   * @generated from field: optional bool finite = 8;
+   */
+  finite: boolean;
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated double example = 9;
+   */
+  example: number[];
+};
+
+/**
+ * Describes the message buf.validate.DoubleRules.
+ * Use `create(DoubleRulesSchema)` to create a new message.
+ */
+export const DoubleRulesSchema: GenMessage<DoubleRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 5);
 
 /**
  * What holds for an int32.
@@ -139,7 +452,14 @@ export const FieldRulesSchema: GenMessage<FieldRules> = /*@__PURE__*/
  */
 export type Int32Rules = Message<"buf.validate.Int32Rules"> & {
   /**
-   * The upper bound.
+   * The only value.
+   *
+   * @generated from field: optional int32 const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
    *
    * @generated from oneof buf.validate.Int32Rules.less_than
    */
@@ -183,6 +503,27 @@ export type Int32Rules = Message<"buf.validate.Int32Rules"> & {
     value: number;
     case: "gte";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated int32 in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated int32 not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated int32 example = 8;
+   */
+  example: number[];
 };
 
 /**
@@ -190,16 +531,111 @@ export type Int32Rules = Message<"buf.validate.Int32Rules"> & {
  * Use `create(Int32RulesSchema)` to create a new message.
  */
 export const Int32RulesSchema: GenMessage<Int32Rules> = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 3);
+  messageDesc(file_buf_validate_validate, 6);
 
 /**
- * What holds for a uint32.
+ * What holds for an int64.
+ *
+ * @generated from message buf.validate.Int64Rules
+ */
+export type Int64Rules = Message<"buf.validate.Int64Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional int64 const = 1;
+   */
+  const: bigint;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.Int64Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: int64 lt = 2;
+     */
+    value: bigint;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: int64 lte = 3;
+     */
+    value: bigint;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.Int64Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: int64 gt = 4;
+     */
+    value: bigint;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: int64 gte = 5;
+     */
+    value: bigint;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated int64 in = 6;
+   */
+  in: bigint[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated int64 not_in = 7;
+   */
+  notIn: bigint[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated int64 example = 9;
+   */
+  example: bigint[];
+};
+
+/**
+ * Describes the message buf.validate.Int64Rules.
+ * Use `create(Int64RulesSchema)` to create a new message.
+ */
+export const Int64RulesSchema: GenMessage<Int64Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 7);
+
+/**
+ * What holds for an uint32.
  *
  * @generated from message buf.validate.UInt32Rules
  */
 export type UInt32Rules = Message<"buf.validate.UInt32Rules"> & {
   /**
-   * The upper bound.
+   * The only value.
+   *
+   * @generated from field: optional uint32 const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
    *
    * @generated from oneof buf.validate.UInt32Rules.less_than
    */
@@ -243,6 +679,27 @@ export type UInt32Rules = Message<"buf.validate.UInt32Rules"> & {
     value: number;
     case: "gte";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated uint32 in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated uint32 not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated uint32 example = 8;
+   */
+  example: number[];
 };
 
 /**
@@ -250,7 +707,651 @@ export type UInt32Rules = Message<"buf.validate.UInt32Rules"> & {
  * Use `create(UInt32RulesSchema)` to create a new message.
  */
 export const UInt32RulesSchema: GenMessage<UInt32Rules> = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 4);
+  messageDesc(file_buf_validate_validate, 8);
+
+/**
+ * What holds for an uint64.
+ *
+ * @generated from message buf.validate.UInt64Rules
+ */
+export type UInt64Rules = Message<"buf.validate.UInt64Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional uint64 const = 1;
+   */
+  const: bigint;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.UInt64Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: uint64 lt = 2;
+     */
+    value: bigint;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: uint64 lte = 3;
+     */
+    value: bigint;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.UInt64Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: uint64 gt = 4;
+     */
+    value: bigint;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: uint64 gte = 5;
+     */
+    value: bigint;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated uint64 in = 6;
+   */
+  in: bigint[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated uint64 not_in = 7;
+   */
+  notIn: bigint[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated uint64 example = 8;
+   */
+  example: bigint[];
+};
+
+/**
+ * Describes the message buf.validate.UInt64Rules.
+ * Use `create(UInt64RulesSchema)` to create a new message.
+ */
+export const UInt64RulesSchema: GenMessage<UInt64Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 9);
+
+/**
+ * What holds for a sint32.
+ *
+ * @generated from message buf.validate.SInt32Rules
+ */
+export type SInt32Rules = Message<"buf.validate.SInt32Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional sint32 const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.SInt32Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: sint32 lt = 2;
+     */
+    value: number;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: sint32 lte = 3;
+     */
+    value: number;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.SInt32Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: sint32 gt = 4;
+     */
+    value: number;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: sint32 gte = 5;
+     */
+    value: number;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated sint32 in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated sint32 not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated sint32 example = 8;
+   */
+  example: number[];
+};
+
+/**
+ * Describes the message buf.validate.SInt32Rules.
+ * Use `create(SInt32RulesSchema)` to create a new message.
+ */
+export const SInt32RulesSchema: GenMessage<SInt32Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 10);
+
+/**
+ * What holds for a sint64.
+ *
+ * @generated from message buf.validate.SInt64Rules
+ */
+export type SInt64Rules = Message<"buf.validate.SInt64Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional sint64 const = 1;
+   */
+  const: bigint;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.SInt64Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: sint64 lt = 2;
+     */
+    value: bigint;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: sint64 lte = 3;
+     */
+    value: bigint;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.SInt64Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: sint64 gt = 4;
+     */
+    value: bigint;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: sint64 gte = 5;
+     */
+    value: bigint;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated sint64 in = 6;
+   */
+  in: bigint[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated sint64 not_in = 7;
+   */
+  notIn: bigint[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated sint64 example = 8;
+   */
+  example: bigint[];
+};
+
+/**
+ * Describes the message buf.validate.SInt64Rules.
+ * Use `create(SInt64RulesSchema)` to create a new message.
+ */
+export const SInt64RulesSchema: GenMessage<SInt64Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 11);
+
+/**
+ * What holds for a fixed32.
+ *
+ * @generated from message buf.validate.Fixed32Rules
+ */
+export type Fixed32Rules = Message<"buf.validate.Fixed32Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional fixed32 const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.Fixed32Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: fixed32 lt = 2;
+     */
+    value: number;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: fixed32 lte = 3;
+     */
+    value: number;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.Fixed32Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: fixed32 gt = 4;
+     */
+    value: number;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: fixed32 gte = 5;
+     */
+    value: number;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated fixed32 in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated fixed32 not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated fixed32 example = 8;
+   */
+  example: number[];
+};
+
+/**
+ * Describes the message buf.validate.Fixed32Rules.
+ * Use `create(Fixed32RulesSchema)` to create a new message.
+ */
+export const Fixed32RulesSchema: GenMessage<Fixed32Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 12);
+
+/**
+ * What holds for a fixed64.
+ *
+ * @generated from message buf.validate.Fixed64Rules
+ */
+export type Fixed64Rules = Message<"buf.validate.Fixed64Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional fixed64 const = 1;
+   */
+  const: bigint;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.Fixed64Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: fixed64 lt = 2;
+     */
+    value: bigint;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: fixed64 lte = 3;
+     */
+    value: bigint;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.Fixed64Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: fixed64 gt = 4;
+     */
+    value: bigint;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: fixed64 gte = 5;
+     */
+    value: bigint;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated fixed64 in = 6;
+   */
+  in: bigint[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated fixed64 not_in = 7;
+   */
+  notIn: bigint[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated fixed64 example = 8;
+   */
+  example: bigint[];
+};
+
+/**
+ * Describes the message buf.validate.Fixed64Rules.
+ * Use `create(Fixed64RulesSchema)` to create a new message.
+ */
+export const Fixed64RulesSchema: GenMessage<Fixed64Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 13);
+
+/**
+ * What holds for a sfixed32.
+ *
+ * @generated from message buf.validate.SFixed32Rules
+ */
+export type SFixed32Rules = Message<"buf.validate.SFixed32Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional sfixed32 const = 1;
+   */
+  const: number;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.SFixed32Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: sfixed32 lt = 2;
+     */
+    value: number;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: sfixed32 lte = 3;
+     */
+    value: number;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.SFixed32Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: sfixed32 gt = 4;
+     */
+    value: number;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: sfixed32 gte = 5;
+     */
+    value: number;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated sfixed32 in = 6;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated sfixed32 not_in = 7;
+   */
+  notIn: number[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated sfixed32 example = 8;
+   */
+  example: number[];
+};
+
+/**
+ * Describes the message buf.validate.SFixed32Rules.
+ * Use `create(SFixed32RulesSchema)` to create a new message.
+ */
+export const SFixed32RulesSchema: GenMessage<SFixed32Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 14);
+
+/**
+ * What holds for a sfixed64.
+ *
+ * @generated from message buf.validate.SFixed64Rules
+ */
+export type SFixed64Rules = Message<"buf.validate.SFixed64Rules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional sfixed64 const = 1;
+   */
+  const: bigint;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.SFixed64Rules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: sfixed64 lt = 2;
+     */
+    value: bigint;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: sfixed64 lte = 3;
+     */
+    value: bigint;
+    case: "lte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.SFixed64Rules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: sfixed64 gt = 4;
+     */
+    value: bigint;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: sfixed64 gte = 5;
+     */
+    value: bigint;
+    case: "gte";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated sfixed64 in = 6;
+   */
+  in: bigint[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated sfixed64 not_in = 7;
+   */
+  notIn: bigint[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated sfixed64 example = 8;
+   */
+  example: bigint[];
+};
+
+/**
+ * Describes the message buf.validate.SFixed64Rules.
+ * Use `create(SFixed64RulesSchema)` to create a new message.
+ */
+export const SFixed64RulesSchema: GenMessage<SFixed64Rules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 15);
+
+/**
+ * What holds for a bool.
+ *
+ * @generated from message buf.validate.BoolRules
+ */
+export type BoolRules = Message<"buf.validate.BoolRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional bool const = 1;
+   */
+  const: boolean;
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated bool example = 2;
+   */
+  example: boolean[];
+};
+
+/**
+ * Describes the message buf.validate.BoolRules.
+ * Use `create(BoolRulesSchema)` to create a new message.
+ */
+export const BoolRulesSchema: GenMessage<BoolRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 16);
 
 /**
  * What holds for a string.
@@ -258,6 +1359,20 @@ export const UInt32RulesSchema: GenMessage<UInt32Rules> = /*@__PURE__*/
  * @generated from message buf.validate.StringRules
  */
 export type StringRules = Message<"buf.validate.StringRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional string const = 1;
+   */
+  const: string;
+
+  /**
+   * The number of characters.
+   *
+   * @generated from field: optional uint64 len = 19;
+   */
+  len: bigint;
+
   /**
    * The least number of characters.
    *
@@ -271,6 +1386,13 @@ export type StringRules = Message<"buf.validate.StringRules"> & {
    * @generated from field: optional uint64 max_len = 3;
    */
   maxLen: bigint;
+
+  /**
+   * The number of bytes as UTF-8.
+   *
+   * @generated from field: optional uint64 len_bytes = 20;
+   */
+  lenBytes: bigint;
 
   /**
    * The least number of bytes as UTF-8.
@@ -292,6 +1414,237 @@ export type StringRules = Message<"buf.validate.StringRules"> & {
    * @generated from field: optional string pattern = 6;
    */
   pattern: string;
+
+  /**
+   * Its beginning.
+   *
+   * @generated from field: optional string prefix = 7;
+   */
+  prefix: string;
+
+  /**
+   * Its end.
+   *
+   * @generated from field: optional string suffix = 8;
+   */
+  suffix: string;
+
+  /**
+   * A part of it.
+   *
+   * @generated from field: optional string contains = 9;
+   */
+  contains: string;
+
+  /**
+   * No part of it.
+   *
+   * @generated from field: optional string not_contains = 23;
+   */
+  notContains: string;
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated string in = 10;
+   */
+  in: string[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated string not_in = 11;
+   */
+  notIn: string[];
+
+  /**
+   * A format.
+   *
+   * @generated from oneof buf.validate.StringRules.well_known
+   */
+  wellKnown: {
+    /**
+     * An address of mail (WHATWG HTML).
+     *
+     * @generated from field: bool email = 12;
+     */
+    value: boolean;
+    case: "email";
+  } | {
+    /**
+     * A name of a host (RFC 1034).
+     *
+     * @generated from field: bool hostname = 13;
+     */
+    value: boolean;
+    case: "hostname";
+  } | {
+    /**
+     * An IP address.
+     *
+     * @generated from field: bool ip = 14;
+     */
+    value: boolean;
+    case: "ip";
+  } | {
+    /**
+     * An IPv4 address.
+     *
+     * @generated from field: bool ipv4 = 15;
+     */
+    value: boolean;
+    case: "ipv4";
+  } | {
+    /**
+     * An IPv6 address.
+     *
+     * @generated from field: bool ipv6 = 16;
+     */
+    value: boolean;
+    case: "ipv6";
+  } | {
+    /**
+     * A URI (RFC 3986).
+     *
+     * @generated from field: bool uri = 17;
+     */
+    value: boolean;
+    case: "uri";
+  } | {
+    /**
+     * A URI or a relative reference.
+     *
+     * @generated from field: bool uri_ref = 18;
+     */
+    value: boolean;
+    case: "uriRef";
+  } | {
+    /**
+     * A name of a host or an IP address.
+     *
+     * @generated from field: bool address = 21;
+     */
+    value: boolean;
+    case: "address";
+  } | {
+    /**
+     * A UUID (RFC 9562).
+     *
+     * @generated from field: bool uuid = 22;
+     */
+    value: boolean;
+    case: "uuid";
+  } | {
+    /**
+     * A UUID without dashes.
+     *
+     * @generated from field: bool tuuid = 33;
+     */
+    value: boolean;
+    case: "tuuid";
+  } | {
+    /**
+     * An IP address with the length of a prefix.
+     *
+     * @generated from field: bool ip_with_prefixlen = 26;
+     */
+    value: boolean;
+    case: "ipWithPrefixlen";
+  } | {
+    /**
+     * An IPv4 address with the length of a prefix.
+     *
+     * @generated from field: bool ipv4_with_prefixlen = 27;
+     */
+    value: boolean;
+    case: "ipv4WithPrefixlen";
+  } | {
+    /**
+     * An IPv6 address with the length of a prefix.
+     *
+     * @generated from field: bool ipv6_with_prefixlen = 28;
+     */
+    value: boolean;
+    case: "ipv6WithPrefixlen";
+  } | {
+    /**
+     * A prefix of IP addresses.
+     *
+     * @generated from field: bool ip_prefix = 29;
+     */
+    value: boolean;
+    case: "ipPrefix";
+  } | {
+    /**
+     * A prefix of IPv4 addresses.
+     *
+     * @generated from field: bool ipv4_prefix = 30;
+     */
+    value: boolean;
+    case: "ipv4Prefix";
+  } | {
+    /**
+     * A prefix of IPv6 addresses.
+     *
+     * @generated from field: bool ipv6_prefix = 31;
+     */
+    value: boolean;
+    case: "ipv6Prefix";
+  } | {
+    /**
+     * A host and a port.
+     *
+     * @generated from field: bool host_and_port = 32;
+     */
+    value: boolean;
+    case: "hostAndPort";
+  } | {
+    /**
+     * A ULID.
+     *
+     * @generated from field: bool ulid = 35;
+     */
+    value: boolean;
+    case: "ulid";
+  } | {
+    /**
+     * A full name of protobuf.
+     *
+     * @generated from field: bool protobuf_fqn = 37;
+     */
+    value: boolean;
+    case: "protobufFqn";
+  } | {
+    /**
+     * A full name of protobuf with a leading dot.
+     *
+     * @generated from field: bool protobuf_dot_fqn = 38;
+     */
+    value: boolean;
+    case: "protobufDotFqn";
+  } | {
+    /**
+     * The name or the value of an HTTP header.
+     *
+     * @generated from field: buf.validate.KnownRegex well_known_regex = 24;
+     */
+    value: KnownRegex;
+    case: "wellKnownRegex";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Whether `well_known_regex` is that of RFC 9110 (the default), or only without line breaks and NUL.
+   *
+   * @generated from field: optional bool strict = 25;
+   */
+  strict: boolean;
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated string example = 34;
+   */
+  example: string[];
 };
 
 /**
@@ -299,7 +1652,186 @@ export type StringRules = Message<"buf.validate.StringRules"> & {
  * Use `create(StringRulesSchema)` to create a new message.
  */
 export const StringRulesSchema: GenMessage<StringRules> = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 5);
+  messageDesc(file_buf_validate_validate, 17);
+
+/**
+ * What holds for bytes.
+ *
+ * @generated from message buf.validate.BytesRules
+ */
+export type BytesRules = Message<"buf.validate.BytesRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional bytes const = 1;
+   */
+  const: Uint8Array;
+
+  /**
+   * The number of bytes.
+   *
+   * @generated from field: optional uint64 len = 13;
+   */
+  len: bigint;
+
+  /**
+   * The least number of bytes.
+   *
+   * @generated from field: optional uint64 min_len = 2;
+   */
+  minLen: bigint;
+
+  /**
+   * The greatest number of bytes.
+   *
+   * @generated from field: optional uint64 max_len = 3;
+   */
+  maxLen: bigint;
+
+  /**
+   * A regular expression (RE2 syntax) that matches them as UTF-8.
+   *
+   * @generated from field: optional string pattern = 4;
+   */
+  pattern: string;
+
+  /**
+   * Their beginning.
+   *
+   * @generated from field: optional bytes prefix = 5;
+   */
+  prefix: Uint8Array;
+
+  /**
+   * Their end.
+   *
+   * @generated from field: optional bytes suffix = 6;
+   */
+  suffix: Uint8Array;
+
+  /**
+   * A part of them.
+   *
+   * @generated from field: optional bytes contains = 7;
+   */
+  contains: Uint8Array;
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated bytes in = 8;
+   */
+  in: Uint8Array[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated bytes not_in = 9;
+   */
+  notIn: Uint8Array[];
+
+  /**
+   * A format.
+   *
+   * @generated from oneof buf.validate.BytesRules.well_known
+   */
+  wellKnown: {
+    /**
+     * An IP address of 4 or 16 bytes.
+     *
+     * @generated from field: bool ip = 10;
+     */
+    value: boolean;
+    case: "ip";
+  } | {
+    /**
+     * An IPv4 address of 4 bytes.
+     *
+     * @generated from field: bool ipv4 = 11;
+     */
+    value: boolean;
+    case: "ipv4";
+  } | {
+    /**
+     * An IPv6 address of 16 bytes.
+     *
+     * @generated from field: bool ipv6 = 12;
+     */
+    value: boolean;
+    case: "ipv6";
+  } | {
+    /**
+     * A UUID of 16 bytes.
+     *
+     * @generated from field: bool uuid = 15;
+     */
+    value: boolean;
+    case: "uuid";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated bytes example = 14;
+   */
+  example: Uint8Array[];
+};
+
+/**
+ * Describes the message buf.validate.BytesRules.
+ * Use `create(BytesRulesSchema)` to create a new message.
+ */
+export const BytesRulesSchema: GenMessage<BytesRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 18);
+
+/**
+ * What holds for an enum.
+ *
+ * @generated from message buf.validate.EnumRules
+ */
+export type EnumRules = Message<"buf.validate.EnumRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional int32 const = 1;
+   */
+  const: number;
+
+  /**
+   * Whether it is a value that the enum declares.
+   *
+   * @generated from field: optional bool defined_only = 2;
+   */
+  definedOnly: boolean;
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated int32 in = 3;
+   */
+  in: number[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated int32 not_in = 4;
+   */
+  notIn: number[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated int32 example = 5;
+   */
+  example: number[];
+};
+
+/**
+ * Describes the message buf.validate.EnumRules.
+ * Use `create(EnumRulesSchema)` to create a new message.
+ */
+export const EnumRulesSchema: GenMessage<EnumRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 19);
 
 /**
  * What holds for a repeated field.
@@ -341,7 +1873,119 @@ export type RepeatedRules = Message<"buf.validate.RepeatedRules"> & {
  * Use `create(RepeatedRulesSchema)` to create a new message.
  */
 export const RepeatedRulesSchema: GenMessage<RepeatedRules> = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 6);
+  messageDesc(file_buf_validate_validate, 20);
+
+/**
+ * What holds for a map.
+ *
+ * @generated from message buf.validate.MapRules
+ */
+export type MapRules = Message<"buf.validate.MapRules"> & {
+  /**
+   * The least number of entries.
+   *
+   * @generated from field: optional uint64 min_pairs = 1;
+   */
+  minPairs: bigint;
+
+  /**
+   * The greatest number of entries.
+   *
+   * @generated from field: optional uint64 max_pairs = 2;
+   */
+  maxPairs: bigint;
+
+  /**
+   * What holds for each key.
+   *
+   * @generated from field: optional buf.validate.FieldRules keys = 4;
+   */
+  keys?: FieldRules | undefined;
+
+  /**
+   * What holds for each value.
+   *
+   * @generated from field: optional buf.validate.FieldRules values = 5;
+   */
+  values?: FieldRules | undefined;
+};
+
+/**
+ * Describes the message buf.validate.MapRules.
+ * Use `create(MapRulesSchema)` to create a new message.
+ */
+export const MapRulesSchema: GenMessage<MapRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 21);
+
+/**
+ * What holds for a google.protobuf.Any.
+ *
+ * @generated from message buf.validate.AnyRules
+ */
+export type AnyRules = Message<"buf.validate.AnyRules"> & {
+  /**
+   * The only types, as URLs.
+   *
+   * @generated from field: repeated string in = 2;
+   */
+  in: string[];
+
+  /**
+   * All types but these.
+   *
+   * @generated from field: repeated string not_in = 3;
+   */
+  notIn: string[];
+};
+
+/**
+ * Describes the message buf.validate.AnyRules.
+ * Use `create(AnyRulesSchema)` to create a new message.
+ */
+export const AnyRulesSchema: GenMessage<AnyRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 22);
+
+/**
+ * What holds for a google.protobuf.FieldMask.
+ *
+ * @generated from message buf.validate.FieldMaskRules
+ */
+export type FieldMaskRules = Message<"buf.validate.FieldMaskRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional google.protobuf.FieldMask const = 1;
+   */
+  const?: FieldMask | undefined;
+
+  /**
+   * The only paths, with those below them.
+   *
+   * @generated from field: repeated string in = 2;
+   */
+  in: string[];
+
+  /**
+   * All paths but these.
+   *
+   * @generated from field: repeated string not_in = 3;
+   */
+  notIn: string[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated google.protobuf.FieldMask example = 4;
+   */
+  example: FieldMask[];
+};
+
+/**
+ * Describes the message buf.validate.FieldMaskRules.
+ * Use `create(FieldMaskRulesSchema)` to create a new message.
+ */
+export const FieldMaskRulesSchema: GenMessage<FieldMaskRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 23);
 
 /**
  * What holds for a google.protobuf.Duration.
@@ -350,13 +1994,20 @@ export const RepeatedRulesSchema: GenMessage<RepeatedRules> = /*@__PURE__*/
  */
 export type DurationRules = Message<"buf.validate.DurationRules"> & {
   /**
-   * The upper bound.
+   * The only value.
+   *
+   * @generated from field: optional google.protobuf.Duration const = 2;
+   */
+  const?: Duration | undefined;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
    *
    * @generated from oneof buf.validate.DurationRules.less_than
    */
   lessThan: {
     /**
-     * It is shorter.
+     * The value is less.
      *
      * @generated from field: google.protobuf.Duration lt = 3;
      */
@@ -364,7 +2015,7 @@ export type DurationRules = Message<"buf.validate.DurationRules"> & {
     case: "lt";
   } | {
     /**
-     * It is not longer.
+     * The value is less or equal.
      *
      * @generated from field: google.protobuf.Duration lte = 4;
      */
@@ -379,7 +2030,7 @@ export type DurationRules = Message<"buf.validate.DurationRules"> & {
    */
   greaterThan: {
     /**
-     * It is longer.
+     * The value is greater.
      *
      * @generated from field: google.protobuf.Duration gt = 5;
      */
@@ -387,13 +2038,34 @@ export type DurationRules = Message<"buf.validate.DurationRules"> & {
     case: "gt";
   } | {
     /**
-     * It is not shorter.
+     * The value is greater or equal.
      *
      * @generated from field: google.protobuf.Duration gte = 6;
      */
     value: Duration;
     case: "gte";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The only values.
+   *
+   * @generated from field: repeated google.protobuf.Duration in = 7;
+   */
+  in: Duration[];
+
+  /**
+   * All values but these.
+   *
+   * @generated from field: repeated google.protobuf.Duration not_in = 8;
+   */
+  notIn: Duration[];
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated google.protobuf.Duration example = 9;
+   */
+  example: Duration[];
 };
 
 /**
@@ -401,7 +2073,104 @@ export type DurationRules = Message<"buf.validate.DurationRules"> & {
  * Use `create(DurationRulesSchema)` to create a new message.
  */
 export const DurationRulesSchema: GenMessage<DurationRules> = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 7);
+  messageDesc(file_buf_validate_validate, 24);
+
+/**
+ * What holds for a google.protobuf.Timestamp.
+ *
+ * @generated from message buf.validate.TimestampRules
+ */
+export type TimestampRules = Message<"buf.validate.TimestampRules"> & {
+  /**
+   * The only value.
+   *
+   * @generated from field: optional google.protobuf.Timestamp const = 2;
+   */
+  const?: Timestamp | undefined;
+
+  /**
+   * The upper bound. Below the lower bound, the values between them are excluded.
+   *
+   * @generated from oneof buf.validate.TimestampRules.less_than
+   */
+  lessThan: {
+    /**
+     * The value is less.
+     *
+     * @generated from field: google.protobuf.Timestamp lt = 3;
+     */
+    value: Timestamp;
+    case: "lt";
+  } | {
+    /**
+     * The value is less or equal.
+     *
+     * @generated from field: google.protobuf.Timestamp lte = 4;
+     */
+    value: Timestamp;
+    case: "lte";
+  } | {
+    /**
+     * It is in the past.
+     *
+     * @generated from field: bool lt_now = 7;
+     */
+    value: boolean;
+    case: "ltNow";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The lower bound.
+   *
+   * @generated from oneof buf.validate.TimestampRules.greater_than
+   */
+  greaterThan: {
+    /**
+     * The value is greater.
+     *
+     * @generated from field: google.protobuf.Timestamp gt = 5;
+     */
+    value: Timestamp;
+    case: "gt";
+  } | {
+    /**
+     * The value is greater or equal.
+     *
+     * @generated from field: google.protobuf.Timestamp gte = 6;
+     */
+    value: Timestamp;
+    case: "gte";
+  } | {
+    /**
+     * It is in the future.
+     *
+     * @generated from field: bool gt_now = 8;
+     */
+    value: boolean;
+    case: "gtNow";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * How far it is from now at most.
+   *
+   * @generated from field: optional google.protobuf.Duration within = 9;
+   */
+  within?: Duration | undefined;
+
+  /**
+   * Examples, for documentation.
+   *
+   * @generated from field: repeated google.protobuf.Timestamp example = 10;
+   */
+  example: Timestamp[];
+};
+
+/**
+ * Describes the message buf.validate.TimestampRules.
+ * Use `create(TimestampRulesSchema)` to create a new message.
+ */
+export const TimestampRulesSchema: GenMessage<TimestampRules> = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 25);
 
 /**
  * When the rules of a field do not apply.
@@ -445,6 +2214,47 @@ export const IgnoreSchema: GenEnum<Ignore> = /*@__PURE__*/
   enumDesc(file_buf_validate_validate, 0);
 
 /**
+ * A regular expression by its name.
+ *
+ * @generated from enum buf.validate.KnownRegex
+ */
+export const KnownRegex = {
+  /**
+   * None.
+   *
+   * @generated from enum value: KNOWN_REGEX_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The name of an HTTP header.
+   *
+   * @generated from enum value: KNOWN_REGEX_HTTP_HEADER_NAME = 1;
+   */
+  HTTP_HEADER_NAME: 1,
+
+  /**
+   * The value of an HTTP header.
+   *
+   * @generated from enum value: KNOWN_REGEX_HTTP_HEADER_VALUE = 2;
+   */
+  HTTP_HEADER_VALUE: 2,
+} as const;
+
+/**
+ * A regular expression by its name.
+ *
+ * @generated from enum buf.validate.KnownRegex
+ */
+export type KnownRegex = (typeof KnownRegex)[keyof typeof KnownRegex];
+
+/**
+ * Describes the enum buf.validate.KnownRegex.
+ */
+export const KnownRegexSchema: GenEnum<KnownRegex> = /*@__PURE__*/
+  enumDesc(file_buf_validate_validate, 1);
+
+/**
  * What holds for a message as a whole.
  *
  * @generated from extension: optional buf.validate.MessageRules message = 1159;
@@ -453,10 +2263,18 @@ export const message: GenExtension<MessageOptions, MessageRules> = /*@__PURE__*/
   extDesc(file_buf_validate_validate, 0);
 
 /**
+ * What holds for a oneof.
+ *
+ * @generated from extension: optional buf.validate.OneofRules oneof = 1159;
+ */
+export const oneof: GenExtension<OneofOptions, OneofRules> = /*@__PURE__*/
+  extDesc(file_buf_validate_validate, 1);
+
+/**
  * What holds for a field.
  *
  * @generated from extension: optional buf.validate.FieldRules field = 1159;
  */
 export const field: GenExtension<FieldOptions, FieldRules> = /*@__PURE__*/
-  extDesc(file_buf_validate_validate, 1);
+  extDesc(file_buf_validate_validate, 2);
 

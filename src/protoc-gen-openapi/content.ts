@@ -1,0 +1,48 @@
+/** The content of requests and responses by media type. */
+import type { JsonObject } from "./json.ts";
+import type { Schema } from "./well-known.ts";
+
+/** The media types beside JSON that the runtime is configured with (`codecs`, `formPosts`). */
+export type MediaTypes = readonly string[];
+
+const FORM = "application/x-www-form-urlencoded";
+
+/** Binary content has no schema. */
+function isBinary(mediaType: string): boolean {
+  return mediaType.includes("protobuf");
+}
+
+/**
+ * The content of one value.
+ * @param isForm whether a form can carry it: the whole message of a request
+ */
+export function contentOf(schema: Schema, others: MediaTypes, isForm = false): JsonObject {
+  const content: Record<string, JsonObject> = { "application/json": { schema } };
+  for (const mediaType of others) {
+    if (mediaType !== FORM || isForm) content[mediaType] = isBinary(mediaType) ? {} : { schema };
+  }
+  return content;
+}
+
+/** The content of a stream of requests: one per line, elements of an array, or size-delimited messages. */
+export function requestStreamOf(schema: Schema, others: MediaTypes): JsonObject {
+  return {
+    "application/x-ndjson": { schema },
+    "application/json": { schema: { type: "array", items: schema } },
+    ...delimited(others),
+  };
+}
+
+/** The content of a stream of responses. */
+export function responseStreamOf(schema: Schema, others: MediaTypes): JsonObject {
+  return {
+    "application/x-ndjson": { schema },
+    "text/event-stream": { schema },
+    "application/json": { schema: { type: "array", items: schema } },
+    ...delimited(others),
+  };
+}
+
+function delimited(others: MediaTypes): JsonObject {
+  return Object.fromEntries(others.filter(isBinary).map((mediaType) => [mediaType, {}]));
+}

@@ -1,0 +1,94 @@
+/** The rules of numbers and enums (`buf.validate`) as schema keywords. */
+import type { DescEnum } from "@bufbuild/protobuf";
+import type { EnumRules } from "../../gen/buf/validate/validate_pb.ts";
+import type { Schema } from "./well-known.ts";
+
+type Bound<Value, Exclusive extends string, Inclusive extends string> =
+  | { readonly case: Exclusive | Inclusive; readonly value: Value }
+  | { readonly case: undefined; readonly value?: undefined };
+
+/** What the rules of all types of numbers have in common. */
+export interface NumberRules<Value extends number | bigint> {
+  readonly const: Value;
+  readonly in: readonly Value[];
+  readonly notIn: readonly Value[];
+  readonly example: readonly Value[];
+  readonly lessThan: Bound<Value, "lt", "lte">;
+  readonly greaterThan: Bound<Value, "gt", "gte">;
+}
+
+/** @param hasConst whether `const` is set: its zero value is a rule, too */
+export function integerKeywords(rules: NumberRules<number>, hasConst: boolean): Schema {
+  return { ...valueKeywords(rules, hasConst, (value) => value), ...bounds(rules) };
+}
+
+/** A double is a number, or a word for what JSON has no number for; bounds exclude the words. */
+export function floatKeywords(
+  rules: NumberRules<number> & { readonly finite: boolean },
+  format: string,
+  hasConst: boolean,
+): Schema {
+  const limits = bounds(rules);
+  const values = valueKeywords(rules, hasConst, (value) => (Number.isFinite(value) ? value : String(value)));
+  if (!rules.finite && Object.keys(limits).length === 0) return values;
+  return { oneOf: undefined, type: "number", format, ...values, ...limits };
+}
+
+/** 64-bit integers are strings in JSON, which have no bounds: a text names them. */
+export function longKeywords(rules: NumberRules<bigint>, hasConst: boolean): Schema {
+  const { greaterThan } = rules;
+  const positive = greaterThan.case !== undefined && greaterThan.value >= 0n && bounds(rules).anyOf === undefined;
+  return { ...valueKeywords(rules, hasConst, String), ...(positive && { pattern: "^[0-9]+$" }) };
+}
+
+/** The bounds of a 64-bit integer as a sentence; undefined if there are none. */
+export function longBounds({ lessThan, greaterThan }: NumberRules<bigint>): string | undefined {
+  const words = { gt: "more than", gte: "at least", lt: "less than", lte: "at most" };
+  const parts = [greaterThan, lessThan].flatMap((b) => (b.case === undefined ? [] : [`${words[b.case]} ${b.value}`]));
+  if (parts.length === 0) return undefined;
+  const text = parts.join(isOutside({ lessThan, greaterThan }) ? " or " : " and ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+/** Whether the lower bound is above the upper one: the values between them are excluded. */
+function isOutside({ lessThan, greaterThan }: Pick<NumberRules<number | bigint>, "lessThan" | "greaterThan">): boolean {
+  return lessThan.case !== undefined && greaterThan.case !== undefined && lessThan.value < greaterThan.value;
+}
+
+function bounds(rules: Pick<NumberRules<number | bigint>, "lessThan" | "greaterThan">): Schema {
+  const { lessThan, greaterThan } = rules;
+  const lower: Schema = {
+    ...(greaterThan.case === "gte" && { minimum: Number(greaterThan.value) }),
+    ...(greaterThan.case === "gt" && { exclusiveMinimum: Number(greaterThan.value) }),
+  };
+  const upper: Schema = {
+    ...(lessThan.case === "lte" && { maximum: Number(lessThan.value) }),
+    ...(lessThan.case === "lt" && { exclusiveMaximum: Number(lessThan.value) }),
+  };
+  return isOutside(rules) ? { anyOf: [lower, upper] } : { ...lower, ...upper };
+}
+
+function valueKeywords<Value extends number | bigint>(
+  rules: NumberRules<Value>,
+  hasConst: boolean,
+  toJson: (value: Value) => number | string,
+): Schema {
+  return {
+    ...(hasConst && { const: toJson(rules.const) }),
+    ...(rules.in.length > 0 && { enum: rules.in.map(toJson) }),
+    ...(rules.notIn.length > 0 && { not: { enum: rules.notIn.map(toJson) } }),
+    ...(rules.example.length > 0 && { examples: rules.example.map(toJson) }),
+  };
+}
+
+/** The values of an enum are names. */
+export function enumKeywords(rules: EnumRules, type: DescEnum | undefined, hasConst: boolean): Schema {
+  const namesOf = (numbers: readonly number[]) => numbers.flatMap((number) => type?.value[number]?.name ?? []);
+  const [only] = namesOf([rules.const]);
+  return {
+    ...(hasConst && only !== undefined && { const: only }),
+    ...(rules.in.length > 0 && { enum: namesOf(rules.in) }),
+    ...(rules.notIn.length > 0 && { not: { enum: namesOf(rules.notIn) } }),
+    ...(rules.example.length > 0 && { examples: namesOf(rules.example) }),
+  };
+}
