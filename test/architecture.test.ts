@@ -26,7 +26,8 @@ const WALLS: Record<string, readonly string[]> = {
   verifier: ["gen"],
   browser: [],
   config: [],
-  cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts"],
+  cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts", "doctor", "store/redis/acl.ts"],
+  doctor: ["config", "files", "tokens", "store"],
 };
 
 /** Which folders inside the HTTP layer a folder may import, besides itself. Files on top may import all of them. */

@@ -4,8 +4,10 @@ import { Command } from "commander";
 import { addAdminTokenCommand } from "./admin-token.ts";
 import { addConfigCommand } from "./config.ts";
 import type { Context } from "./context.ts";
+import { addDoctorCommand } from "./doctor.ts";
 import { EXIT_CODES } from "./exit.ts";
 import { addKeysCommand } from "./keys.ts";
+import { addRedisAclCommand } from "./redis-acl.ts";
 import { addSessionsCommand } from "./sessions.ts";
 import { addTokenCommand } from "./token.ts";
 import { addWatchCommand } from "./watch.ts";
@@ -34,6 +36,8 @@ export function createProgram(context: Context): Command {
   addKeysCommand(program, context);
   addAdminTokenCommand(program, context);
   addConfigCommand(program, context);
+  addDoctorCommand(program, context);
+  addRedisAclCommand(program, context);
   return program;
 }
 

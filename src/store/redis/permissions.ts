@@ -10,7 +10,11 @@ export const CHANNEL = "session-revocations";
 const KEY = "{00}";
 
 /** The commands, each with a key or the channel, as lua/permissions.lua takes them. What the scripts call is read from them. */
-export function neededCommands(scripts: Scripts, target: RedisTarget, waitReplicas: number): readonly string[] {
+export function neededCommands(
+  scripts: Scripts,
+  target: Pick<RedisTarget, "kind" | "db">,
+  waitReplicas: number,
+): readonly string[] {
   const texts = Object.values(scripts).map(({ text }) => text);
   const called = texts.flatMap((text) => [...text.matchAll(/redis\.p?call\('(\w+)'/g)].map(([, name = ""]) => name));
   return [

@@ -1,0 +1,50 @@
+/** The embedded store's file, and the space that it has. */
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import type { Config } from "../config/config.ts";
+import { errorCode } from "../files/error-code.ts";
+import { type Finding, messageOf, reportOf } from "./finding.ts";
+
+/** Below it the store may soon refuse writes, bytes. */
+const MIN_FREE_BYTES = 256 * 1024 * 1024;
+
+const { ok, warning, fault } = reportOf("embedded store");
+
+export async function checkEmbedded(config: Config): Promise<readonly Finding[]> {
+  const path = join(config.dataDir, "sessions.db");
+  return [...(await checkFile(path)), ...(await checkSpace(config.dataDir))];
+}
+
+async function checkFile(path: string): Promise<readonly Finding[]> {
+  const { checkDatabase } = await import("../store/embedded/check.ts");
+  try {
+    const problem = checkDatabase(path);
+    if (problem === "absent") return [ok(`there is no ${path} yet; the first start makes it`)];
+    if (problem === undefined) return [ok(`${path} is whole`)];
+    return [fault(`${path} is damaged: ${problem}`, "stop the service, restore a backup (session-service restore)")];
+  } catch (error) {
+    return [
+      fault(
+        `${path} cannot be read (${messageOf(error)})`,
+        "run this as the user of the service; restore a backup if it is no database",
+      ),
+    ];
+  }
+}
+
+async function checkSpace(directory: string): Promise<readonly Finding[]> {
+  try {
+    const { bavail, bsize } = await statfs(directory);
+    const free = bavail * bsize;
+    if (free >= MIN_FREE_BYTES) return [];
+    return [
+      warning(
+        `${Math.floor(free / 1024 / 1024)} MiB are free for DATA_DIR: refreshes get 503 when the disk is full`,
+        "free space",
+      ),
+    ];
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return []; // not made yet
+    throw error;
+  }
+}

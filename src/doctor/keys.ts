@@ -1,0 +1,61 @@
+/** The key ring: whether it can be used, and how old its keys are. */
+import type { Config } from "../config/config.ts";
+import { DAY_MS } from "../config/values.ts";
+import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../tokens/ring.ts";
+import { readRing } from "../tokens/ring-file.ts";
+import { nextStep, type RingTimes } from "../tokens/ring-steps.ts";
+import { type Finding, reportOf } from "./finding.ts";
+
+/** How long a key should be used at most: docs/operations.md advises a rotation every month. */
+const MAX_USE_MS = 90 * DAY_MS;
+/** How long an instance takes to have a changed ring in force; as the keys command has it. */
+const PICK_UP_MS = 60_000;
+
+const { ok, warning, fault } = reportOf("keys");
+
+export async function checkKeys(config: Config, now: number): Promise<readonly Finding[]> {
+  let ring: Ring;
+  try {
+    ring = await readRing(config.keysFile);
+  } catch (error) {
+    if (!(error instanceof KeyRingFault)) throw error;
+    if (error.absent && config.redis === undefined) {
+      return [ok(`there is no key ring at ${config.keysFile} yet; the first start makes one`)];
+    }
+    const remedy = error.absent ? "session-service keys create" : "correct the file, or restore it from a backup";
+    return [fault(error.message, remedy)];
+  }
+  const findings = KEY_KINDS.flatMap((kind) => checkKind(ring, kind, { ...config, pickUp: PICK_UP_MS }, now));
+  return findings.length > 0 ? findings : [ok(`the keys of ${config.keysFile} are in use for less than 90 days`)];
+}
+
+function checkKind(ring: Ring, kind: KeyKind, times: RingTimes, now: number): readonly Finding[] {
+  const findings: Finding[] = [];
+  const inUse = ring[kind].find(({ state }) => state === "signing");
+  const days = Math.floor((now - (inUse?.since ?? now)) / DAY_MS);
+  if (days * DAY_MS >= MAX_USE_MS) {
+    findings.push(
+      warning(`the ${kind} key ${inUse?.kid} has been in use for ${days} days`, `session-service keys rotate ${kind}`),
+    );
+  }
+  if (inUse !== undefined && inUse.since > now + PICK_UP_MS) {
+    findings.push(
+      warning(`the ${kind} key ${inUse.kid} comes from the future`, "correct the clock of this machine (NTP)"),
+    );
+  }
+  if (!ring[kind].some(({ state }) => state === "published")) {
+    findings.push(
+      warning(`no ${kind} key is published to succeed the one in use`, `session-service keys rotate ${kind}`),
+    );
+  }
+  const spent = ring[kind].filter((key) => {
+    const next = nextStep(kind, key, times);
+    return next?.step === "leave" && next.from < now;
+  });
+  if (spent.length > 0) {
+    findings.push(
+      warning(`${spent.length} ${kind} keys are kept that no token needs any more`, "session-service keys remove"),
+    );
+  }
+  return findings;
+}

@@ -1,0 +1,16 @@
+/** The rules of the Redis user that the service needs, derived from the commands that it sends. */
+import { missingPermissions, neededCommands } from "./permissions.ts";
+import { loadScripts } from "./scripts.ts";
+
+export type AclNeeds = {
+  readonly clustered: boolean;
+  readonly db: number;
+  readonly waitReplicas: number;
+};
+
+/** As `ACL SETUSER` and ACL files have them, without the user's name and password. */
+export function aclRules({ clustered, db, waitReplicas }: AclNeeds): readonly string[] {
+  const kind = clustered ? "cluster" : "single";
+  const needed = neededCommands(loadScripts(), { kind, db }, waitReplicas);
+  return ["resetkeys", "resetchannels", "-@all", ...missingPermissions(needed).split(" ")];
+}

@@ -1,0 +1,124 @@
+/** What every node of a Redis shows of itself, for an operator: facts, not whether they are right. */
+import { Cluster, type Redis } from "ioredis";
+import type { RedisTarget } from "../../config/redis-url.ts";
+import { type Client, connect, disconnect } from "./connection.ts";
+import { missingPermissions, neededCommands } from "./permissions.ts";
+import { loadScripts, readLua } from "./scripts.ts";
+import { createSender, type Sender } from "./send.ts";
+
+/** How long a connection is awaited, ms. */
+const CONNECT_TIMEOUT_MS = 5_000;
+const COMMAND_TIMEOUT_MS = 2_000;
+
+export type NodeFacts = {
+  /** host:port */
+  readonly at: string;
+  /** What the node responds to INFO, by field; empty where the user may not ask. */
+  readonly info: ReadonlyMap<string, string>;
+  /** Its clock compared with ours, ms: positive when it is ahead, and by how much this may be wrong. */
+  readonly clock: { readonly aheadMs: number; readonly uncertaintyMs: number } | undefined;
+  /** Permissions that its user lacks, as ACL SETUSER takes them; empty: none. Of masters alone. */
+  readonly missingPermissions: string;
+  /** Why it takes no writes now; empty: it does, or is a replica. */
+  readonly refusesWrites: string;
+  /** Why it could not be asked. */
+  readonly error: Error | undefined;
+};
+
+export type Examination =
+  | { readonly ok: true; readonly nodes: readonly NodeFacts[] }
+  | { readonly ok: false; readonly reason: Error };
+
+/** @param now milliseconds since the epoch */
+export async function examineRedis(target: RedisTarget, waitReplicas: number, now: () => number): Promise<Examination> {
+  const sender = createSender(COMMAND_TIMEOUT_MS);
+  const client = connect(target, COMMAND_TIMEOUT_MS);
+  try {
+    const refused = await connected(client);
+    if (refused !== undefined) return { ok: false, reason: refused };
+    const needed = neededCommands(loadScripts(), target, waitReplicas);
+    const nodes = client instanceof Cluster ? client.nodes("all") : [client];
+    return { ok: true, nodes: await Promise.all(nodes.map((node) => factsOf(node, sender, needed, now))) };
+  } finally {
+    disconnect(client);
+    sender.close();
+  }
+}
+
+/** Why there is no connection, or undefined. A server that refuses credentials is not tried again. */
+function connected(client: Client): Promise<Error | undefined> {
+  return new Promise((resolve) => {
+    let last: Error = new Error(`no connection within ${CONNECT_TIMEOUT_MS / 1000} s`);
+    const timer = setTimeout(() => resolve(last), CONNECT_TIMEOUT_MS);
+    const end = (reason?: Error) => {
+      clearTimeout(timer);
+      resolve(reason);
+    };
+    client.on("ready", () => end());
+    client.on("error", (error: Error) => {
+      const reported = "lastNodeError" in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+      last = reported;
+      if (/^(WRONGPASS|NOAUTH|ERR AUTH|NOPERM)/.test(reported.message)) end(reported);
+    });
+  });
+}
+
+async function factsOf(node: Redis, sender: Sender, needed: readonly string[], now: () => number): Promise<NodeFacts> {
+  const at = `${node.options.host}:${node.options.port}`;
+  const none = { at, info: new Map<string, string>(), clock: undefined, ...NO_RIGHTS, error: undefined };
+  try {
+    await nodeReady(node);
+    const info = await infoOf(node, sender);
+    // A replica takes no script; its user is the same line in the same file.
+    const rights = info.get("role") === "slave" ? NO_RIGHTS : await rightsOf(node, sender, needed);
+    return { ...none, info, clock: await clockOf(node, sender, now), ...rights };
+  } catch (error) {
+    return { ...none, error: error instanceof Error ? error : new Error(String(error)) };
+  }
+}
+
+/** A node of a cluster connects when it is first used. */
+async function nodeReady(node: Redis): Promise<void> {
+  if (node.status === "wait") await node.connect();
+}
+
+const isDenied = (error: unknown) => error instanceof Error && error.message.startsWith("NOPERM");
+
+async function infoOf(node: Redis, sender: Sender): Promise<ReadonlyMap<string, string>> {
+  try {
+    const text = String(await sender.send(node, "info", []));
+    return new Map([...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
+  } catch (error) {
+    if (isDenied(error)) return new Map();
+    throw error;
+  }
+}
+
+type Rights = Pick<NodeFacts, "missingPermissions" | "refusesWrites">;
+const NO_RIGHTS: Rights = { missingPermissions: "", refusesWrites: "" };
+
+async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]): Promise<Rights> {
+  try {
+    const denied = (await sender.send(node, "eval", [readLua("permissions"), 0, needed])) as Buffer[];
+    return { ...NO_RIGHTS, missingPermissions: missingPermissions(denied.map((each) => each.toString("latin1"))) };
+  } catch (error) {
+    if (isDenied(error)) return { ...NO_RIGHTS, missingPermissions: missingPermissions(needed) };
+    const { message } = error as Error;
+    if (/^(OOM|MISCONF|NOREPLICAS) /.test(message)) return { ...NO_RIGHTS, refusesWrites: message };
+    throw error;
+  }
+}
+
+/** Undefined where the user may not ask for the time. */
+async function clockOf(node: Redis, sender: Sender, now: () => number): Promise<NodeFacts["clock"]> {
+  try {
+    const before = now();
+    const [seconds, micros] = (await sender.send(node, "time", [])) as Buffer[];
+    const after = now();
+    const theirs = Number(String(seconds)) * 1000 + Number(String(micros)) / 1000;
+    return { aheadMs: theirs - (before + after) / 2, uncertaintyMs: (after - before) / 2 };
+  } catch (error) {
+    if (isDenied(error)) return undefined;
+    throw error;
+  }
+}
