@@ -13,6 +13,8 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free">
   endAll: "ending",
   revokeAll: "ending",
   elevate: "ordinary",
+  recordEvents: "ordinary",
+  events: "ordinary",
   now: "free",
   revocations: "free",
   onRevocation: "free",

@@ -34,7 +34,11 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit
       const level = levelOf(event);
       if (!log.isLevelEnabled(level)) return;
       const { adminName: by } = requester;
-      log[level]({ ...event, address: requester.address(), ...(by !== undefined && { by }) }, event.event);
+      // Not the session: what its client sent is not for logs.
+      log[level](
+        { ...event, session: undefined, address: requester.address(), ...(by !== undefined && { by }) },
+        event.event,
+      );
     } catch {
       // The operation that it records is done.
     }

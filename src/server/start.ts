@@ -7,6 +7,7 @@ import { createRevocationFeed } from "../session/feed.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
 import { createApis } from "./apis.ts";
+import { both, openEventRecorder } from "./event-recorder.ts";
 import { followSecrets } from "./follow-secrets.ts";
 import { openListeners } from "./open-listeners.ts";
 import { openStore } from "./open-store.ts";
@@ -62,7 +63,8 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     );
   const feed = createRevocationFeed({ store, clock: Date.now, instance: entropy.text(12), onError });
   const stopFollowing = followSecrets(ring, access, feed, log);
-  const audit = createAudit(log, metrics);
+  const events = openEventRecorder(config, store, log);
+  const audit = both(createAudit(log, metrics), events.audit);
   const apis = createApis({ config, log, metrics, audit, entropy, ring, access, store, feed, issuer });
   publicListener.serve(apis.publicHandler);
   adminListener.serve(apis.adminHandler);
@@ -78,7 +80,10 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
       listeners.stopFollowing();
       await feed.close();
     },
-    onClosed: () => store.close(),
+    async onClosed() {
+      await events.close();
+      await store.close();
+    },
   });
   await waitForStore(store, log).catch(async (error: unknown) => {
     await stop("now");

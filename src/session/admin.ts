@@ -10,7 +10,8 @@ export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Reque
   const outcome = await deps.store.end(sid, "revoked_by_admin");
   // Without a live session it is not known whether there ever was one.
   if (!outcome.ok || !outcome.wasLive) return 0;
-  deps.audit({ event: "session_ended", sid, reason: "revoked_by_admin" }, requester);
+  const { subject } = outcome;
+  deps.audit({ event: "session_ended", sid, subject, reason: "revoked_by_admin" }, requester);
   return 1;
 }
 

@@ -4,11 +4,17 @@
  */
 import type { Scope } from "./admin-access.ts";
 import type { RateLimitName, RefusalReason } from "./errors.ts";
-import type { EndReason, SessionId } from "./model.ts";
+import type { EndReason, Session, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
 
 export type AuditEvent =
-  | { readonly event: "session_created"; readonly sid: SessionId; readonly subject: string }
+  | {
+      readonly event: "session_created";
+      readonly sid: SessionId;
+      readonly subject: string;
+      /** For the events that are kept; logs do not have it. */
+      readonly session: Session;
+    }
   | {
       readonly event: "session_renewed";
       readonly sid: SessionId;

@@ -54,7 +54,7 @@ export async function create(
   const { subject } = session;
   if (replaced && replaces !== undefined)
     deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" }, requester);
-  deps.audit({ event: "session_created", sid, subject }, requester);
+  deps.audit({ event: "session_created", sid, subject, session }, requester);
   for (const old of evicted)
     deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
   const now = session.createdAt;

@@ -96,7 +96,9 @@ export async function logoutByCookie(
   if (!authenticated.ok) return authenticated;
   const { sid } = authenticated.token;
   const outcome = await deps.store.end(sid, "logout");
-  if (outcome.ok && outcome.wasLive) deps.audit({ event: "session_ended", sid, reason: "logout" }, requester);
+  if (outcome.ok && outcome.wasLive) {
+    deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);
+  }
   return DONE;
 }
 

@@ -3,6 +3,7 @@
  * nothing is ever read through this port in order to be written back.
  */
 
+import type { SessionEventLog } from "./events.ts";
 import type { SessionFilter } from "./filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
@@ -58,7 +59,8 @@ export type RotateOutcome =
  * last writes): the marker and the log entry are written nevertheless. `already_ended`: the marker was there.
  */
 export type EndOutcome =
-  | { readonly ok: true; readonly wasLive: boolean }
+  | { readonly ok: true; readonly wasLive: true; readonly subject: string }
+  | { readonly ok: true; readonly wasLive: false }
   | { readonly ok: false; readonly reason: "already_ended" };
 
 /** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session that asks is not live. */
@@ -95,7 +97,7 @@ export type RevocationBatch = {
  * revocation log are the store's own: they continue unchanged when that clock is set, and are compared only with each other. So are `now`, `revokedAt`, `expiresAt`
  * and `revokedUntil` of a RevocationBatch.
  */
-export interface SessionStore {
+export interface SessionStore extends SessionEventLog {
   /**
    * Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. Before all this
    * ends `replaces` (`replaced`): in the same step if it is of the same subject.

@@ -45,6 +45,7 @@ const BAD: Record<string, string> = {
   SESSION_ABSOLUTE_TTL: "1e9",
   REUSE_INTERVAL: "10m",
   MAX_SESSIONS_PER_SUBJECT: "0",
+  EVENT_RETENTION: "401d",
   ALLOWED_ORIGINS: "*",
   ALLOW_SAME_SITE: "yes",
   COOKIE_NAME: "a b",

@@ -3,11 +3,12 @@ import { expect, test } from "vitest";
 import { createAudit } from "../../src/observability/audit.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
-import type { SessionId } from "../../src/session/model.ts";
+import type { Session, SessionId } from "../../src/session/model.ts";
 
 const sid = "A".repeat(23) as SessionId;
+const session = { sid, subject: "alice", client: { userAgent: "not to be logged" } } as Session;
 const EVENTS: [AuditEvent, level: string, metric: string][] = [
-  [{ event: "session_created", sid, subject: "alice" }, "info", "session_created_total 1"],
+  [{ event: "session_created", sid, subject: "alice", session }, "info", "session_created_total 1"],
   [
     { event: "session_renewed", sid, subject: "alice", outcome: "recover" },
     "debug",
@@ -51,7 +52,8 @@ function listening(level: string) {
 test.each(EVENTS)("$event is logged once at its level, and counted", async (event, level, metric) => {
   const { audit, metrics, reported } = listening("trace");
   audit(event, { address: () => "192.0.2.1", adminName: "login page" });
-  expect(reported()).toMatchObject([{ ...event, level, msg: event.event, address: "192.0.2.1", by: "login page" }]);
+  const logged = "session" in event ? { event: event.event, sid, subject: event.subject } : event;
+  expect(reported()).toMatchObject([{ ...logged, level, msg: event.event, address: "192.0.2.1", by: "login page" }]);
   expect((await metrics.expose()).body).toContain(`\n${metric}\n`);
 });
 
@@ -69,10 +71,18 @@ test("routine is counted but not logged at the usual level, and its address is n
   expect((await metrics.expose()).body).toContain('session_renewed_total{outcome="rotate"} 1');
 });
 
+test("the device of a session that is created is not logged", () => {
+  const lines: string[] = [];
+  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics());
+  audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER);
+  expect(lines.join("")).toContain("alice");
+  expect(lines.join("")).not.toContain("not to be logged");
+});
+
 test("an audit that fails does not fail the operation that it records", () => {
   const failing = () => {
     throw new Error("no disk");
   };
   const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics());
-  expect(() => audit({ event: "session_created", sid, subject: "alice" }, UNKNOWN_REQUESTER)).not.toThrow();
+  expect(() => audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER)).not.toThrow();
 });

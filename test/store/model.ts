@@ -80,10 +80,12 @@ export class ModelStore {
   }
 
   end(sid: SessionId, reason: EndReason): EndOutcome {
-    const live = this.#live(sid) !== undefined;
-    if (!live && this.#marked(sid)) return { ok: false, reason: "already_ended" };
+    const live = this.#live(sid);
+    if (live === undefined && this.#marked(sid)) return { ok: false, reason: "already_ended" };
     this.#end(sid, reason);
-    return { ok: true, wasLive: live };
+    return live === undefined
+      ? { ok: true, wasLive: false }
+      : { ok: true, wasLive: true, subject: live.session.subject };
   }
 
   endOwned(actor: SessionId, target: SessionId, reason: EndReason): EndOwnedOutcome {

@@ -1,5 +1,6 @@
 /** The closed lists of the domain as the enums of the contract. A value without its enum does not compile. */
-import { RevocationReason, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { RevocationReason, SessionEventType, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { SessionEvent } from "../../session/events.ts";
 import type { Introspection } from "../../session/introspect.ts";
 import type { EndReason } from "../../session/model.ts";
 
@@ -12,6 +13,13 @@ export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationRea
   session_limit: RevocationReason.SESSION_LIMIT,
   replaced: RevocationReason.REPLACED,
   reuse: RevocationReason.REUSE,
+};
+
+export const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEventType } = {
+  created: SessionEventType.CREATED,
+  ended: SessionEventType.ENDED,
+  elevated: SessionEventType.ELEVATED,
+  all_ended: SessionEventType.ALL_ENDED,
 };
 
 type IntrospectedType = Extract<Introspection, { readonly active: true }>["tokenType"];

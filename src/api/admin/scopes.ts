@@ -8,6 +8,7 @@ export const RPC_SCOPES = {
   createSession: "sessions:create",
   getSession: "sessions:read",
   listSessions: "sessions:read",
+  listSessionEvents: "sessions:read",
   revokeSession: "sessions:revoke",
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",

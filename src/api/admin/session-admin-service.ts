@@ -17,6 +17,7 @@ import { requestContextOf } from "../request-context.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { TOKEN_TYPES } from "./enums.ts";
+import { listSessionEvents } from "./list-events.ts";
 import { sessionMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
 
@@ -26,6 +27,7 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
     createSession: (request, context) => createSession(deps, request, context),
     getSession: (request) => getSession(deps, request.sessionId),
     listSessions: (request) => listSessions(deps, request),
+    listSessionEvents: (request) => listSessionEvents(deps, request),
     async revokeSession({ sessionId }, context) {
       const sid = sessionIdOf("session_id", sessionId);
       return { revokedCount: await admin.revoke(deps, sid, requestContextOf(context)) };

@@ -48,6 +48,16 @@ const MIGRATIONS = [
    ALTER TABLE store ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;
    UPDATE store SET newest = coalesce((SELECT max(created_at) FROM sessions), 0);`,
   `CREATE INDEX sessions_by_creation ON sessions (created_at, sid);`,
+  `CREATE TABLE events (
+     seq INTEGER PRIMARY KEY,
+     sid TEXT NOT NULL,
+     subject TEXT,
+     expires_at INTEGER NOT NULL,
+     text TEXT NOT NULL
+   );
+   CREATE INDEX events_by_sid ON events (sid);
+   CREATE INDEX events_by_subject ON events (subject, sid) WHERE subject IS NOT NULL;
+   CREATE INDEX events_by_expiry ON events (expires_at);`,
 ] as const;
 const VERSION = MIGRATIONS.length;
 

@@ -7,10 +7,10 @@
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
 import type { DatabaseSync } from "node:sqlite";
+import type { EventsOf, SessionEvent } from "../../session/events.ts";
 import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import {
-  type Clock,
   type CreateOutcome,
   type ElevateOutcome,
   type EndAllOutcome,
@@ -28,27 +28,16 @@ import { byClock } from "../shifted.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
+import { EmbeddedEvents } from "./events.ts";
 import { FileGuard } from "./file-guard.ts";
 import { SessionLists } from "./lists.ts";
 import { RevocationLog } from "./log.ts";
+import type { EmbeddedStoreOptions } from "./options.ts";
 import { fixedOf, rotationOf, served, sessionOf, slid } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { SessionTable } from "./session-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { type Durability, Transactions } from "./transactions.ts";
-
-export type EmbeddedStoreOptions = {
-  /** The database file. Its directory is made (0700) if it is not there. */
-  readonly path: string;
-  /** The clock of the day. */
-  readonly clock: Clock;
-  /** Our own clock, ms: never set, and not that of the day. That of the process but for tests. */
-  readonly steady?: Clock;
-  /** R of rotation.ts, ms. */
-  readonly reuseInterval: number;
-  /** How long an ended session is remembered: at least the longest access token life, ms. */
-  readonly markerLife: number;
-};
 
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
 export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore {
@@ -69,6 +58,7 @@ class EmbeddedStore implements SessionStore {
   readonly #clock: StoreClock;
   readonly #sessions: SessionTable;
   readonly #lists: SessionLists;
+  readonly #events: EmbeddedEvents;
   readonly #log: RevocationLog;
   readonly #wakers: ReturnType<typeof watchChanges>;
   /** Entries of the running transaction: published once it is committed. */
@@ -83,6 +73,7 @@ class EmbeddedStore implements SessionStore {
     this.#transactions = new Transactions(db, this.#clock, new FileGuard(options.path));
     this.#sessions = new SessionTable(this.#sql);
     this.#lists = new SessionLists(this.#transactions, this.#sessions, this.#clock);
+    this.#events = new EmbeddedEvents(this.#sql, this.#transactions);
     this.#log = new RevocationLog(this.#sql, options.markerLife);
     this.#wakers = watchChanges(this.#sql);
   }
@@ -129,10 +120,10 @@ class EmbeddedStore implements SessionStore {
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     return this.#write("FULL", (now) => {
-      const wasLive = this.#sessions.live(sid, now) !== undefined;
-      if (!wasLive && this.#marked(sid, now)) return { ok: false, reason: "already_ended" };
+      const live = this.#sessions.live(sid, now);
+      if (live === undefined && this.#marked(sid, now)) return { ok: false, reason: "already_ended" };
       this.#end(sid, reason, now);
-      return { ok: true, wasLive };
+      return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
   }
 
@@ -189,6 +180,14 @@ class EmbeddedStore implements SessionStore {
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
     return this.#wakers.add(wake);
+  }
+
+  recordEvents(events: readonly SessionEvent[], retention: number): Promise<void> {
+    return this.#events.recordEvents(events, retention);
+  }
+
+  events(of: EventsOf): Promise<readonly SessionEvent[]> {
+    return this.#events.events(of);
   }
 
   now(): number {

@@ -72,18 +72,20 @@ export function elevateOutcome(sid: SessionId, reply: unknown, shift: number): E
   }
 }
 
-const ENDED = { ok: true, wasLive: true } as const;
+const ENDED = "ended";
 const MARKED = { ok: true, wasLive: false } as const;
 const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
 
 export function endOutcome(reply: unknown): EndOutcome {
-  const outcome = text(reply);
-  return outcome === "ended" ? ENDED : outcome === "marked" ? MARKED : ALREADY_ENDED;
+  const bytes = buffer(reply);
+  if (bytes.toString("latin1", 0, ENDED.length) === ENDED)
+    return { ok: true, wasLive: true, subject: bytes.toString("utf8", ENDED.length) };
+  return text(bytes) === "marked" ? MARKED : ALREADY_ENDED;
 }
 
 export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
   const outcome = text(reply);
-  if (outcome === "ended") return { ok: true };
+  if (outcome === ENDED) return { ok: true };
   return { ok: false, reason: outcome === "not_found" ? "not_found" : "actor_ended" };
 }
 

@@ -2,6 +2,7 @@
  * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
+import type { EventsOf, SessionEvent } from "../../session/events.ts";
 import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import type {
@@ -21,6 +22,7 @@ import { paginate, parsePosition } from "../page.ts";
 import { search, startOf } from "../search.ts";
 import { byClock, pageByClock } from "../shifted.ts";
 import { CreationOrder } from "./creation-order.ts";
+import { RedisEvents } from "./events.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { LogReader } from "./log-reader.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
@@ -65,6 +67,7 @@ class RedisStore implements SessionStore {
   readonly #link: Link;
   readonly #acknowledge: Acknowledge;
   readonly #subscription: ReturnType<typeof subscribe>;
+  readonly #events: RedisEvents;
   readonly #log: LogReader;
   readonly #clustered: boolean;
 
@@ -74,6 +77,7 @@ class RedisStore implements SessionStore {
     this.#acknowledge = createAcknowledger(options, this.#link.client);
     this.#subscription = subscribe(this.#link.client);
     this.#clustered = options.target.kind === "cluster";
+    this.#events = new RedisEvents(this.#link);
     this.#log = new LogReader(this.#link, this.#clustered);
   }
 
@@ -218,6 +222,14 @@ class RedisStore implements SessionStore {
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
     return this.#subscription.add(wake);
+  }
+
+  recordEvents(events: readonly SessionEvent[], retention: number): Promise<void> {
+    return this.#events.recordEvents(events, retention);
+  }
+
+  events(of: EventsOf): Promise<readonly SessionEvent[]> {
+    return this.#events.events(of);
   }
 
   now(sid: SessionId): number {

@@ -2,10 +2,10 @@
 -- Ends a session.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 reason, 3 marker life, ms
--- Returns 'ended'; 'already' if its marker is there; 'marked' if there was neither session nor marker.
+-- Returns 'ended' and the subject, without anything between; 'already' if its marker is there; 'marked' if there was neither session nor marker.
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record and marked(partition, sid, now) then return 'already' end
 close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]))
 if record then unindex(partition, sid, record) end
-return record and 'ended' or 'marked'
+return record and 'ended' .. subject_of(record) or 'marked'

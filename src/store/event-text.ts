@@ -1,0 +1,50 @@
+/** Events of sessions as stores keep them: a line of JSON each, without the fields that are empty. */
+import type { SessionEvent } from "../session/events.ts";
+import type { EndReason, SessionId } from "../session/model.ts";
+
+/** Texts that clients choose are cut: they are for display. */
+const MAX_TEXT = 200;
+
+type Short = {
+  readonly t: number;
+  readonly k: SessionEvent["type"];
+  readonly s?: string | undefined;
+  readonly u?: string | undefined;
+  readonly r?: string | undefined;
+  readonly n?: number | undefined;
+  readonly a?: string | undefined;
+  readonly b?: string | undefined;
+  readonly c?: readonly [clientId: string, userAgent: string, address: string, name: string] | undefined;
+};
+
+export function eventText(event: SessionEvent): string {
+  const { client } = event;
+  const texts = client && [event.clientId ?? "", client.userAgent, client.ipAddress, client.displayName];
+  const short: Short = {
+    t: event.time,
+    k: event.type,
+    s: event.sid,
+    u: event.subject,
+    r: event.reason,
+    n: event.revokedUntil,
+    a: event.address,
+    b: event.admin?.slice(0, MAX_TEXT),
+    c: texts?.map((text) => text.slice(0, MAX_TEXT)) as Short["c"],
+  };
+  return JSON.stringify(short);
+}
+
+export function parseEvent(text: string): SessionEvent {
+  const { t, k, s, u, r, n, a, b, c } = JSON.parse(text) as Short;
+  return {
+    time: t,
+    type: k,
+    ...(s !== undefined && { sid: s as SessionId }),
+    ...(u !== undefined && { subject: u }),
+    ...(r !== undefined && { reason: r as EndReason }),
+    ...(n !== undefined && { revokedUntil: n }),
+    ...(a !== undefined && { address: a }),
+    ...(b !== undefined && { admin: b }),
+    ...(c !== undefined && { clientId: c[0], client: { userAgent: c[1], ipAddress: c[2], displayName: c[3] } }),
+  };
+}

@@ -1,0 +1,76 @@
+/** Events of sessions are gathered and written beside the operations that they belong to. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
+import type { SessionEvent } from "../../src/session/events.ts";
+import type { Session, SessionId } from "../../src/session/model.ts";
+import { StoreUnavailable } from "../../src/session/ports.ts";
+import { createEventRecorder } from "../../src/session/record-events.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const sid = "A".repeat(23) as SessionId;
+const client = { userAgent: "agent", ipAddress: "::1", displayName: "" };
+const session = { sid, subject: "alice", client, clientId: "web" } as Session;
+const ended: AuditEvent = { event: "session_ended", sid, subject: "alice", reason: "logout" };
+
+function setUp() {
+  const written: (readonly SessionEvent[])[] = [];
+  const lost: number[] = [];
+  const store = { responds: true };
+  const recorder = createEventRecorder({
+    log: {
+      async recordEvents(events, retention) {
+        if (!store.responds) throw new StoreUnavailable("out");
+        expect(retention).toBe(1_000);
+        written.push(events);
+      },
+    },
+    clock: () => 5,
+    retention: 1_000,
+    onLost: (count) => lost.push(count),
+  });
+  return { written, lost, store, recorder };
+}
+
+test("what happens at about one time is written together, with who caused it; refreshes and refusals are not", async () => {
+  const { written, recorder } = setUp();
+  const requester = { address: () => "192.0.2.1", adminName: "support" };
+  recorder.audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER);
+  recorder.audit({ event: "session_renewed", sid, subject: "alice", outcome: "rotate" }, UNKNOWN_REQUESTER);
+  recorder.audit({ event: "authn_failed", operation: "Refresh", reason: "forged" }, UNKNOWN_REQUESTER);
+  recorder.audit({ event: "session_elevated", sid, subject: "alice", methods: [], contextClass: "" }, requester);
+  recorder.audit(ended, requester);
+  recorder.audit({ event: "all_sessions_ended", revokedUntil: 4 }, requester);
+  await vi.runAllTimersAsync();
+  const by = { address: "192.0.2.1", admin: "support" };
+  expect(written).toEqual([
+    [
+      { time: 5, type: "created", sid, subject: "alice", client, clientId: "web" },
+      { time: 5, type: "elevated", sid, subject: "alice", ...by },
+      { time: 5, type: "ended", sid, subject: "alice", reason: "logout", ...by },
+      { time: 5, type: "all_ended", revokedUntil: 4, ...by },
+    ],
+  ]);
+});
+
+test("events that the store does not take are written later, and beyond a bound they are lost and counted", async () => {
+  const { written, lost, store, recorder } = setUp();
+  store.responds = false;
+  for (let at = 0; at < 5_003; at++) recorder.audit(ended, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(written).toEqual([]);
+  store.responds = true;
+  await vi.runAllTimersAsync();
+  expect(written.flat()).toHaveLength(5_000);
+  expect(lost.reduce((sum, count) => sum + count, 0)).toBe(3);
+});
+
+test("what waits is written at the end", async () => {
+  const { written, recorder } = setUp();
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  await recorder.close();
+  expect(written.flat()).toHaveLength(1);
+  await vi.runAllTimersAsync();
+  expect(written).toHaveLength(1);
+});

@@ -1,0 +1,41 @@
+/** Events are gone when their time is over, in either store. */
+import { afterEach, expect, test } from "vitest";
+import { TAGS, tagOfSession } from "../../src/store/redis/partitions.ts";
+import { createRedisStore } from "../../src/store/redis/store.ts";
+import { startRedis } from "../support/redis.ts";
+import { embeddedBackend, redisOptions } from "./backends.ts";
+import { SECOND, sidOf, subject } from "./sessions.ts";
+
+const cleanUp: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step();
+});
+
+test("the embedded store returns none that has expired, and removes them as others come", async () => {
+  const backend = await embeddedBackend();
+  cleanUp.push(() => backend.stop());
+  const store = await backend.open();
+  const user = subject();
+  const sid = sidOf(user);
+  await store.recordEvents([{ time: 1, type: "created", sid, subject: user }], 10 * SECOND);
+  await backend.advance(9 * SECOND);
+  expect(await store.events({ sid })).toHaveLength(1);
+  await backend.advance(SECOND);
+  expect(await store.events({ sid })).toEqual([]);
+});
+
+test("in Redis all keys of events expire when their time is over", async () => {
+  const redis = await startRedis();
+  cleanUp.push(() => redis.stop());
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeout: 5_000 }));
+  cleanUp.push(() => store.close());
+  const user = subject();
+  const sid = sidOf(user);
+  await store.recordEvents([{ time: 1, type: "created", sid, subject: user }], 60 * SECOND);
+  await store.recordEvents([{ time: 1, type: "all_ended", revokedUntil: 1 }], 60 * SECOND);
+  for (const key of [`${tagOfSession(sid)}v${sid}`, `${tagOfSession(sid)}w${user}`, `${TAGS[0]}x`]) {
+    const left = await redis.admin.pttl(key);
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(60 * SECOND);
+  }
+});
