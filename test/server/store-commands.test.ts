@@ -6,7 +6,8 @@ import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording-proxy.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
-import { bearer, cookie, logIn, message } from "../support/sessions.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const { refresh, logout, listSessions } = SessionService.method;
 
@@ -33,6 +34,11 @@ test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the sto
   const user = await logIn(recorded);
   const caller = kind.open(recorded.publicUrl);
   message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on
+  await until(async () => {
+    const wanted = { sessionId: user.sid };
+    const response = await openAdmin(recorded).call(admin.listSessionEvents, wanted, bearer(recorded.adminToken));
+    if (message(response).events.length === 0) throw new Error("the event of the login is not written yet");
+  });
   proxy.take();
   for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
   await caller.call(refresh);
