@@ -1,27 +1,28 @@
 /** `fetch` with the access token: sent to known origins only, renewed once when a service refuses it. */
 import type { Realm } from "./realm.ts";
 
-/** Where an access token comes from, and what replaces one that a service refused. */
-export type TokenSource = {
-  /** @throws TypeError for a URL whose origin must not see it */
-  tokenFor(url: string): Promise<string>;
-  /** Another token than `text`, if there is one. */
-  replace(text: string): Promise<string | undefined>;
-};
+/** The access token for a URL. `signal` ends the wait for it. @throws TypeError for an origin that must not see it */
+export type TokenFor = (url: string, signal: AbortSignal) => Promise<string>;
 
-export function authorizedFetch({ tokenFor, replace }: TokenSource, realm: Realm) {
-  return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+/** Another token than one that a service refused, if there is one. */
+export type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
+
+export const bearer = (token: string): string => `Bearer ${token}`;
+
+export function authorizedFetch(tokenFor: TokenFor, replace: Replace, realm: Realm) {
+  return async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+    const { body } = init;
+    // A request's own body can be read once. One of `init` can be sent again, unless it is a stream.
+    const again = !body && input instanceof Request ? input.clone() : input;
     const request = new Request(input, init);
-    const attempt = (one: Request, text: string) => {
-      one.headers.set("authorization", `Bearer ${text}`);
+    const { signal } = request;
+    const attempt = (one: Request, token: string) => {
+      one.headers.set("authorization", bearer(token));
       return realm.fetch(one);
     };
-    // Made before the body is read.
-    const retry = request.clone();
-    const token = await tokenFor(request.url);
+    const token = await tokenFor(request.url, signal);
     const response = await attempt(request, token);
-    const other = response.status === 401 && (await replace(token));
-    if (!other) return response;
-    return attempt(retry, other);
+    const other = response.status === 401 && (await replace(token, signal));
+    return other && !(body instanceof ReadableStream) ? attempt(new Request(again, init), other) : response;
   };
 }

@@ -1,7 +1,12 @@
 /** The access token on Connect calls. Typed by shape, so that the kit needs no Connect. */
-import type { TokenSource } from "./fetch.ts";
+import { bearer, type Replace, type TokenFor } from "./fetch.ts";
 
-type Call = { readonly url: string; readonly stream: boolean; readonly header: Headers };
+type Call = {
+  readonly url: string;
+  readonly stream: boolean;
+  readonly header: Headers;
+  readonly signal: AbortSignal;
+};
 
 /** Assignable to Connect's `Interceptor`. */
 export type AuthInterceptor = <Request extends Call, Response>(
@@ -11,20 +16,20 @@ export type AuthInterceptor = <Request extends Call, Response>(
 /** Connect's code for a missing or refused credential. */
 const UNAUTHENTICATED = 16;
 
-export function authInterceptor({ tokenFor, replace }: TokenSource): AuthInterceptor {
+export function authInterceptor(tokenFor: TokenFor, replace: Replace): AuthInterceptor {
   return (next) => async (request) => {
     const attempt = (token: string) => {
-      request.header.set("authorization", `Bearer ${token}`);
+      request.header.set("authorization", bearer(token));
       return next(request);
     };
-    const token = await tokenFor(request.url);
+    const token = await tokenFor(request.url, request.signal);
     try {
       return await attempt(token);
     } catch (error) {
       const refused = (error as { readonly code?: unknown } | undefined)?.code === UNAUTHENTICATED;
+      const other = refused && (await replace(token, request.signal));
       // A stream's messages have been read: its caller decides whether to start it again.
-      const other = refused && !request.stream && (await replace(token));
-      if (!other) throw error;
+      if (!other || request.stream) throw error;
       return attempt(other);
     }
   };

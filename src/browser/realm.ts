@@ -4,7 +4,7 @@
  */
 
 export type ChannelLike = {
-  onmessage: ((event: { readonly data: unknown }) => void) | null;
+  onmessage: ((event: never) => void) | null;
   postMessage(message: unknown): void;
   close(): void;
 };
@@ -32,27 +32,31 @@ export type Realm = Partial<Target> & {
   readonly location?: { readonly origin: string };
   readonly navigator?: {
     readonly locks?: {
-      request(name: string, options: { signal: AbortSignal }, callback: () => Promise<void>): Promise<void>;
+      request<T>(name: string, options: { signal: AbortSignal }, callback: () => Promise<T>): Promise<T>;
     };
   };
   readonly BroadcastChannel?: new (name: string) => ChannelLike;
 };
 
-/** Timers fire at once where the delay is 25 days or more. */
-const MAX_DELAY_MS = 1e9;
-
-/** Resolves after so long (11 days at the most), or when `signal` is aborted. */
+/** Resolves after so long, or when `signal` is aborted. */
 export function sleep(realm: Realm, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const stop = () => {
       realm.clearTimeout(timer as never);
       resolve();
     };
-    const timer = realm.setTimeout(stop, Math.min(delayMs, MAX_DELAY_MS));
+    const timer = realm.setTimeout(stop, delayMs);
     signal.addEventListener("abort", stop);
     if (signal.aborted) stop();
   });
 }
+
+/** Rejects when `signal` is aborted: a caller that gives up does not wait on. */
+export const abortable = <T>(signal: AbortSignal, promise: Promise<T>): Promise<T> =>
+  Promise.race([
+    promise,
+    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+  ]);
 
 /** Aborts after `delayMs`, with `parent`, or when the caller aborts it; leaves no timer behind then. */
 export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): AbortController {

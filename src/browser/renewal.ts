@@ -4,36 +4,34 @@
  * Only `E001_AUTH_FAILURE`, or another tab that received it, ends a session. Every other failure is "offline": the token
  * in hand is used while it is valid, and attempts back off.
  */
+import { SessionError } from "./errors.ts";
+import { bearer } from "./fetch.ts";
 import { hintOf } from "./hint.ts";
-import { type Realm, sleep } from "./realm.ts";
-import { type Outcome, post, waitAfter } from "./request.ts";
-import { type SessionState, UNKNOWN } from "./snapshot.ts";
-import { agoMs, exclusively, messageOf, openChannel, type TabMessage, type TokenMessage } from "./tabs.ts";
-import { type HeldToken, holdToken, leftMs, stopwatch } from "./token.ts";
-import { ASK_MS, MAX_PATIENCE_MS, PATIENCE_MS } from "./waits.ts";
-
-export type Renewal = ReturnType<typeof createRenewal>;
+import { onWake, type Realm, sleep } from "./realm.ts";
+import { type Outcome, send } from "./request.ts";
+import type { Display, SessionState } from "./snapshot.ts";
+import { exclusively, messageOf, openChannel, type Receivers, type TabMessage, type TokenMessage } from "./tabs.ts";
+import { agoMs, countdown, type HeldToken, holdToken } from "./token.ts";
+import { ASK_MS, BACKOFF_MS, MAX_BACKOFF_MS, MAX_PATIENCE_MS, PATIENCE_MS, SPREAD_MS } from "./waits.ts";
 
 /**
  * A closure rather than a class: minifiers shorten the names of its variables, and the kit has a size to keep.
  *
  * @param hintCookie the name of the cookie that holds the id of the session
  * @param closed ends everything
- * @param changed called after each change: of the snapshot, or of the next look only
  */
 export function createRenewal(
   realm: Realm,
   baseUrl: string,
   hintCookie: string | undefined,
   closed: AbortSignal,
-  changed: (snapshotToo?: boolean) => void,
+  display: Display,
 ) {
   // With the version of the messages: tabs of another version of the kit go their own way.
   const name = `session/1:${baseUrl}`;
   const open = (channelName: string) =>
     openChannel(realm, channelName, (message) => receivers[message?.type as "token"]?.(message as TokenMessage));
-  const channel = open(name);
-  let snapshot = UNKNOWN;
+  let channel = open(name);
   let token: HeldToken | undefined;
   /** Counts tokens, endings and beginnings: each makes what is under way void. */
   let era = 0;
@@ -41,207 +39,212 @@ export function createRenewal(
   let epoch = new AbortController();
   /** The session that was seen to end. Its tokens are not taken from other tabs any more. */
   let endedSid: string | undefined;
-  let flight: Promise<Outcome> | undefined;
+  let flight: Promise<Outcome | undefined> | undefined;
   let failures = 0;
-  let waitMs = 0;
-  let failedMs = stopwatch(realm);
-  /** Whether this tab has to look whether what it knows still holds. */
+  /** Until the next attempt is allowed, ms. */
+  let backoffMs = countdown(realm, 0);
+  /** Whether this tab looks soon, hidden or not, and again until it is known what has become of the session. */
   let doubtful = false;
+  let timer: unknown;
   closed.addEventListener("abort", () => {
     channel?.close();
+    channel = undefined;
     epoch.abort();
+    realm.clearTimeout(timer as never);
+  });
+  onWake(realm, closed, ({ type, persisted }) => {
+    // What was put off may be tried at once.
+    if (type === "online") backoffMs = countdown(realm, 0);
+    look();
+    // Messages may have been missed. The cookie would show what they said.
+    if ((type === "resume" || persisted) && !hint()) doubtful = true;
+    plan();
   });
 
-  /** Until the next attempt is allowed, ms. */
-  const backoffMs = () => waitMs - failedMs();
+  const unavailable = (cause: unknown) => new SessionError(closed.aborted ? "disposed" : "unavailable", cause);
 
-  /** Whether the token in hand need not be refreshed yet. */
-  const isFresh = () => !!token && token.ageMs() < token.dueMs;
+  const stateIs = (state: SessionState) => display.snapshot.state === state;
 
-  function tell(message: TabMessage): void {
-    if (!closed.aborted) channel?.postMessage(message);
+  /** Until the token in hand is to be refreshed, ms. */
+  const dueMs = () => (token ? token.leftMs() - token.reserveMs : 0);
+
+  const tell = (message: TabMessage) => channel?.postMessage(message);
+
+  function show(state: SessionState): void {
+    display.show(state, token?.claims);
+    plan();
   }
 
-  function show(state: SessionState, claims = token?.claims): void {
-    const same = snapshot.state === state && snapshot.claims === claims;
-    if (!same) snapshot = { state, claims };
-    changed(!same);
+  /** Plans the next look; what was planned before is dropped. Hidden tabs wait until they are used or seen, or in doubt. */
+  function plan(): void {
+    realm.clearTimeout(timer as never);
+    if (closed.aborted || (stateIs("ended") && !doubtful)) return;
+    const ownMs = doubtful || stateIs("offline") ? 0 : dueMs();
+    const delayMs = Math.max(0, ownMs, backoffMs()) + SPREAD_MS * realm.Math.random();
+    timer = realm.setTimeout(() => {
+      if (doubtful || realm.document?.visibilityState === "visible") void renew().then(plan);
+    }, delayMs);
   }
 
-  function settle(): void {
+  /** Whoever waits for its turn has an outcome: else all of them would try in turn. */
+  function settle(failureCount: number, waitMs: number): void {
+    failures = failureCount;
+    backoffMs = countdown(realm, waitMs);
     epoch.abort();
     epoch = new AbortController();
   }
 
+  /** @param state `unknown` when somebody has signed in: whatever was known before is void */
   function become(state: SessionState, newToken?: HeldToken, ended?: string): void {
     era++;
-    settle();
+    settle(0, 0);
     token = newToken;
     endedSid = ended;
-    failures = 0;
-    waitMs = 0;
-    doubtful = false;
+    // The tab that announced a sign-in may be gone before it has a token.
+    doubtful = state === "unknown";
     show(state);
   }
 
-  function fail(durationMs: number): void {
-    failures++;
-    // Whoever waits for its turn has an outcome: else all of them would try in turn.
-    settle();
-    waitMs = durationMs;
-    failedMs = stopwatch(realm);
-    if (snapshot.state !== "ended") show("offline", snapshot.claims);
+  function fail(waitMs: number): void {
+    settle(failures + 1, waitMs);
+    if (!stateIs("ended")) show("offline");
   }
 
-  /** Looks soon, and again until it is known what has become of the session. */
-  function doubt(): void {
-    doubtful = true;
-    changed();
-  }
-
-  /** The session is over, here and, if `announced`, in the other tabs. */
-  function end(announced?: boolean): void {
+  /** The session is over, here and in the other tabs. */
+  function end(): void {
     const sid = token?.claims.sid ?? endedSid;
-    if (announced) tell({ type: "ended", sid });
+    tell({ type: "ended", sid });
     become("ended", undefined, sid);
-  }
-
-  /** Somebody has signed in: whatever was known before is void. */
-  function begin(announced?: boolean): void {
-    if (announced) tell({ type: "began" });
-    become("unknown");
-    // The tab that announced it may be gone before it has a token.
-    doubt();
   }
 
   const hint = () => hintOf(realm, hintCookie);
 
-  /** Whether the hint names another session. */
-  const isForeign = (sid: string | undefined) => (hint() ?? sid) !== sid;
+  /** Whether a session is over, or the hint names another one. */
+  const isVoid = (sid: string | undefined) => (sid && sid === endedSid) || (hint() ?? sid) !== sid;
 
-  /**
-   * Takes note of the hint cookie, which other pages may have changed. Returns whether nobody is signed in.
-   *
-   * @param online the network is back: what was put off may be tried at once
-   */
-  function look(online?: boolean): boolean {
-    if (online) waitMs = 0;
+  /** Takes note of what other pages may have changed. Returns whether nobody is signed in. */
+  function look(): boolean {
     const nobody = hint() === "";
-    if (nobody) end(true);
-    else if (token && isForeign(token.claims.sid)) begin();
+    if (nobody) end();
+    else if (token && isVoid(token.claims.sid)) become("unknown");
     return nobody;
   }
 
-  /** Takes another tab's token unless it is worse than ours. */
-  function consider(message: TokenMessage): void {
-    const other = holdToken({ ...message, ageMs: agoMs(realm, message.bornAtMs) }, realm);
-    if (!other || leftMs(other) <= 0) return;
-    const { sid, iat } = other.claims;
-    if ((sid && sid === endedSid) || isForeign(sid)) return;
-    if (!token || token.claims.sid !== sid || iat >= token.claims.iat) become("active", other);
-  }
-
-  const receivers: {
-    readonly [T in TabMessage["type"]]: (message: Extract<TabMessage, { readonly type: T }>) => void;
-  } = {
+  const receivers: Receivers = {
     ask({ newerThan, replyTo }) {
-      if (!token || token.claims.iat <= newerThan || !isFresh() || doubtful) return;
+      if (!token || token.claims.iat <= newerThan || dueMs() <= 0 || doubtful) return;
       // A channel of its own: a reply to everybody would be as many messages as there are tabs, squared.
       const box = open(replyTo);
       box?.postMessage(messageOf(token, realm));
       box?.close();
     },
-    began: () => begin(),
-    failed({ waitMs, sentAtMs }) {
-      const ms = waitMs - agoMs(realm, sentAtMs);
-      if (ms > 0 && !isFresh()) fail(ms);
+    began: () => become("unknown"),
+    failed({ waitMs, atMs }) {
+      const ms = waitMs - agoMs(realm, atMs);
+      if (ms > 0 && dueMs() <= 0) fail(ms);
     },
-    token: consider,
+    /** Another tab's token is taken unless it is worse than ours. */
+    token(message) {
+      const other = holdToken(message, realm);
+      if (!other || other.leftMs() <= 0) return;
+      const { sid, iat } = other.claims;
+      if (!isVoid(sid) && (!token || token.claims.sid !== sid || iat >= token.claims.iat)) become("active", other);
+    },
     ended({ sid }) {
       if (!token) endedSid = sid ?? endedSid;
-      else if (!sid) doubt();
-      else if (token.claims.sid === sid) end();
+      else if (!sid) {
+        doubtful = true;
+        plan();
+      } else if (token.claims.sid === sid) become("ended", undefined, sid);
     },
   };
 
-  /** Whether a tab hands over a token, or reports an ending. @param newerThan when it was issued, s, at the least */
-  async function askTabs(newerThan = 0, patienceMs = 0): Promise<boolean> {
-    const { signal } = epoch;
-    const replyTo = name + realm.Math.random();
-    const box = open(replyTo);
-    tell({ type: "ask", newerThan, replyTo });
-    await sleep(realm, ASK_MS + patienceMs, signal);
-    box?.close();
-    return signal.aborted;
-  }
-
-  async function request(replacement: boolean): Promise<Outcome> {
+  async function request(replacement: boolean | undefined): Promise<Outcome | undefined> {
     const started = era;
-    const sinceMs = stopwatch(realm);
-    const outcome = await post(realm, `${baseUrl}/v1/auth/refresh`, closed);
+    const atMs = realm.Date.now();
+    const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
     // Meanwhile another tab has brought a token, the session has ended or another one has begun: that is newer.
-    if (started !== era) return {};
-    const received = holdToken({ text: outcome.accessToken, ageMs: sinceMs(), replacement }, realm);
-    if (received) {
+    if (started !== era) return undefined;
+    const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
+    if (endedSid && received?.claims.sid === endedSid) {
+      // It was reported as over while the response was on its way: the service is asked once more.
+      endedSid = undefined;
+    } else if (received) {
       tell(messageOf(received, realm));
       become("active", received);
-    } else if (outcome.ended) end(true);
+    } else if (outcome.ended) end();
     else {
-      const waitMs = waitAfter(outcome, failures, realm);
+      // Doubling, with full jitter: never the same for all clients, also where the service names a time.
+      const jitterMs = Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures) * realm.Math.random();
+      const waitMs = (outcome.retryAfterMs ?? 0) + jitterMs;
       fail(waitMs);
-      tell({ type: "failed", waitMs, sentAtMs: realm.Date.now() });
+      tell({ type: "failed", waitMs, atMs: realm.Date.now() });
     }
     return outcome;
   }
 
+  /** Obtains a token. Single flight; never rejects. @param replacement whether a service has refused the token in hand */
+  async function renew(replacement?: boolean): Promise<Outcome | undefined> {
+    if (look() || backoffMs() > 0) return undefined;
+    const { signal } = epoch;
+    const promptMs = countdown(realm, ASK_MS);
+    flight ??= exclusively(realm, name, signal, async () => {
+      // What the tab that had the lock before us obtained may still be on its way: where locks take long, so do messages.
+      if (promptMs() < 0) await sleep(realm, Math.min(MAX_PATIENCE_MS, -promptMs()), signal);
+      if (signal.aborted || backoffMs() > 0) return undefined;
+      const replyTo = name + realm.Math.random();
+      const box = open(replyTo);
+      // In doubt the token in hand is good enough, if another tab has no doubt of it.
+      tell({ type: "ask", newerThan: doubtful || !token ? 0 : token.claims.iat, replyTo });
+      await sleep(realm, token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS, signal);
+      box?.close();
+      return signal.aborted ? undefined : request(replacement);
+    }).finally(() => {
+      flight = undefined;
+    });
+    return flight;
+  }
+
   return {
-    get snapshot() {
-      return snapshot;
-    },
-    get token() {
-      return token;
-    },
-    get doubtful() {
-      return doubtful;
-    },
-    backoffMs,
-    isFresh,
-    begin,
-    doubt,
-    look,
-
-    /** Obtains a token. Single flight; never rejects. @param replacement whether a service has refused the token in hand */
-    async renew(replacement = false): Promise<Outcome> {
-      if (look() || backoffMs() > 0) return {};
-      flight ??= (async () => {
-        let outcome: Outcome = {};
-        const { signal } = epoch;
-        const waitedMs = stopwatch(realm);
-        await exclusively(realm, name, signal, async () => {
-          // What the tab that had the lock before us obtained may still be on its way: where locks take long, so do messages.
-          if (waitedMs() > ASK_MS) await sleep(realm, Math.min(MAX_PATIENCE_MS, waitedMs()), signal);
-          if (signal.aborted || backoffMs() > 0) return;
-          // In doubt the token in hand is good enough, if another tab has no doubt of it.
-          const newerThan = doubtful ? 0 : token?.claims.iat;
-          const patienceMs = token && leftMs(token) > 0 ? PATIENCE_MS : 0;
-          if (!(await askTabs(newerThan, patienceMs))) outcome = await request(replacement);
-        });
-        return outcome;
-      })().finally(() => {
-        flight = undefined;
-      });
-      return flight;
+    /** @param minValidityMs how long the token is valid at the least */
+    async accessToken(minValidityMs: number): Promise<string> {
+      let outcome: Outcome | undefined;
+      // What another tab hands over may be too old already: then it is renewed once more.
+      for (let attempt = 0; ; attempt++) {
+        if (stateIs("ended")) throw new SessionError("ended");
+        // A token that never lives as long as is wanted is good for half of its life.
+        if (token && token.leftMs() > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
+          if (dueMs() <= 0) void renew();
+          return token.text;
+        }
+        if (attempt > 1) throw unavailable(outcome?.cause);
+        outcome = await renew();
+      }
     },
 
-    /** Signs out. */
-    async signOut(): Promise<Outcome> {
+    /** Another token than `text`, which a service has refused, if there is one. */
+    async replace(text: string): Promise<string | undefined> {
+      // A token that replaced a refused one and is refused too: not the token is at fault.
+      if (token?.text === text && !token.replacement) await renew(true);
+      return token?.text === text ? undefined : token?.text;
+    },
+
+    begin(): void {
+      tell({ type: "began" });
+      become("unknown");
+    },
+
+    async signOut(): Promise<void> {
       const started = era;
-      const outcome = await post(realm, `${baseUrl}/v1/auth/logout`, closed);
-      if (outcome.cause) return outcome;
-      if (started === era) end(true);
+      const url = `${baseUrl}/v1/auth/logout`;
+      const authorization = token && bearer(token.text);
+      let outcome = await send(realm, url, closed);
+      // The cookie is gone, the session need not be.
+      if (outcome.ended && authorization) outcome = await send(realm, url, closed, "DELETE", { authorization });
+      if (outcome.cause) throw unavailable(outcome.cause);
+      if (started === era) end();
       // Somebody may have signed in meanwhile: the service knows which session there is now, if any.
-      else begin();
-      return outcome;
+      else become("unknown");
     },
   };
 }

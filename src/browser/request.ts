@@ -19,21 +19,23 @@ export type Outcome = {
 
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
-/** Between attempts while the service cannot be reached, ms: doubling, with full jitter. */
-const BACKOFF_MS = 1_000;
-const MAX_BACKOFF_MS = 60_000;
-
-/** How long to wait after a failure, ms: never the same for all clients, also where the service names a time. */
-export function waitAfter({ retryAfterMs }: Outcome, failures: number, realm: Realm): number {
-  return (retryAfterMs || 0) + Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures) * realm.Math.random();
-}
-
-/** Never rejects. @param closed aborts it before its time is up */
-export async function post(realm: Realm, url: string, closed: AbortSignal): Promise<Outcome> {
+/**
+ * Sends a request, with the cookie alone or with an access token. Never rejects.
+ *
+ * @param closed aborts it before its time is up
+ */
+export async function send(
+  realm: Realm,
+  url: string,
+  closed: AbortSignal,
+  method = "POST",
+  headers = {},
+): Promise<Outcome> {
   const over = deadline(realm, TIMEOUT_MS, closed);
   try {
     const response = await realm.fetch(url, {
-      method: "POST",
+      method,
+      headers,
       credentials: "include",
       // A page that closes meanwhile still completes the rotation, or the logout.
       keepalive: true,

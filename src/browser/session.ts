@@ -2,14 +2,12 @@
 import { SessionError } from "./errors.ts";
 import { authorizedFetch } from "./fetch.ts";
 import { type AuthInterceptor, authInterceptor } from "./interceptor.ts";
-import { onWake, type Realm, sleep, type WakeEvent } from "./realm.ts";
-import { createRenewal, type Renewal } from "./renewal.ts";
-import type { Outcome } from "./request.ts";
-import { type Snapshot, UNKNOWN } from "./snapshot.ts";
-import { leftMs } from "./token.ts";
+import { abortable, type Realm } from "./realm.ts";
+import { createRenewal } from "./renewal.ts";
+import { createDisplay, type Snapshot } from "./snapshot.ts";
 
-/** Tabs that look because of one event spread over so long, ms. */
-const DOUBT_SPREAD_MS = 500;
+/** How long a token stays valid at the least, ms, where the page does not say. */
+const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {
   /** Where the service is. Default: the page's origin. */
@@ -88,132 +86,49 @@ export type Session = {
  * export const session = createSession();
  * const orders = await session.fetch("/api/orders");
  */
-export function createSession(options: SessionOptions = {}, realm: Realm = globalThis as unknown as Realm): Session {
-  const { minValidityMs = 10_000, hintCookie } = options;
+export function createSession(options: SessionOptions = {}, realm: Realm = globalThis): Session {
   const pageOrigin = realm.location?.origin;
   const baseUrl = (options.baseUrl ?? pageOrigin ?? "").replace(/\/$/, "");
   const disposal = new AbortController();
   const disposed = disposal.signal;
-  let listeners: (() => void)[] = [];
-  let renewal: Renewal | undefined;
-  let planned = new AbortController();
+  const display = createDisplay(realm, disposed);
+  let renewal: ReturnType<typeof createRenewal> | undefined;
 
   /** Opens what is needed, at the first use. */
-  function use(): Renewal {
+  function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
-    if (!renewal) {
-      renewal = createRenewal(realm, baseUrl, hintCookie, disposed, changed);
-      onWake(realm, disposed, woken);
-    }
+    renewal ??= createRenewal(realm, baseUrl, options.hintCookie, disposed, display);
     return renewal;
   }
 
-  function changed(snapshotToo?: boolean): void {
-    schedule();
-    if (!snapshotToo) return;
-    for (const listener of listeners) {
-      // In a task of its own: no code of others runs under the lock. What it throws is an unhandled rejection.
-      sleep(realm, 0, disposed).then(() => disposed.aborted || (listeners.includes(listener) && listener()));
-    }
+  const accessToken = async () => use().accessToken(options.minValidityMs ?? MIN_VALIDITY_MS);
+
+  async function tokenFor(url: string, signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    const originOf = (text: string) => new URL(text, pageOrigin).origin;
+    const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
+    if (known.some((one) => one && originOf(one) === originOf(url))) return abortable(signal, accessToken());
+    throw new TypeError(`no token: ${url}`);
   }
 
-  async function renew(replacement?: boolean): Promise<Outcome> {
-    const outcome = await use().renew(replacement);
-    schedule();
-    return outcome;
-  }
-
-  /** Plans the next look; what was planned before is dropped. Hidden tabs wait until they are used or seen, or in doubt. */
-  function schedule(): void {
-    planned.abort();
-    const current = renewal;
-    if (!current || disposed.aborted) return;
-    const { token, doubtful, snapshot } = current;
-    const offline = snapshot.state === "offline";
-    if (!token && !doubtful && !offline) return;
-    planned = new AbortController();
-    const { signal } = planned;
-    let ownMs = 1;
-    if (doubtful) ownMs += DOUBT_SPREAD_MS * realm.Math.random();
-    else if (token && !offline) ownMs = token.dueMs - token.ageMs();
-    sleep(realm, Math.max(ownMs, current.backoffMs()), signal).then(() => {
-      if (!signal.aborted && (doubtful || realm.document?.visibilityState === "visible")) void renew();
-    });
-  }
-
-  function woken({ type, persisted }: WakeEvent): void {
-    const current = use();
-    current.look(type === "online");
-    // Messages of other tabs may have been missed: one of them, or the service, confirms the session.
-    const overdue =
-      realm.document?.visibilityState === "visible" && !current.isFresh() && current.snapshot.state !== "ended";
-    if (type === "resume" || persisted || overdue) current.doubt();
-    else schedule();
-  }
-
-  async function accessToken(): Promise<string> {
-    let outcome: Outcome = {};
-    // What another tab hands over may be too old already: then it is renewed once more.
-    for (let attempt = 0; ; attempt++) {
-      const current = use();
-      const { token, snapshot } = current;
-      if (snapshot.state === "ended") throw new SessionError("ended");
-      // A token that never lives as long as is wanted is good for half of its life.
-      if (token && leftMs(token) > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
-        if (!current.isFresh()) void renew();
-        return token.text;
-      }
-      if (attempt > 1) throw new SessionError("unavailable", outcome.cause);
-      outcome = await renew();
-    }
-  }
-
-  const source = {
-    async tokenFor(url: string): Promise<string> {
-      const originOf = (text: string) => new URL(text, pageOrigin).origin;
-      const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
-      if (known.some((one) => one && originOf(one) === originOf(url))) return accessToken();
-      throw new TypeError(`no token: ${url}`);
-    },
-    async replace(text: string): Promise<string | undefined> {
-      const held = use().token;
-      // A token that replaced a refused one and is refused too: not the token is at fault.
-      if (held?.text === text && !held.replacement) await renew(true);
-      const other = use().token?.text;
-      return other === text ? undefined : other;
-    },
-  };
+  const replace = async (text: string, signal: AbortSignal) => abortable(signal, use().replace(text));
 
   return {
     accessToken,
-    fetch: authorizedFetch(source, realm),
-    interceptor: authInterceptor(source),
+    fetch: authorizedFetch(tokenFor, replace, realm),
+    interceptor: authInterceptor(tokenFor, replace),
     get snapshot() {
-      return renewal?.snapshot ?? UNKNOWN;
+      return display.snapshot;
     },
     subscribe(listener) {
-      // The same function may come twice.
-      const own = () => listener();
-      if (!disposed.aborted) {
-        listeners.push(own);
-        if (use().snapshot.state === "unknown") accessToken().catch(() => {});
-      }
-      return () => {
-        listeners = listeners.filter((other) => other !== own);
-      };
+      if (display.snapshot.state === "unknown") accessToken().catch(() => {});
+      return display.listen(listener);
     },
     async begin() {
-      use().begin(true);
+      use().begin();
       await accessToken();
     },
-    async end() {
-      const outcome = await use().signOut();
-      use();
-      if (outcome.cause) throw new SessionError("unavailable", outcome.cause);
-    },
-    dispose() {
-      disposal.abort();
-      planned.abort();
-    },
+    end: async () => use().signOut(),
+    dispose: () => disposal.abort(),
   };
 }

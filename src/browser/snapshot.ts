@@ -1,4 +1,5 @@
 /** What a page shows of its session. */
+import { type Realm, sleep } from "./realm.ts";
 import type { Claims } from "./token.ts";
 
 /**
@@ -17,3 +18,33 @@ export type Snapshot = {
 };
 
 export const UNKNOWN: Snapshot = { state: "unknown" };
+
+export type Display = ReturnType<typeof createDisplay>;
+
+/** The snapshot and those that listen to its changes, until `closed` is aborted. */
+export function createDisplay(realm: Realm, closed: AbortSignal) {
+  let listeners: readonly (() => void)[] = [];
+  let snapshot = UNKNOWN;
+  return {
+    get snapshot() {
+      return snapshot;
+    },
+    show(state: SessionState, claims: Claims | undefined): void {
+      if (snapshot.state === state && snapshot.claims === claims) return;
+      snapshot = { state, claims };
+      for (const listener of listeners) {
+        // In a task of its own: no code of others runs under the lock. What it throws is an unhandled rejection.
+        sleep(realm, 0, closed).then(() => closed.aborted || (listeners.includes(listener) && listener()));
+      }
+    },
+    /** @returns what removes the listener */
+    listen(listener: () => void): () => void {
+      // The same function may come twice.
+      const own = () => listener();
+      listeners = [...listeners, own];
+      return () => {
+        listeners = listeners.filter((other) => other !== own);
+      };
+    },
+  };
+}

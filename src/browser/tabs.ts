@@ -3,26 +3,16 @@
  * tabs, so every wait here ends by itself, and then the tab acts alone.
  */
 import { type ChannelLike, deadline, type Realm } from "./realm.ts";
-import type { HeldToken } from "./token.ts";
+import type { HeldToken, ReceivedToken } from "./token.ts";
 
-/** How long a refresh of another tab is waited for, ms. */
-const LOCK_WAIT_MS = 3_000;
 /**
- * A frozen tab may hold a lock indefinitely. Tabs that have waited for it in vain meet at the next lock, so that still only
- * one of them makes the request.
+ * How long tabs wait for one lock after the other, ms. A frozen tab may hold a lock indefinitely: tabs that have waited for it
+ * in vain meet at the next one, so that still only one of them makes the request. The last one is waited for longer than its
+ * holder needs, and not equally long by all.
  */
-const LOCK_COUNT = 3;
-/**
- * The last lock is waited for longer than its holder needs, and not equally long by all: else they would all make a request.
- * This many times as long as the others, and up to once more.
- */
-const LAST_WAIT = 6;
+const LOCK_WAITS_MS = [3_000, 4_000, 18_000];
 
-export type TokenMessage = Pick<HeldToken, "text" | "dueMs" | "replacement"> & {
-  readonly type: "token";
-  /** When the token was issued, by the wall clock of this device. */
-  readonly bornAtMs: number;
-};
+export type TokenMessage = ReceivedToken & { readonly type: "token" };
 
 export type TabMessage =
   /** A tab that has a newer token sends it to `replyTo`. */
@@ -31,9 +21,13 @@ export type TabMessage =
   /** `sid` is absent where no token was ever held: tabs that hold one look whether it is theirs. */
   | { readonly type: "ended"; readonly sid: string | undefined }
   /** The service could not be reached. */
-  | { readonly type: "failed"; readonly waitMs: number; readonly sentAtMs: number }
+  | { readonly type: "failed"; readonly waitMs: number; readonly atMs: number }
   /** Somebody has signed in. */
   | { readonly type: "began" };
+
+export type Receivers = {
+  readonly [T in TabMessage["type"]]: (message: Extract<TabMessage, { readonly type: T }>) => void;
+};
 
 /** On a server there are no other tabs, and an open channel would keep the process alive. */
 export function openChannel(
@@ -42,46 +36,40 @@ export function openChannel(
   receive: (message: TabMessage | null) => void,
 ): ChannelLike | undefined {
   const channel = document && BroadcastChannel && new BroadcastChannel(name);
-  if (channel) channel.onmessage = ({ data }) => receive(data as TabMessage | null);
+  if (channel) channel.onmessage = ({ data }: { readonly data: TabMessage | null }) => receive(data);
   return channel;
 }
 
-export function messageOf({ text, ageMs, dueMs, replacement }: HeldToken, realm: Realm): TokenMessage {
-  return { type: "token", text, bornAtMs: realm.Date.now() - ageMs(), dueMs, replacement };
+/** The wall clock may have been set since it arrived. Functions cannot be sent. */
+export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenMessage {
+  return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };
 }
-
-/** How long ago something was, by the wall clock, which the tabs share: a frozen tab gets its messages late. */
-export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);
 
 /**
  * Runs `request` while no other tab runs its own, as far as that can be had in a bounded time.
  *
  * @param settled aborted when the request is not needed any more: then it is not made
  */
-export async function exclusively(
+export async function exclusively<T>(
   realm: Realm,
   name: string,
   settled: AbortSignal,
-  request: () => Promise<void>,
-): Promise<void> {
-  const turn = async () => {
-    if (!settled.aborted) await request();
-  };
-  for (let level = 0; level < LOCK_COUNT; level++) {
-    const times = level < LOCK_COUNT - 1 ? 1 : LAST_WAIT + realm.Math.random();
-    const wait = deadline(realm, LOCK_WAIT_MS * times, settled);
+  request: () => Promise<T>,
+): Promise<T | undefined> {
+  const turn = async () => (settled.aborted ? undefined : request());
+  for (const waitMs of LOCK_WAITS_MS) {
+    const wait = deadline(realm, waitMs * (1 + realm.Math.random() / 6), settled);
     try {
-      await (realm.navigator as Required<NonNullable<Realm["navigator"]>>).locks.request(
-        name + level,
+      return await (realm.navigator as Required<NonNullable<Realm["navigator"]>>).locks.request(
+        name + waitMs,
         { signal: wait.signal },
         turn,
       );
-      return;
     } catch {
       // Too long a wait, or no locks here. `request` itself never rejects.
     } finally {
       wait.abort();
     }
   }
-  await turn();
+  return turn();
 }

@@ -12,31 +12,33 @@ export type Claims = Readonly<Record<string, unknown>> & {
   readonly exp: number;
 };
 
-export type HeldToken = {
+export type HeldToken = ReceivedToken & {
   readonly text: string;
   readonly claims: Claims;
   readonly lifeMs: number;
-  /** Since the token was issued, at the least. */
-  readonly ageMs: () => number;
-  /** The age from which on it is refreshed ahead of its expiry, the same in all tabs. Random, so that nobody can predict it. */
-  readonly dueMs: number;
-  /** Whether it replaced a token that a service had refused. */
-  readonly replacement: boolean;
+  /** How long it is still valid, at the most. */
+  readonly leftMs: () => number;
+  readonly reserveMs: number;
 };
 
 /** A token as it arrives, from the service or from another tab. */
 export type ReceivedToken = {
   readonly text: string | undefined;
-  /** How old it was when it arrived. */
-  readonly ageMs: number;
-  readonly dueMs?: number;
-  readonly replacement: boolean;
+  /** When it was issued, by the wall clock of this device. */
+  readonly atMs: number;
+  /** How long before its expiry it is refreshed, the same in all tabs. Random, so that nobody can predict it. */
+  readonly reserveMs?: number;
+  /** Whether it replaced a token that a service had refused. */
+  readonly replacement: boolean | undefined;
 };
 
+/** A token that lives longer is renewed as if it did not: timers of 25 days fire at once. */
+const MAX_LIFE_MS = 1e9;
+
 /** The claims of a JWT, or undefined for what is none. */
-export function claimsOf(text = ""): Claims | undefined {
+export function claimsOf(text: string | undefined): Claims | undefined {
   try {
-    const payload = (text.split(".")[1] as string).replace(/-/g, "+").replace(/_/g, "/");
+    const payload = ((text as string).split(".")[1] as string).replaceAll("-", "+").replaceAll("_", "/");
     // Deprecated and everywhere: the shortest way from bytes to UTF-8.
     const claims = JSON.parse(decodeURIComponent(escape(atob(payload)))) as Claims;
     if (claims.exp > claims.iat) return claims;
@@ -45,30 +47,24 @@ export function claimsOf(text = ""): Claims | undefined {
 }
 
 /** @returns undefined for what is no JWT */
-export function holdToken({ text, ageMs, dueMs, replacement }: ReceivedToken, realm: Realm): HeldToken | undefined {
-  const claims = claimsOf(text);
+export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | undefined {
+  const claims = claimsOf(received.text);
   if (!claims) return undefined;
-  const sinceMs = stopwatch(realm);
-  const lifeMs = (claims.exp - claims.iat) * 1000;
-  return {
-    text: text as string,
-    claims,
-    lifeMs,
-    ageMs: () => ageMs + sinceMs(),
-    dueMs: dueMs ?? lifeMs * (0.88 + 0.08 * realm.Math.random()),
-    replacement,
-  };
+  const lifeMs = Math.min((claims.exp - claims.iat) * 1000, MAX_LIFE_MS);
+  const reserveMs = lifeMs * (0.04 + 0.08 * realm.Math.random());
+  const leftMs = countdown(realm, lifeMs - agoMs(realm, received.atMs));
+  return { reserveMs, ...(received as { readonly text: string } & ReceivedToken), claims, lifeMs, leftMs };
 }
 
 /**
- * How long it has been since now, ms. One of the clocks may have stood still in a sleep, the other may have been set back: the
- * later one is right. A clock set forward makes the time look longer than it is, which costs one request.
+ * What is left of `durationMs` from now on. One of the clocks may have stood still in a sleep, the other may have been set
+ * back: the later one is right. A clock set forward makes the time look longer than it is, which costs one request.
  */
-export function stopwatch(realm: Realm): () => number {
-  const monotonicStart = realm.performance.now();
-  const wallStart = realm.Date.now();
-  return () => Math.max(realm.performance.now() - monotonicStart, realm.Date.now() - wallStart);
+export function countdown(realm: Realm, durationMs: number): () => number {
+  const monotonicEnd = realm.performance.now() + durationMs;
+  const wallEnd = realm.Date.now() + durationMs;
+  return () => Math.min(monotonicEnd - realm.performance.now(), wallEnd - realm.Date.now());
 }
 
-/** How long it is still valid, ms. */
-export const leftMs = (token: HeldToken): number => token.lifeMs - token.ageMs();
+/** How long ago something was, by the wall clock, which the tabs share: a frozen tab gets its messages late. */
+export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);

@@ -1,4 +1,4 @@
-/** How long tabs wait for each other's messages. */
+/** How long tabs wait for each other, and between attempts. */
 
 /** How long the other tabs are given to hand over a token, ms. */
 export const ASK_MS = 50;
@@ -6,3 +6,8 @@ export const ASK_MS = 50;
 export const MAX_PATIENCE_MS = 1_000;
 /** While the token in hand is valid, busy tabs have longer, ms. */
 export const PATIENCE_MS = 500;
+/** Tabs, and users, that look because of one event spread over so long, ms. */
+export const SPREAD_MS = 500;
+/** Between attempts while the service cannot be reached, ms: doubling, with full jitter. */
+export const BACKOFF_MS = 1_000;
+export const MAX_BACKOFF_MS = 60_000;

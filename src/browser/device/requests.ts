@@ -1,6 +1,6 @@
 /** The two requests of device binding: registering a key, and renewing the device cookie. */
 import type { Realm } from "../realm.ts";
-import { stopwatch } from "../token.ts";
+import { countdown } from "../token.ts";
 import type { DeviceKeys, DeviceRecord, KeysRealm } from "./keys.ts";
 import { proofOf } from "./proof.ts";
 
@@ -16,7 +16,7 @@ const MAX_ATTEMPTS = 3;
 const FORBIDDEN = 403;
 const TOO_MANY_REQUESTS = 429;
 
-const never = () => Number.POSITIVE_INFINITY;
+const expired = () => 0;
 
 /** The text of a quoted string in a structured field (RFC 9651): of a challenge, or of a parameter. */
 export const quoted = (header: string | null, before = ""): string | undefined =>
@@ -33,8 +33,8 @@ export type DeviceRequests = ReturnType<typeof createDeviceRequests>;
 /** @param baseUrl where the service is */
 export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], keys: DeviceKeys, baseUrl: string) {
   let challenge: string | undefined;
-  /** Since the device cookie was renewed, ms. */
-  let renewedMs = never;
+  /** How long the device cookie need not be renewed, ms. */
+  let restMs = expired;
 
   /** A request with a proof, if there is a challenge to prove possession for. Notes the next challenge. */
   async function post(path: string, init: RequestInit, record?: DeviceRecord, registers?: true): Promise<Response> {
@@ -50,11 +50,11 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
 
   return {
     /** Whether it was renewed so recently that the cookie is valid still, unless it was deleted. */
-    isRenewed: () => renewedMs() < RENEWED_MS,
+    isRenewed: () => restMs() > 0,
 
     /** The cookie that was set is not there: the next renewal is not put off. */
     doubt(): void {
-      renewedMs = never;
+      restMs = expired;
     },
 
     /**
@@ -69,7 +69,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
         const response = await post("/refresh", init, record);
         const next = response.headers.get("secure-session-challenge");
         if (response.ok && (next || (await endsKey(response)))) {
-          renewedMs = stopwatch(realm);
+          restMs = countdown(realm, RENEWED_MS);
           return undefined;
         }
         // Not of the service, or an outage.
@@ -91,7 +91,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;
       challenge = offered;
       const response = await post("", init, await keys.obtain(sid), true);
-      if (response.ok) renewedMs = stopwatch(realm);
+      if (response.ok) restMs = countdown(realm, RENEWED_MS);
     },
   };
 }

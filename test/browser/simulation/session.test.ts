@@ -1,5 +1,5 @@
 /** The browser kit in a simulated browser: its rules, one by one. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { SessionError } from "../../../src/browser/index.ts";
 import { TOKEN_LIFE_S, World } from "./world.ts";
 
@@ -157,6 +157,52 @@ describe("the end of a session", () => {
     expect(tab.session.snapshot.state).toBe("active");
   });
 
+  test("a logout whose cookie is gone ends the session by its access token", async () => {
+    const here = world();
+    const [first, second] = [here.open(), here.open()];
+    for (const tab of [first, second]) tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.forgetCookies();
+    const ended = outcomeOf(first.session.end());
+    await here.run(1_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect(here.over.has("s0")).toBe(true);
+    for (const tab of [first, second]) expect(tab.session.snapshot.state).toBe("ended");
+  });
+
+  test("a logout whose cookie is gone is reported when the access token's form cannot be sent", async () => {
+    const here = world();
+    const tab = here.open();
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.forgetCookies();
+    here.blocks = ({ method }) => method === "DELETE";
+    const ended = outcomeOf(tab.session.end());
+    await here.run(1_000);
+    expect(ended.error).toMatchObject({ reason: "unavailable" });
+    expect(here.over.has("s0")).toBe(false);
+    expect(tab.session.snapshot.state).toBe("active");
+  });
+
+  test("a logout in another tab while the first token is on its way is not forgotten", async () => {
+    const here = world();
+    const other = here.open();
+    other.session.subscribe(() => {});
+    await here.run(1_000);
+    other.visible = false;
+    await here.run(0.97 * TOKEN_LIFE_S * 1000);
+    // The token in hand is due: the new tab asks the service.
+    const opening = here.open();
+    const asked = outcomeOf(opening.session.accessToken());
+    here.latencyMs = 1_000;
+    while (here.refreshes < 2) await here.run(1);
+    here.latencyMs = 20;
+    void outcomeOf(other.session.end());
+    await here.run(10_000);
+    expect(asked.error).toMatchObject({ reason: "ended" });
+    expect(opening.session.snapshot.state).toBe("ended");
+  });
+
   test("a sign-in wakes tabs that had ended", async () => {
     const here = world();
     const [first, second] = [here.open(), here.open()];
@@ -245,11 +291,121 @@ describe("requests of the application", () => {
     expect(here.refreshes).toBe(0);
   });
 
+  test.each(["init", "request"])("a caller that gives up does not wait for a refresh: signal of the %s", async (of) => {
+    const here = world();
+    const tab = here.open();
+    here.latencyMs = 5_000;
+    const caller = new AbortController();
+    const { signal } = caller;
+    const url = "https://app.example/api";
+    const response = outcomeOf(
+      of === "init" ? tab.session.fetch(url, { signal }) : tab.session.fetch(new Request(url, { signal })),
+    );
+    await here.run(1_000);
+    expect(response.done).toBe(false);
+    caller.abort(new Error("left"));
+    await here.run(0);
+    expect(response.error).toEqual(new Error("left"));
+    // The refresh is everybody's, and goes on.
+    const other = outcomeOf(tab.session.accessToken());
+    await here.run(5_000);
+    expect(other.value).toBeDefined();
+    expect(here.attempts).toBe(1);
+  });
+
+  test("a caller that has given up before the call causes no request", async () => {
+    const here = world();
+    const response = outcomeOf(
+      here.open().session.fetch("https://app.example/api", { signal: AbortSignal.abort(new Error("left")) }),
+    );
+    await here.run(1_000);
+    expect(response.error).toEqual(new Error("left"));
+    expect(here.attempts).toBe(0);
+  });
+
+  test("a caller that gives up while a refused token is replaced does not wait on", async () => {
+    const here = world();
+    const tab = here.open();
+    const first = outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    here.refusedTokens.add(first.value ?? "");
+    here.blocks = ({ url }) => url.endsWith("/refresh");
+    const caller = new AbortController();
+    const response = outcomeOf(tab.session.fetch("https://app.example/api", { signal: caller.signal }));
+    await here.run(50);
+    caller.abort(new Error("left"));
+    await here.run(0);
+    expect(response.error).toEqual(new Error("left"));
+  });
+
+  /** Sends something with a token that is refused, and returns what came of it. */
+  async function sendRefused(send: (fetch: typeof globalThis.fetch) => Promise<Response>) {
+    const here = world();
+    const tab = here.open();
+    const first = outcomeOf(tab.session.accessToken());
+    await here.run(1_000);
+    here.refusedTokens.add(first.value ?? "");
+    const response = outcomeOf(send(tab.session.fetch));
+    await here.run(2_000);
+    return { here, status: response.value?.status, second: outcomeOf(tab.session.accessToken()), first };
+  }
+  const URL_OF_API = "https://app.example/api";
+  const form = new FormData();
+  form.set("name", "value");
+
+  test.each<[string, NonNullable<RequestInit["body"]>]>([
+    ["text", "x"],
+    ["bytes", new Uint8Array(100_000)],
+    ["a form", form],
+    ["parameters", new URLSearchParams({ a: "b" })],
+    ["a file", new Blob(["x"])],
+  ])("a body that is %s is sent again as it is, and not copied", async (_, body) => {
+    const clone = vi.spyOn(Request.prototype, "clone");
+    const { here, status } = await sendRefused((fetch) => fetch(URL_OF_API, { method: "POST", body }));
+    expect(status).toBe(200);
+    expect(clone).not.toHaveBeenCalled();
+    clone.mockRestore();
+    const [first, second] = here.bodies.slice(-2);
+    expect(second?.size).toBeGreaterThan(0);
+    // Boundaries of forms differ, and fit their type.
+    expect(second?.size).toBe(first?.size);
+    expect(second?.type.split("boundary=")[0]).toBe(first?.type.split("boundary=")[0]);
+  });
+
+  test("the body of a Request is sent again", async () => {
+    const { here, status } = await sendRefused((fetch) =>
+      fetch(new Request(URL_OF_API, { method: "POST", body: "text" })),
+    );
+    expect(status).toBe(200);
+    expect(here.bodies.slice(-2).map(({ size }) => size)).toEqual([4, 4]);
+  });
+
+  test("a body of init replaces that of a Request, both times", async () => {
+    const { here, status } = await sendRefused((fetch) =>
+      fetch(new Request(URL_OF_API, { method: "POST", body: "text" }), { body: "longer text" }),
+    );
+    expect(status).toBe(200);
+    expect(here.bodies.slice(-2).map(({ size }) => size)).toEqual([11, 11]);
+  });
+
+  test("a stream is sent once, and the token that was refused is replaced for the next call", async () => {
+    const body = new Blob(["streamed"]).stream();
+    const { here, status, first, second } = await sendRefused((fetch) =>
+      fetch(URL_OF_API, { method: "POST", body, duplex: "half" }),
+    );
+    expect(status).toBe(401);
+    expect(here.bodies).toHaveLength(1);
+    await here.run(0);
+    expect(second.value).toBeDefined();
+    expect(second.value).not.toBe(first.value);
+  });
+
   test("an interceptor repeats a unary call that was refused, and no stream", async () => {
     const here = world();
     const { session } = here.open();
     const refusals = [true, false, true];
-    const call = (stream: boolean) => ({ url: "/sessions.v1.Orders/List", stream, header: new Headers() });
+    const { signal } = new AbortController();
+    const call = (stream: boolean) => ({ url: "/sessions.v1.Orders/List", stream, header: new Headers(), signal });
     const next = async (request: ReturnType<typeof call>) => {
       if (refusals.shift()) throw Object.assign(new Error("refused"), { code: 16 });
       return request.header.get("authorization");
@@ -384,6 +540,56 @@ describe("whose token it is", () => {
 });
 
 describe("waking and outages", () => {
+  const HINT = { hintCookie: "session_hint" };
+
+  test("a page from the back/forward cache with a fresh token and the cookie makes no request", async () => {
+    const here = world();
+    here.dropping = true;
+    const tab = here.open(HINT);
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    for (let time = 0; time < 5; time++) {
+      here.freeze(tab);
+      await here.run(10_000);
+      here.restore(tab);
+      await here.run(2_000);
+      expect(tab.session.snapshot.state).toBe("active");
+    }
+    expect(here.attempts).toBe(1);
+  });
+
+  test.each([
+    ["with the cookie", HINT, 1],
+    // It cannot know what it missed.
+    ["without it", {}, 2],
+  ])("a page from the back/forward cache sees a logout that it missed, %s", async (_, options, attempts) => {
+    const here = world();
+    here.dropping = true;
+    const [cached, other] = [here.open(options), here.open(options)];
+    for (const tab of [cached, other]) tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.freeze(cached);
+    void outcomeOf(other.session.end());
+    await here.run(1_000);
+    here.restore(cached);
+    await here.run(2_000);
+    expect(cached.session.snapshot.state).toBe("ended");
+    expect(here.attempts).toBe(attempts);
+  });
+
+  test("a page from the back/forward cache is renewed when its token is due", async () => {
+    const here = world();
+    const tab = here.open(HINT);
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.freeze(tab);
+    await here.run(2 * TOKEN_LIFE_S * 1000);
+    here.restore(tab);
+    await here.run(2_000);
+    expect(here.attempts).toBe(2);
+    expect(tab.session.snapshot.state).toBe("active");
+  });
+
   test("a logout that a frozen tab missed is seen whatever else wakes it", async () => {
     const here = world();
     here.dropping = true;

@@ -5,7 +5,7 @@
 import { createSession, type Realm, type Session } from "../../../src/browser/index.ts";
 
 type Listener = (event: { readonly type: string; readonly persisted?: boolean }) => void;
-type Event = { readonly at: number; readonly order: number; readonly tab: Tab | undefined; readonly run: () => void };
+type Event = { readonly at: number; readonly order: number; readonly tab: Frame | undefined; readonly run: () => void };
 
 /** What the network does with a request. `lost`: the service acts, and its response never arrives. */
 export type Network = "up" | "offline" | "lost" | "silent" | "html" | "unavailable" | "limited";
@@ -15,9 +15,9 @@ const LATENCY_MS = 20;
 /** The least delay of a timer in a hidden tab, as browsers have it. */
 const THROTTLE_MS = 1_000;
 
-export type Tab = {
+/** What the platform has of a tab. */
+type Frame = {
   readonly id: number;
-  readonly session: Session;
   frozen: boolean;
   visible: boolean;
   dead: boolean;
@@ -27,9 +27,10 @@ export type Tab = {
   /** Timers, listeners, channels and locks that the tab has. */
   readonly holds: Set<unknown>;
 };
+export type Tab = Frame & { readonly session: Session };
 
-type Held = { readonly tab: Tab; readonly release: () => void };
-type Waiter = { readonly tab: Tab; readonly signal: AbortSignal; readonly grant: () => void };
+type Held = { readonly tab: Frame; readonly release: () => void };
+type Waiter = { readonly tab: Frame; readonly signal: AbortSignal; readonly grant: () => void };
 
 export class World {
   nowMs = 0;
@@ -37,8 +38,14 @@ export class World {
   /** How long the device has slept, with the monotonic clock standing still. */
   sleptMs = 0;
   network: Network = "up";
+  /** How long responses take from now on. */
+  latencyMs = LATENCY_MS;
   /** The session that the cookie names; undefined when nobody is signed in. */
   signedIn: string | undefined = "s0";
+  /** Of requests to the API: size, and type with the boundary of a form. */
+  readonly bodies: { readonly size: number; readonly type: string }[] = [];
+  /** Requests that never arrive. */
+  blocks: (request: Request) => boolean = () => false;
   /** Sessions that were signed out or revoked. */
   readonly over = new Set<string | undefined>([undefined]);
   /** Whether `document.cookie` throws. */
@@ -64,7 +71,7 @@ export class World {
   }
 
   open(options: Parameters<typeof createSession>[0] = {}): Tab {
-    const tab = {
+    const frame: Frame = {
       id: this.tabs.length,
       frozen: false,
       visible: true,
@@ -72,8 +79,9 @@ export class World {
       late: [],
       listeners: new Set(),
       holds: new Set(),
-    } as unknown as { -readonly [K in keyof Tab]: Tab[K] };
-    tab.session = createSession({ baseUrl: "https://app.example", ...options }, this.#realmOf(tab));
+    };
+    const session = createSession({ baseUrl: "https://app.example", ...options }, this.#realmOf(frame));
+    const tab = Object.assign(frame, { session });
     this.tabs.push(tab);
     return tab;
   }
@@ -87,6 +95,11 @@ export class World {
     this.revoke();
     this.signedIn = `s${++this.#sessions}`;
     return this.signedIn;
+  }
+
+  /** The browser forgets its cookies, and the session goes on. */
+  forgetCookies(): void {
+    this.signedIn = undefined;
   }
 
   /** Somebody signs in by a page load: no tab announces it, and the session before goes on without its cookie. */
@@ -108,9 +121,19 @@ export class World {
     this.dispatch(tab, "visibilitychange");
   }
 
-  dispatch(tab: Tab, type: "visibilitychange" | "resume" | "online"): void {
+  /** A page comes out of the back/forward cache. Browsers drop what is sent to it there. */
+  restore(tab: Tab): void {
+    tab.late.length = 0;
+    tab.frozen = false;
+    tab.visible = true;
+    this.dispatch(tab, "pageshow", true);
+    this.dispatch(tab, "visibilitychange");
+  }
+
+  dispatch(tab: Tab, type: "visibilitychange" | "resume" | "online" | "pageshow", persisted = false): void {
+    const run = (entry: { readonly listener: Listener }) => entry.listener({ type, persisted });
     for (const entry of tab.listeners) {
-      if (entry.type === type) this.schedule(0, tab, () => tab.listeners.has(entry) && entry.listener({ type }));
+      if (entry.type === type) this.schedule(0, tab, () => tab.listeners.has(entry) && run(entry));
     }
   }
 
@@ -153,13 +176,13 @@ export class World {
   }
 
   /** Runs something of a tab later; of the world, where `tab` is undefined. */
-  schedule(delayMs: number, tab: Tab | undefined, run: () => void): Event {
+  schedule(delayMs: number, tab: Frame | undefined, run: () => void): Event {
     const event = { at: this.nowMs + delayMs, order: this.#order++, tab, run };
     this.#events.push(event);
     return event;
   }
 
-  #realmOf(tab: Tab): Realm {
+  #realmOf(tab: Frame): Realm {
     const world = this;
     const listen = (type: string, listener: Listener, { signal }: { signal: AbortSignal }) => {
       const entry = { type, listener };
@@ -205,7 +228,7 @@ export class World {
     };
   }
 
-  #withLock(name: string, tab: Tab, signal: AbortSignal, callback: () => Promise<void>): Promise<void> {
+  #withLock<T>(name: string, tab: Frame, signal: AbortSignal, callback: () => Promise<T>): Promise<T> {
     const lock = this.#locks.get(name) ?? { held: undefined, waiting: [] };
     this.#locks.set(name, lock);
     return new Promise((resolve, reject) => {
@@ -236,20 +259,22 @@ export class World {
     });
   }
 
-  #fetch(tab: Tab, input: string | Request, init: RequestInit | undefined): Promise<Response> {
+  #fetch(tab: Frame, input: string | Request, init: RequestInit | undefined): Promise<Response> {
     const request = new Request(input, { ...init, signal: null });
-    const signal = init?.signal;
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     if (request.url.endsWith("/refresh")) this.attempts++;
     return new Promise((resolve, reject) => {
-      signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
-      if (this.network === "offline") {
+      const abort = () => reject(new DOMException("aborted", "AbortError"));
+      if (signal?.aborted) return abort();
+      signal?.addEventListener("abort", abort);
+      if (this.network === "offline" || this.blocks(request)) {
         this.schedule(1, tab, () => reject(new TypeError("failed to fetch")));
         return;
       }
       // The service acts even if the tab that asked is frozen or gone.
       this.schedule(LATENCY_MS, undefined, () => {
         const response = this.#serve(request);
-        if (response) this.schedule(LATENCY_MS, tab, () => resolve(response));
+        if (response) this.schedule(this.latencyMs, tab, () => resolve(response));
       });
     });
   }
@@ -271,12 +296,21 @@ export class World {
       this.refreshes++;
       response = this.signedIn === undefined ? refused() : Response.json({ data: { accessToken: this.#mint() } });
     } else if (pathname === "/v1/auth/logout") {
-      this.revoke();
-      response = Response.json({ data: {} });
+      const sid = request.method === "POST" ? this.signedIn : sidOf(request.headers.get("authorization"));
+      response = this.over.has(sid) ? refused() : Response.json({ data: {} });
+      this.over.add(sid);
+      if (this.signedIn === sid) this.signedIn = undefined;
     } else {
+      if (request.body) this.#noteBody(request);
       response = this.accepts(request.headers.get("authorization")) ? Response.json({}) : refused();
     }
     return network === "lost" ? undefined : response;
+  }
+
+  #noteBody(request: Request): void {
+    const body = { size: 0, type: request.headers.get("content-type") ?? "" };
+    this.bodies.push(body);
+    void request.arrayBuffer().then(({ byteLength }) => Object.assign(body, { size: byteLength }));
   }
 
   #mint(): string {
@@ -289,10 +323,10 @@ export class World {
 class SimulatedChannel {
   onmessage: ((event: { readonly data: unknown }) => void) | null = null;
   readonly name: string;
-  readonly tab: Tab;
+  readonly tab: Frame;
   readonly #world: World;
 
-  constructor(name: string, tab: Tab, world: World) {
+  constructor(name: string, tab: Frame, world: World) {
     this.name = name;
     this.tab = tab;
     this.#world = world;
@@ -314,6 +348,9 @@ class SimulatedChannel {
     this.tab.holds.delete(this);
   }
 }
+
+const sidOf = (authorization: string | null): string =>
+  JSON.parse(Buffer.from(authorization?.split(".")[1] ?? "", "base64url").toString()).sid;
 
 const refused = () => Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { status: 401 });
 
