@@ -46,6 +46,28 @@ const setsCookie = (description: string) => ({
 
 const bearer = [{ bearer: [] }];
 
+/** A header that browsers with Device Bound Session Credentials send or take. */
+const deviceHeader = (description: string) => ({ description, schema: { type: "string" } });
+const proof = {
+  name: "Secure-Session-Response",
+  in: "header",
+  ...deviceHeader("The proof: a JWS (`dbsc+jwt`) of the challenge by the device key."),
+};
+
+/** Without a usable proof: the challenge for the next one. */
+const proofRequired = {
+  ...failure("E403_FORBIDDEN"),
+  headers: { "Secure-Session-Challenge": deviceHeader("The challenge for the next proof.") },
+};
+
+const setsDeviceCookie = {
+  description: "What the browser keeps of the session.",
+  headers: {
+    "Set-Cookie": deviceHeader("The device cookies, one header each."),
+    "Secure-Session-Challenge": deviceHeader("The challenge for the next renewal."),
+  },
+};
+
 export default {
   document: {
     info: {
@@ -90,7 +112,12 @@ export default {
     "auth.v1.SessionService.Refresh": {
       security: [{ refreshCookie: [] }],
       responses: {
-        ...setsCookie("The successor of the refresh token."),
+        200: {
+          headers: {
+            ...setsCookie("The successor of the refresh token.")[200].headers,
+            "Secure-Session-Registration": deviceHeader("With DEVICE_BINDING: offers the browser to register a key."),
+          },
+        },
         ...failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
       },
     },
@@ -100,6 +127,24 @@ export default {
     "auth.v1.SessionService.LogoutByCookie": {
       security: [{ refreshCookie: [] }],
       responses: setsCookie("Clears the refresh token."),
+    },
+    "auth.v1.SessionService.RegisterDevice": {
+      security: [{ refreshCookie: [] }],
+      parameters: [proof],
+      responses: {
+        200: setsDeviceCookie,
+        403: proofRequired,
+        429: null,
+        ...failures("E404_NOT_FOUND"),
+      },
+    },
+    "auth.v1.SessionService.RenewDevice": {
+      security: [{ refreshCookie: [] }],
+      parameters: [
+        proof,
+        { name: "Sec-Secure-Session-Id", in: "header", ...deviceHeader("The session, as the browser knows it.") },
+      ],
+      responses: { 200: setsDeviceCookie, 401: null, 403: proofRequired, 429: null },
     },
     "auth.v1.SessionService.RevokeSession": {
       responses: failures("E404_NOT_FOUND"),

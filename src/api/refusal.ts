@@ -7,7 +7,11 @@ import { rateLimited } from "./errors/connect-errors.ts";
 import { requestContextOf } from "./request-context.ts";
 
 /** Reasons that occur in normal operation, at times for many clients of one address (all sessions were ended): never counted. */
-const EVERYDAY = new Set<RefusalReason>(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"]);
+const EVERYDAY = new Set<RefusalReason>([
+  ...(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"] as const),
+  // The credential is authentic, and the client may be a browser that has lost its key.
+  ...(["two_holders", "device_proof_missing", "device_required"] as const),
+]);
 
 export type RefusalDeps = {
   readonly audit: Audit;

@@ -4,6 +4,7 @@
  */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers } from "./browsers.ts";
+import { readDeviceBinding } from "./device-binding.ts";
 import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
 import { readObservability } from "./observability.ts";
@@ -18,13 +19,16 @@ export type Config = Readonly<ReturnType<typeof readGroups>>;
 
 function readGroups(read: Read, addFault: AddFault) {
   const store = readStore(read, addFault);
+  const listeners = readListeners(read, addFault, store.redis === undefined);
+  const browsers = readBrowsers(read, addFault);
   return {
     ...store,
-    ...readListeners(read, addFault, store.redis === undefined),
+    ...listeners,
     ...readAdmin(read),
     ...readTokens(read, store.dataDir),
     ...readSessions(read, addFault),
-    ...readBrowsers(read, addFault),
+    ...browsers,
+    ...readDeviceBinding(read, addFault, { ...listeners, ...browsers }),
     ...readLimits(read),
     ...readObservability(read),
   };

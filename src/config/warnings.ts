@@ -6,7 +6,16 @@ import type { Environment } from "./reader.ts";
 
 /** @param config without it, of a configuration that has faults, only the names of variables are judged */
 export function configWarnings(env: Environment, config?: Config): string[] {
-  return [...misspeltVariables(env), ...(config === undefined ? [] : uselessOrigins(config))];
+  if (config === undefined) return misspeltVariables(env);
+  return [...misspeltVariables(env), ...uselessOrigins(config), ...shortDeviceLife(config)];
+}
+
+/** Measured in Chromium: it renews a cookie that lives no longer before each request. */
+const MIN_DEVICE_COOKIE_MS = 100_000;
+
+function shortDeviceLife({ deviceBinding, deviceSessionTtl }: Config): string[] {
+  if (!deviceBinding || deviceSessionTtl > MIN_DEVICE_COOKIE_MS) return [];
+  return ["DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh"];
 }
 
 /** Variables of other programs that look like one of ours: those of OpenSSL. */

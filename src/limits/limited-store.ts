@@ -15,6 +15,8 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free">
   elevate: "ordinary",
   recordEvents: "ordinary",
   events: "ordinary",
+  registerKey: "ordinary",
+  unbind: "ordinary",
   now: "free",
   revocations: "free",
   onRevocation: "free",

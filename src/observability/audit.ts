@@ -5,7 +5,10 @@ import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Reasons of a refusal in normal operation: tokens age, cookies are gone. The others are manufactured. */
-const EVERYDAY = new Set<RefusalReason>(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"]);
+const EVERYDAY = new Set<RefusalReason>([
+  ...(["absent", "expired", "idle", "revoked", "unknown_session", "reuse", "two_holders", "device_required"] as const),
+  "device_proof_missing", // has an event of its own
+]);
 
 /** Everyday events, several a second per thousand users, are in the metrics, and in the log at level debug only. */
 function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
@@ -13,11 +16,20 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
     case "session_created":
     case "session_ended":
     case "session_elevated":
+    case "device_registered":
+    case "device_bound":
+    case "device_renewal_skipped":
       return "info";
     case "all_sessions_ended":
       return "warn";
     case "session_renewed":
+    case "device_renewed":
       return "debug";
+    case "device_key_refused":
+    case "device_proof_refused":
+    case "device_proof_missing":
+    case "device_unbound":
+      return "warn";
     case "authn_failed":
       return EVERYDAY.has(event.reason) && !event.admin ? "debug" : "warn";
     case "authn_token_reuse":

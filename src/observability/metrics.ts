@@ -81,6 +81,7 @@ function createEventCount(counter: MakeCounter): Metrics["count"] {
   const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
     "operation",
   ]);
+  const device = createDeviceCount(counter);
   const limited = counter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
   return (event) => {
     switch (event.event) {
@@ -102,6 +103,40 @@ function createEventCount(counter: MakeCounter): Metrics["count"] {
         return notAllowed.inc({ operation: event.operation });
       case "rate_limited":
         return limited.inc({ limit: event.limit });
+      default:
+        return device(event);
+    }
+  };
+}
+
+type DeviceEvent = Extract<AuditEvent, { event: `device_${string}` }>;
+
+function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
+  const registered = counter("session_device_registered_total", "Device keys registered");
+  const bound = counter("session_device_bound_total", "Device keys used for the first time");
+  const renewed = counter("session_device_renewed_total", "Device cookies renewed");
+  const skipped = counter("session_device_renewal_skipped_total", "Refreshes of browsers that could not renew");
+  const missing = counter("session_device_proof_missing_total", "Refreshes of bound sessions without a device cookie");
+  const unbound = counter("session_device_unbound_total", "Device keys taken away");
+  const refused = counter("session_device_refused_total", "Device keys and proofs refused", ["operation", "reason"]);
+  return (event) => {
+    switch (event.event) {
+      case "device_registered":
+        return registered.inc();
+      case "device_bound":
+        return bound.inc();
+      case "device_renewed":
+        return renewed.inc();
+      case "device_renewal_skipped":
+        return skipped.inc();
+      case "device_proof_missing":
+        return missing.inc();
+      case "device_unbound":
+        return unbound.inc();
+      case "device_key_refused":
+        return refused.inc({ operation: "RegisterDevice", reason: event.reason });
+      case "device_proof_refused":
+        return refused.inc({ operation: event.operation, reason: event.reason });
     }
   };
 }

@@ -17,6 +17,7 @@ import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
+import { createDeviceBinding } from "./device-binding.ts";
 import { publicHandler } from "./public-api.ts";
 
 type Deps = {
@@ -106,6 +107,7 @@ function commonDeps({ config, log, metrics, audit, entropy, ring, store, issuer 
     }),
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
+    device: config.deviceBinding ? createDeviceBinding(config, ring, entropy) : undefined,
     ...createRateLimits(config.rateLimits, () => Math.floor(entropy.fraction() * 2 ** 32)),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),

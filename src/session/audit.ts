@@ -3,6 +3,7 @@
  * An audit may not fail the business: implementations never throw.
  */
 import type { Scope } from "./admin-access.ts";
+import type { DeviceChallengeCheck, DeviceKey, DeviceProofRefusal } from "./device-ports.ts";
 import type { RateLimitName, RefusalReason } from "./errors.ts";
 import type { EndReason, Session, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
@@ -36,7 +37,36 @@ export type AuditEvent =
       readonly methods: readonly string[];
       readonly contextClass: string;
     }
-  | { readonly event: "authn_token_reuse"; readonly sid: SessionId; readonly subject: string }
+  | {
+      readonly event: "authn_token_reuse";
+      readonly sid: SessionId;
+      readonly subject: string;
+      /** Who presented it has never had the device key, and the token is from before its first use. */
+      readonly cause?: "two_holders";
+    }
+  /** A device key was registered: it is the session's with its first use. */
+  | ({ readonly event: "device_registered" } & DeviceOfSession)
+  /** A device key was used for the first time: refreshing the session needs it from now on. */
+  | ({ readonly event: "device_bound" } & DeviceOfSession)
+  | { readonly event: "device_renewed"; readonly sid: SessionId; readonly subject: string }
+  /** A device key was not registered: the session has another one, or the refresh token is outdated. */
+  | {
+      readonly event: "device_key_refused";
+      readonly sid: SessionId;
+      readonly thumbprint: string;
+      readonly reason: "other_key" | "outdated";
+    }
+  | {
+      readonly event: "device_proof_refused";
+      readonly sid: SessionId;
+      readonly operation: "RegisterDevice" | "RenewDevice";
+      readonly reason: DeviceRefusalReason;
+    }
+  /** A refresh of a bound session without a fresh device cookie of its key: a copied cookie. */
+  | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }
+  /** The same, and the browser reports that it could not renew the device cookie: it is to try again. */
+  | { readonly event: "device_renewal_skipped"; readonly sid: SessionId; readonly subject: string }
+  | { readonly event: "device_unbound"; readonly sid: SessionId; readonly subject: string }
   | {
       readonly event: "authn_failed";
       readonly operation: string;
@@ -53,6 +83,19 @@ export type AuditEvent =
       readonly sid?: SessionId | undefined;
       readonly subject?: string | undefined;
     };
+
+type DeviceOfSession = {
+  readonly sid: SessionId;
+  readonly subject: string;
+  readonly algorithm: DeviceKey["algorithm"];
+  /** RFC 7638, base64url. */
+  readonly thumbprint: string;
+};
+
+/** Why a proof of possession was refused. A closed list. */
+export type DeviceRefusalReason =
+  | DeviceProofRefusal
+  | `challenge_${Extract<DeviceChallengeCheck, { readonly ok: false }>["reason"]}`;
 
 /** The origin of the request that an event belongs to. */
 export interface Requester {

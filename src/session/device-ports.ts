@@ -1,15 +1,9 @@
 /** What device binding needs from outside: proofs of possession, challenges and device cookies. No I/O in any of them. */
 
+import type { DeviceKey } from "./device-key.ts";
 import type { SessionId } from "./model.ts";
 
-/** The public key of a device. */
-export type DeviceKey = {
-  readonly algorithm: "ES256" | "RS256";
-  /** As a session keeps it: x ‖ y of a P-256 point (64 bytes), or the DER SPKI of an RSA key (more than 64). */
-  readonly bytes: Uint8Array;
-  /** The SHA-256 thumbprint of RFC 7638, 32 bytes. */
-  readonly thumbprint: Uint8Array;
-};
+export type { DeviceKey } from "./device-key.ts";
 
 /** At registration the proof brings its key; at renewal it must be by the key that the session is bound to. */
 export type DeviceProofExpectation =

@@ -74,6 +74,9 @@ export type RefusalReason =
   | "idle"
   | "revoked"
   | "reuse"
+  | "two_holders"
+  | "device_proof_missing"
+  | "device_required"
   | "unknown_session";
 
 /** A credential that is proven bad. */

@@ -1,4 +1,4 @@
-import { authenticationClaims } from "./model.ts";
+import { authenticationClaims, isDeviceBound } from "./model.ts";
 import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
 import { decide } from "./rotation.ts";
 
@@ -41,6 +41,7 @@ export async function introspect(deps: Deps, text: string): Promise<Introspectio
         client_id: session.clientId,
         sid: session.sid,
         ...(session.authentication && authenticationClaims(session.authentication)),
+        ...(isDeviceBound(session) && { device_bound: true }),
         iat: Math.floor(parsed.token.issuedAt / 1000),
         exp: Math.floor(session.idleExpiresAt / 1000),
       },

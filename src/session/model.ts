@@ -3,6 +3,8 @@
  * the epoch by the store's clock, durations are milliseconds.
  */
 
+import type { DeviceBinding } from "./device-key.ts";
+
 /**
  * A session's id: base64url of 17 bytes, the partition (first byte of the subject's SHA-256) and 16
  * random ones. `parseSessionId` is the only way in from outside.
@@ -56,6 +58,8 @@ export type NewSession = {
   readonly absoluteLifetime: number;
   /** Absent when nothing is known of it. */
   readonly authentication?: Authentication;
+  /** Whether it must be bound to the key of a device; absent if it need not. */
+  readonly deviceRequired?: true;
 };
 
 /** A session as the store holds it. */
@@ -67,7 +71,14 @@ export type Session = NewSession & {
   /** Never later than `absoluteExpiresAt`. */
   readonly idleExpiresAt: number;
   readonly absoluteExpiresAt: number;
+  /** Absent while it has no device key. */
+  readonly device?: DeviceBinding;
 };
+
+/** Whether refreshing it needs the key of a device. */
+export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
+  return device?.state === "bound";
+}
 
 /** Why a session ended, as in the revocation log, the audit events and the feed. A closed list. */
 export type EndReason =
@@ -91,7 +102,8 @@ export type Revocation = {
 
 /**
  * Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. `sct` is when the
- * session was created, in the store's own time, ms: what the end of all sessions is matched on.
+ * session was created, in the store's own time, ms: what the end of all sessions is matched on. `device_bound` means that the
+ * client proved possession of the session's device key.
  */
 export const RESERVED_CLAIMS = [
   "iss",
@@ -105,6 +117,7 @@ export const RESERVED_CLAIMS = [
   "client_id",
   "cnf",
   "sct",
+  "device_bound",
 ] as const;
 
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;

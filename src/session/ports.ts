@@ -3,10 +3,27 @@
  * nothing is ever read through this port in order to be written back.
  */
 
+import type { DevicePresentation } from "./device-binding.ts";
+import type { DeviceKey } from "./device-ports.ts";
 import type { SessionEventLog } from "./events.ts";
 import type { SessionFilter } from "./filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
-import type { PresentedToken, RotationState } from "./rotation.ts";
+import type { PresentedToken } from "./rotation.ts";
+import type {
+  CreateOutcome,
+  ElevateOutcome,
+  EndAllOutcome,
+  EndOutcome,
+  EndOwnedOutcome,
+  Found,
+  RegisterKeyOutcome,
+  RevocationBatch,
+  RotateOutcome,
+  SessionPage,
+  UnbindOutcome,
+} from "./store-outcomes.ts";
+
+export type * from "./store-outcomes.ts";
 
 /** The store cannot respond: unreachable, loading, read-only, out of memory, timed out. The outcome is unknown, never negative. */
 export class StoreUnavailable extends Error {
@@ -23,75 +40,6 @@ export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
 
-export type CreateOutcome = {
-  readonly session: Session;
-  /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
-  readonly evicted: readonly SessionId[];
-  /** Whether the session to replace was live, and ended now. */
-  readonly replaced: boolean;
-};
-
-/** `outdated`: the session has a later authentication already. */
-export type ElevateOutcome =
-  | { readonly ok: true; readonly session: Session }
-  | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
-
-export type RotateOutcome =
-  | {
-      readonly ok: true;
-      readonly outcome: "repeat" | "rotate" | "heal" | "recover";
-      readonly session: Session;
-      /** The current child: what the client is to present next. */
-      readonly child: PresentedToken;
-      readonly now: number;
-    }
-  /** The token was used before: the same step has ended the session. */
-  | { readonly ok: false; readonly reason: "reuse"; readonly subject: string }
-  /**
-   * - `revoked`: the session has been ended and its marker is still there.
-   * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
-   * - `unknown`: there is no session of that id, and no marker.
-   */
-  | { readonly ok: false; readonly reason: "revoked" | "idle" | "expired" | "unknown" };
-
-/**
- * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its
- * last writes): the marker and the log entry are written nevertheless. `already_ended`: the marker was there.
- */
-export type EndOutcome =
-  | { readonly ok: true; readonly wasLive: true; readonly subject: string }
-  | { readonly ok: true; readonly wasLive: false }
-  | { readonly ok: false; readonly reason: "already_ended" };
-
-/** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session that asks is not live. */
-export type EndOwnedOutcome =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
-
-export type EndAllOutcome =
-  | { readonly ok: true; readonly ended: readonly SessionId[] }
-  | { readonly ok: false; readonly reason: "actor_ended" };
-
-export type SessionPage = {
-  readonly sessions: readonly Session[];
-  /** Where the next page starts; undefined on the last one. */
-  readonly next: string | undefined;
-};
-
-export type Found =
-  | { readonly ok: true; readonly session: Session; readonly rotation: RotationState; readonly now: number }
-  | { readonly ok: false; readonly reason: "revoked" | "unknown" };
-
-export type RevocationBatch = {
-  readonly revocations: readonly Revocation[];
-  /** All sessions that were created at this time of the store's own or before have ended, as far as the part of the log that was read shows; 0: none. */
-  readonly revokedUntil: number;
-  /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
-  readonly cursor: string;
-  /** When this was read, by the clock that the entries were stamped with (the earliest, if several nodes were read), ms. */
-  readonly now: number;
-};
-
 /**
  * Times in sessions, and `now` of an outcome, are those of the clock that stamps access tokens. Times of rotation and of the
  * revocation log are the store's own: they continue unchanged when that clock is set, and are compared only with each other. So are `now`, `revokedAt`, `expiresAt`
@@ -104,8 +52,24 @@ export interface SessionStore extends SessionEventLog {
    */
   create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome>;
 
-  /** The rotation of rotation.ts on the stored state; `reuse` also ends the session. Rotating slides the idle expiry. */
-  rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome>;
+  /**
+   * The rotation of rotation.ts on the stored state, after the precondition of device-binding.ts; `reuse` and `two_holders` also
+   * end the session. Rotating slides the idle expiry.
+   *
+   * @param device undefined where device binding is off: nothing need be proven
+   */
+  rotate(
+    sid: SessionId,
+    token: PresentedToken,
+    freshNonce: string,
+    device?: DevicePresentation,
+  ): Promise<RotateOutcome>;
+
+  /** Gives a session the key of its device, unless it has another one that is not replaceable. `now` is the store's own time. */
+  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome>;
+
+  /** Takes the device key of a session away. */
+  unbind(sid: SessionId): Promise<UnbindOutcome>;
 
   /** A session, its rotation state and the time that this is to be compared with. */
   find(sid: SessionId): Promise<Found>;
@@ -206,8 +170,12 @@ export type AuthenticAccessToken =
 export type AccessTokenResult = AuthenticAccessToken | { readonly ok: false; readonly reason: "expired" };
 
 export interface AccessTokens {
-  /** Signs an access token of the session. It never outlives the session's expiries. */
-  issue(session: Session, now: number): AccessToken;
+  /**
+   * Signs an access token of the session. It never outlives the session's expiries.
+   *
+   * @param deviceProven whether its client has proven possession of the session's device key
+   */
+  issue(session: Session, now: number, deviceProven?: boolean): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
   verify(text: string): AccessTokenResult;
   /** As `verify`, without the expiry. */

@@ -1,4 +1,11 @@
 import type { Audit, Requester } from "./audit.ts";
+import {
+  type DeviceTools,
+  devicePresentation,
+  type PresentedDevice,
+  registrationOffer,
+  thumbprintOf,
+} from "./device-tools.ts";
 import type { Limited, Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type {
@@ -20,6 +27,8 @@ type Deps = {
   readonly audit: Audit;
   /** How often one session may be refreshed. */
   readonly refreshLimit: RateLimit;
+  /** Undefined where device binding is off. */
+  readonly device?: DeviceTools | undefined;
 };
 
 export type Refreshed = {
@@ -29,7 +38,22 @@ export type Refreshed = {
   readonly refreshToken: string;
   /** Seconds until the refresh token is of no more use. */
   readonly secondsLeft: number;
+  /** The session may be bound to a device: a challenge to register a key by. */
+  readonly offer: string | undefined;
 };
+
+/** The session requires a device key and has none: the browser may register one by this challenge, and try again. */
+export type KeyRequired = Refused & {
+  readonly reason: "device_required";
+  readonly sid: SessionId;
+  readonly offer: string;
+};
+
+/** The browser could not renew its device cookie, and is to try again. Nothing is proven bad, nothing was changed. */
+export type RenewalSkipped = { readonly ok: false; readonly reason: "device_renewal_skipped" };
+const RENEWAL_SKIPPED: RenewalSkipped = { ok: false, reason: "device_renewal_skipped" };
+
+const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
 /** Stands for refresh token cookies with different values in one request. A symbol: any text may be a cookie's value. */
 export const AMBIGUOUS: unique symbol = Symbol("ambiguous");
@@ -58,7 +82,8 @@ export async function refresh(
   deps: Deps,
   cookie: PresentedCookie,
   requester: Requester,
-): Promise<Refreshed | Refused | Limited> {
+  presented: PresentedDevice = NO_DEVICE,
+): Promise<Refreshed | Refused | KeyRequired | RenewalSkipped | Limited> {
   const authenticated = authenticateCookie(deps.refreshTokens, cookie);
   if (!authenticated.ok) return authenticated;
   const { token } = authenticated;
@@ -70,31 +95,69 @@ export async function refresh(
     deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
     return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
   }
+  const { device } = deps;
+  const presentation = device && devicePresentation(device, presented, token.sid);
   let rotated: RotateOutcome;
   try {
-    rotated = await deps.store.rotate(token.sid, token, deps.random.nonce());
+    rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
   } catch (error) {
     // Without a reply the attempt does not count: tabs that retry during an outage would be held back after it.
     deps.refreshLimit.giveBack(token.sid);
     throw error;
   }
-  if (!rotated.ok) {
-    if (rotated.reason === "reuse") {
-      const { subject } = rotated;
-      deps.audit({ event: "authn_token_reuse", sid: token.sid, subject }, requester);
-      deps.audit({ event: "session_ended", sid: token.sid, subject, reason: "reuse" }, requester);
-    }
-    return { ok: false, reason: rotated.reason === "unknown" ? "unknown_session" : rotated.reason, sid: token.sid };
+  if (!rotated.ok) return refused(deps, token.sid, rotated, presentation?.skipped === true, requester);
+  const { outcome, session, child, now, proven } = rotated;
+  const { sid, subject } = session;
+  deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
+  // Of two requests in one millisecond both may be the first.
+  if (proven && session.device?.since === now) {
+    const { algorithm } = session.device.key;
+    deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  const { outcome, session, child, now } = rotated;
-  deps.audit({ event: "session_renewed", sid: session.sid, subject: session.subject, outcome }, requester);
   return {
     ok: true,
-    sid: session.sid,
-    accessToken: deps.accessTokens.issue(session, now),
-    refreshToken: deps.refreshTokens.mint({ sid: session.sid, ...child }),
+    sid,
+    accessToken: deps.accessTokens.issue(session, now, proven),
+    refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
+    offer: device && registrationOffer(device, session, now),
   };
+}
+
+function refused(
+  { audit, device }: Deps,
+  sid: SessionId,
+  rotated: Extract<RotateOutcome, { readonly ok: false }>,
+  skipped: boolean,
+  requester: Requester,
+): Refused | KeyRequired | RenewalSkipped {
+  switch (rotated.reason) {
+    case "reuse":
+    case "two_holders": {
+      const { subject, reason } = rotated;
+      audit(
+        { event: "authn_token_reuse", sid, subject, ...(reason === "two_holders" && { cause: reason }) },
+        requester,
+      );
+      audit({ event: "session_ended", sid, subject, reason: "reuse" }, requester);
+      return { ok: false, reason, sid };
+    }
+    case "device_proof_missing": {
+      const { subject } = rotated.session;
+      audit({ event: skipped ? "device_renewal_skipped" : "device_proof_missing", sid, subject }, requester);
+      return skipped ? RENEWAL_SKIPPED : { ok: false, reason: "device_proof_missing", sid };
+    }
+    case "device_required": {
+      const offer = device && registrationOffer(device, rotated.session, Number.POSITIVE_INFINITY);
+      return offer === undefined
+        ? { ok: false, reason: "device_required", sid }
+        : { ok: false, reason: "device_required", sid, offer };
+    }
+    case "unknown":
+      return { ok: false, reason: "unknown_session", sid };
+    default:
+      return { ok: false, reason: rotated.reason, sid };
+  }
 }
 
 /** Whole seconds from `now` until `expiry`, both ms. */

@@ -15,6 +15,7 @@ export function byClock(session: Session, shift: number): Session {
     lastRefreshedAt: session.lastRefreshedAt + shift,
     idleExpiresAt: session.idleExpiresAt + shift,
     absoluteExpiresAt: session.absoluteExpiresAt + shift,
+    ...(session.device && { device: { ...session.device, since: session.device.since + shift } }),
   };
 }
 

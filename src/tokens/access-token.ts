@@ -37,6 +37,8 @@ const JITTER = 0.2;
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
 const MAX_LENGTH = 16_384;
 
+const DEVICE_BOUND = ',"device_bound":true';
+
 const MALFORMED = { ok: false, reason: "malformed" } as const;
 const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 const FORGED = { ok: false, reason: "forged" } as const;
@@ -69,7 +71,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
      * `exp` is floored to whole seconds so that it never passes an expiry of the session: one with less than
      * a second left gets a token that has expired already, and its holder is sent to log in, as is due.
      */
-    issue(session: Session, now: number): AccessToken {
+    issue(session: Session, now: number, deviceProven = false): AccessToken {
       const { signing } = keys.current;
       const life = ttl - Math.floor(ttl * JITTER * entropy.fraction());
       const end = Math.min(now + life, session.idleExpiresAt, session.absoluteExpiresAt);
@@ -77,7 +79,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${Math.floor(now / 1000)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `,"sct":${session.createdInStore ?? session.createdAt},"client_id":${JSON.stringify(session.clientId)}${furtherClaims(session)}}`;
+        `,"sct":${session.createdInStore ?? session.createdAt},"client_id":${JSON.stringify(session.clientId)}${deviceProven ? DEVICE_BOUND : ""}${furtherClaims(session)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: exp * 1000 };
     },

@@ -55,6 +55,8 @@ const BAD: Record<string, string> = {
   COOKIE_SECURE: "1",
   COOKIE_MIGRATE_UNTIL: "2027-13-01",
   SESSION_HINT_COOKIE: "a;b",
+  DEVICE_BINDING: "maybe",
+  DEVICE_SESSION_TTL: "2d",
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",
   TLS_KEY_FILE: "/nonexistent/key.pem",

@@ -5,13 +5,14 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { ERRORS } from "../../src/session/errors.ts";
 import { generated } from "../protoc-gen-openapi/describe.ts";
 import { type Document, operationsOf, type Place, resolve, schemaChecker } from "../protoc-gen-openapi/document.ts";
+import { BOUND, challengeOf, deviceKey, REGISTER, registration } from "../support/device.ts";
 import { type RawRequest, type RawResponse, request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, cookie, type LoggedIn, logIn, somebody } from "../support/sessions.ts";
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService(BOUND);
 });
 afterAll(async () => {
   await service.stop();
@@ -76,15 +77,25 @@ const withBody = titled.filter(([, { operation }]) => "415" in operation.respons
 const having = (kind: "path" | "query") =>
   titled.filter(([, { operation }]) => operation.parameters?.some((parameter) => parameter.in === kind));
 
+/** The header with a proof for the device routes. */
+function proofFor({ path }: Place, { secureSessionRegistration }: LoggedIn): Record<string, string> {
+  if (!path.startsWith(REGISTER)) return {};
+  return { "secure-session-response": registration(deviceKey(), challengeOf(secureSessionRegistration) ?? "") };
+}
+
 test.each(titled)("%s succeeds as documented", async (_, place) => {
   const subject = somebody();
   await logIn(service, { subject, client: { userAgent: "u", ipAddress: "192.0.2.1", displayName: "d" } });
-  expectAsDescribed(place, await ask(place, await logIn(service, { subject })), 200);
+  const who = await logIn(service, { subject });
+  expectAsDescribed(place, await ask(place, who, { headers: proofFor(place, who) }), 200);
 });
 
-test.each(titled)("%s asks for its credential", async (_, place) => {
-  expectAsDescribed(place, await ask(place, undefined), 401);
-});
+test.each(titled.filter(([, { operation }]) => "401" in operation.responses))(
+  "%s asks for its credential",
+  async (_, place) => {
+    expectAsDescribed(place, await ask(place, undefined), 401);
+  },
+);
 
 test.each(titled)("%s refuses a foreign origin", async (_, place) => {
   const headers = { origin: "https://elsewhere.example" };

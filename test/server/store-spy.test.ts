@@ -66,6 +66,7 @@ beforeAll(async () => {
     audiences: new Set(["api"]),
     cookie: refreshCookie(config.cookie, Date.now),
     accept: () => true,
+    device: undefined,
     refreshLimit: NO_LIMIT,
     failureLimit: NO_LIMIT,
     createLimit: NO_LIMIT,

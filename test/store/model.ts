@@ -1,5 +1,8 @@
 /** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
 
+import { type DevicePresentation, judgeDevice } from "../../src/session/device-binding.ts";
+import type { DeviceBinding } from "../../src/session/device-key.ts";
+import type { DeviceKey } from "../../src/session/device-ports.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
 import type {
   CreateOutcome,
@@ -8,7 +11,9 @@ import type {
   EndOutcome,
   EndOwnedOutcome,
   Found,
+  RegisterKeyOutcome,
   RotateOutcome,
+  UnbindOutcome,
 } from "../../src/session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
@@ -39,10 +44,22 @@ export class ModelStore {
     return { session: created, evicted, replaced };
   }
 
-  rotate(sid: SessionId, token: PresentedToken, freshNonce: string): RotateOutcome {
+  rotate(sid: SessionId, token: PresentedToken, freshNonce: string, device?: DevicePresentation): RotateOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
-    const { session, state } = found;
+    const { state } = found;
+    const verdict = device && judgeDevice(found.session, token, device, this.now, REUSE_INTERVAL);
+    if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
+    if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
+    if (verdict === "two_holders") {
+      this.#end(sid, "reuse");
+      return { ok: false, reason: verdict, subject: found.session.subject };
+    }
+    const isFirst = verdict === "first_use" && found.session.device !== undefined;
+    const session: Session = isFirst
+      ? { ...found.session, device: { ...(found.session.device as DeviceBinding), state: "bound", since: this.now } }
+      : found.session;
+    const proven = verdict === "proven" || isFirst;
     const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL);
     if (decision.outcome === "reuse") {
       this.#end(sid, "reuse");
@@ -57,7 +74,32 @@ export class ModelStore {
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-    return { ok: true, outcome, session: after, child, now: this.now };
+    return { ok: true, outcome, session: after, child, now: this.now, proven };
+  }
+
+  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): RegisterKeyOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    if (token.generation < found.state.generation - 1) return { ok: false, reason: "outdated" };
+    const { device } = found.session;
+    const isSame = device !== undefined && Buffer.compare(device.key.thumbprint, key.thumbprint) === 0;
+    if (device !== undefined && !isSame) {
+      const isInUse = device.state === "bound" || this.now - device.since <= 2 * REUSE_INTERVAL;
+      if (isInUse) return { ok: false, reason: "other_key" };
+    }
+    const session: Session = isSame
+      ? found.session
+      : { ...found.session, device: { key, state: "registered", since: this.now } };
+    this.#sessions.set(sid, { ...found, session });
+    return { ok: true, session, now: this.now };
+  }
+
+  unbind(sid: SessionId): UnbindOutcome {
+    const found = this.#live(sid);
+    if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
+    const { device, ...session } = found.session;
+    this.#sessions.set(sid, { ...found, session });
+    return { ok: true, session, hadKey: device !== undefined };
   }
 
   find(sid: SessionId): Found {

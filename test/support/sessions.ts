@@ -12,6 +12,8 @@ export type LoggedIn = {
   readonly accessToken: string;
   readonly refreshToken: string;
   readonly setCookie: string;
+  /** Empty unless device binding is on. */
+  readonly secureSessionRegistration: string;
 };
 
 /** A subject of this test alone. */

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file auth/v1/session.proto.
  */
 export const file_auth_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChVhdXRoL3YxL3Nlc3Npb24ucHJvdG8SB2F1dGgudjEiEAoOUmVmcmVzaFJlcXVlc3QiZAoPUmVmcmVzaFJlc3BvbnNlEjMKBGRhdGEYASABKAsyHS5hdXRoLnYxLlJlZnJlc2hSZXNwb25zZS5EYXRhQga6SAPIAQEaHAoERGF0YRIUCgxhY2Nlc3NfdG9rZW4YASABKAkiDwoNTG9nb3V0UmVxdWVzdCJMCg5Mb2dvdXRSZXNwb25zZRIyCgRkYXRhGAEgASgLMhwuYXV0aC52MS5Mb2dvdXRSZXNwb25zZS5EYXRhQga6SAPIAQEaBgoERGF0YSIXChVMb2dvdXRCeUNvb2tpZVJlcXVlc3QiXAoWTG9nb3V0QnlDb29raWVSZXNwb25zZRI6CgRkYXRhGAEgASgLMiQuYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlLkRhdGFCBrpIA8gBARoGCgREYXRhIk0KE0xpc3RTZXNzaW9uc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgrgQQG6SAQaAigAEhcKCnBhZ2VfdG9rZW4YAiABKAlCA+BBASKVAQoUTGlzdFNlc3Npb25zUmVzcG9uc2USOAoEZGF0YRgBIAEoCzIiLmF1dGgudjEuTGlzdFNlc3Npb25zUmVzcG9uc2UuRGF0YUIGukgDyAEBGkMKBERhdGESIgoIc2Vzc2lvbnMYASADKAsyEC5hdXRoLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIokDCgdTZXNzaW9uEhcKCnNlc3Npb25faWQYASABKAlCA+BBAxIXCgp1c2VyX2FnZW50GAIgASgJQgPgQQMSFwoKaXBfYWRkcmVzcxgDIAEoCUID4EEDEhkKDGRpc3BsYXlfbmFtZRgEIAEoCUID4EEDEjoKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EEDukgDyAEBEkAKEWxhc3RfcmVmcmVzaF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EEDukgDyAEBEj8KEGlkbGVfZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQO6SAPIAQESQwoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQO6SAPIAQESFAoHY3VycmVudBgJIAEoCEID4EEDIi8KFFJldm9rZVNlc3Npb25SZXF1ZXN0EhcKCnNlc3Npb25faWQYASABKAlCA+BBAiJaChVSZXZva2VTZXNzaW9uUmVzcG9uc2USOQoEZGF0YRgBIAEoCzIjLmF1dGgudjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlLkRhdGFCBrpIA8gBARoGCgREYXRhIhwKGlJldm9rZU90aGVyU2Vzc2lvbnNSZXF1ZXN0In0KG1Jldm9rZU90aGVyU2Vzc2lvbnNSZXNwb25zZRI/CgRkYXRhGAEgASgLMikuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVzcG9uc2UuRGF0YUIGukgDyAEBGh0KBERhdGESFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJOCgtFcnJvckRldGFpbBIMCgRjb2RlGAEgASgJEjEKEGZpZWxkX3Zpb2xhdGlvbnMYAiADKAsyFy5hdXRoLnYxLkZpZWxkVmlvbGF0aW9uIkUKDkZpZWxkVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB3J1bGVfaWQYAyABKAkyogUKDlNlc3Npb25TZXJ2aWNlElkKB1JlZnJlc2gSFy5hdXRoLnYxLlJlZnJlc2hSZXF1ZXN0GhguYXV0aC52MS5SZWZyZXNoUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL2F1dGgvcmVmcmVzaBJVCgZMb2dvdXQSFi5hdXRoLnYxLkxvZ291dFJlcXVlc3QaFy5hdXRoLnYxLkxvZ291dFJlc3BvbnNlIhqC0+STAhQ6ASoqDy92MS9hdXRoL2xvZ291dBJqCg5Mb2dvdXRCeUNvb2tpZRIeLmF1dGgudjEuTG9nb3V0QnlDb29raWVSZXF1ZXN0Gh8uYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlIheC0+STAhEiDy92MS9hdXRoL2xvZ291dBJpCgxMaXN0U2Vzc2lvbnMSHC5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9hdXRoL3Nlc3Npb25zEnkKDVJldm9rZVNlc3Npb24SHS5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0Gh4uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiKYLT5JMCIzoBKioeL3YxL2F1dGgvc2Vzc2lvbnMve3Nlc3Npb25faWR9EosBChNSZXZva2VPdGhlclNlc3Npb25zEiMuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdBokLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlIimC0+STAiM6ASoiHi92MS9hdXRoL3Nlc3Npb25zOnJldm9rZU90aGVyc2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("ChVhdXRoL3YxL3Nlc3Npb24ucHJvdG8SB2F1dGgudjEiEAoOUmVmcmVzaFJlcXVlc3QiZAoPUmVmcmVzaFJlc3BvbnNlEjMKBGRhdGEYASABKAsyHS5hdXRoLnYxLlJlZnJlc2hSZXNwb25zZS5EYXRhQga6SAPIAQEaHAoERGF0YRIUCgxhY2Nlc3NfdG9rZW4YASABKAkiDwoNTG9nb3V0UmVxdWVzdCJMCg5Mb2dvdXRSZXNwb25zZRIyCgRkYXRhGAEgASgLMhwuYXV0aC52MS5Mb2dvdXRSZXNwb25zZS5EYXRhQga6SAPIAQEaBgoERGF0YSIXChVMb2dvdXRCeUNvb2tpZVJlcXVlc3QiXAoWTG9nb3V0QnlDb29raWVSZXNwb25zZRI6CgRkYXRhGAEgASgLMiQuYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlLkRhdGFCBrpIA8gBARoGCgREYXRhIk0KE0xpc3RTZXNzaW9uc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgrgQQG6SAQaAigAEhcKCnBhZ2VfdG9rZW4YAiABKAlCA+BBASKVAQoUTGlzdFNlc3Npb25zUmVzcG9uc2USOAoEZGF0YRgBIAEoCzIiLmF1dGgudjEuTGlzdFNlc3Npb25zUmVzcG9uc2UuRGF0YUIGukgDyAEBGkMKBERhdGESIgoIc2Vzc2lvbnMYASADKAsyEC5hdXRoLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqQDCgdTZXNzaW9uEhcKCnNlc3Npb25faWQYASABKAlCA+BBAxIXCgp1c2VyX2FnZW50GAIgASgJQgPgQQMSFwoKaXBfYWRkcmVzcxgDIAEoCUID4EEDEhkKDGRpc3BsYXlfbmFtZRgEIAEoCUID4EEDEjoKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EEDukgDyAEBEkAKEWxhc3RfcmVmcmVzaF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EEDukgDyAEBEj8KEGlkbGVfZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQO6SAPIAQESQwoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQO6SAPIAQESFAoHY3VycmVudBgJIAEoCEID4EEDEhkKDGRldmljZV9ib3VuZBgKIAEoCEID4EEDIi8KFFJldm9rZVNlc3Npb25SZXF1ZXN0EhcKCnNlc3Npb25faWQYASABKAlCA+BBAiJaChVSZXZva2VTZXNzaW9uUmVzcG9uc2USOQoEZGF0YRgBIAEoCzIjLmF1dGgudjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlLkRhdGFCBrpIA8gBARoGCgREYXRhIhwKGlJldm9rZU90aGVyU2Vzc2lvbnNSZXF1ZXN0In0KG1Jldm9rZU90aGVyU2Vzc2lvbnNSZXNwb25zZRI/CgRkYXRhGAEgASgLMikuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVzcG9uc2UuRGF0YUIGukgDyAEBGh0KBERhdGESFQoNcmV2b2tlZF9jb3VudBgBIAEoBSIXChVSZWdpc3RlckRldmljZVJlcXVlc3QiSQoWUmVnaXN0ZXJEZXZpY2VSZXNwb25zZRIvCgdzZXNzaW9uGAEgASgLMhYuYXV0aC52MS5EZXZpY2VTZXNzaW9uQga6SAPIAQEiFAoSUmVuZXdEZXZpY2VSZXF1ZXN0IkYKE1JlbmV3RGV2aWNlUmVzcG9uc2USLwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGgudjEuRGV2aWNlU2Vzc2lvbkIGukgDyAEBIvQECg1EZXZpY2VTZXNzaW9uEjMKEnNlc3Npb25faWRlbnRpZmllchgBIAEoCUgAUhJzZXNzaW9uX2lkZW50aWZpZXKIAQESJQoLcmVmcmVzaF91cmwYAiABKAlIAVILcmVmcmVzaF91cmyIAQESKwoFc2NvcGUYAyABKAsyHC5hdXRoLnYxLkRldmljZVNlc3Npb24uU2NvcGUSNgoLY3JlZGVudGlhbHMYBCADKAsyIS5hdXRoLnYxLkRldmljZVNlc3Npb24uQ3JlZGVudGlhbBI+ChphbGxvd2VkX3JlZnJlc2hfaW5pdGlhdG9ycxgFIAMoCVIaYWxsb3dlZF9yZWZyZXNoX2luaXRpYXRvcnMSFQoIY29udGludWUYBiABKAhIAogBARqfAQoFU2NvcGUSEwoGb3JpZ2luGAEgASgJSACIAQESIgoMaW5jbHVkZV9zaXRlGAIgASgIUgxpbmNsdWRlX3NpdGUSUgoTc2NvcGVfc3BlY2lmaWNhdGlvbhgDIAMoCzIgLmF1dGgudjEuRGV2aWNlU2Vzc2lvbi5TY29wZVJ1bGVSE3Njb3BlX3NwZWNpZmljYXRpb25CCQoHX29yaWdpbho3CglTY29wZVJ1bGUSDAoEdHlwZRgBIAEoCRIOCgZkb21haW4YAiABKAkSDAoEcGF0aBgDIAEoCRo8CgpDcmVkZW50aWFsEgwKBHR5cGUYASABKAkSDAoEbmFtZRgCIAEoCRISCgphdHRyaWJ1dGVzGAMgASgJQhUKE19zZXNzaW9uX2lkZW50aWZpZXJCDgoMX3JlZnJlc2hfdXJsQgsKCV9jb250aW51ZSJOCgtFcnJvckRldGFpbBIMCgRjb2RlGAEgASgJEjEKEGZpZWxkX3Zpb2xhdGlvbnMYAiADKAsyFy5hdXRoLnYxLkZpZWxkVmlvbGF0aW9uIkUKDkZpZWxkVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB3J1bGVfaWQYAyABKAkyiwcKDlNlc3Npb25TZXJ2aWNlElkKB1JlZnJlc2gSFy5hdXRoLnYxLlJlZnJlc2hSZXF1ZXN0GhguYXV0aC52MS5SZWZyZXNoUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL2F1dGgvcmVmcmVzaBJVCgZMb2dvdXQSFi5hdXRoLnYxLkxvZ291dFJlcXVlc3QaFy5hdXRoLnYxLkxvZ291dFJlc3BvbnNlIhqC0+STAhQ6ASoqDy92MS9hdXRoL2xvZ291dBJqCg5Mb2dvdXRCeUNvb2tpZRIeLmF1dGgudjEuTG9nb3V0QnlDb29raWVSZXF1ZXN0Gh8uYXV0aC52MS5Mb2dvdXRCeUNvb2tpZVJlc3BvbnNlIheC0+STAhEiDy92MS9hdXRoL2xvZ291dBJpCgxMaXN0U2Vzc2lvbnMSHC5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5hdXRoLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9hdXRoL3Nlc3Npb25zEnkKDVJldm9rZVNlc3Npb24SHS5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0Gh4uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UiKYLT5JMCIzoBKioeL3YxL2F1dGgvc2Vzc2lvbnMve3Nlc3Npb25faWR9EosBChNSZXZva2VPdGhlclNlc3Npb25zEiMuYXV0aC52MS5SZXZva2VPdGhlclNlc3Npb25zUmVxdWVzdBokLmF1dGgudjEuUmV2b2tlT3RoZXJTZXNzaW9uc1Jlc3BvbnNlIimC0+STAiM6ASoiHi92MS9hdXRoL3Nlc3Npb25zOnJldm9rZU90aGVycxJzCg5SZWdpc3RlckRldmljZRIeLmF1dGgudjEuUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0Gh8uYXV0aC52MS5SZWdpc3RlckRldmljZVJlc3BvbnNlIiCC0+STAhpiB3Nlc3Npb24iDy92MS9hdXRoL2RldmljZRJyCgtSZW5ld0RldmljZRIbLmF1dGgudjEuUmVuZXdEZXZpY2VSZXF1ZXN0GhwuYXV0aC52MS5SZW5ld0RldmljZVJlc3BvbnNlIiiC0+STAiJiB3Nlc3Npb24iFy92MS9hdXRoL2RldmljZS9yZWZyZXNoYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * Empty: the refresh token is in the cookie.
@@ -323,6 +323,13 @@ export type Session = Message<"auth.v1.Session"> & {
    * @generated from field: bool current = 9;
    */
   current: boolean;
+
+  /**
+   * Whether it is bound to the key of a device: refreshing it needs that key.
+   *
+   * @generated from field: bool device_bound = 10;
+   */
+  deviceBound: boolean;
 };
 
 /**
@@ -447,6 +454,240 @@ export const RevokeOtherSessionsResponse_DataSchema: GenMessage<RevokeOtherSessi
   messageDesc(file_auth_v1_session, 12, 0);
 
 /**
+ * Empty: the cookie names the session, a header has the proof.
+ *
+ * @generated from message auth.v1.RegisterDeviceRequest
+ */
+export type RegisterDeviceRequest = Message<"auth.v1.RegisterDeviceRequest"> & {
+};
+
+/**
+ * Describes the message auth.v1.RegisterDeviceRequest.
+ * Use `create(RegisterDeviceRequestSchema)` to create a new message.
+ */
+export const RegisterDeviceRequestSchema: GenMessage<RegisterDeviceRequest> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 13);
+
+/**
+ * The response to RegisterDevice.
+ *
+ * @generated from message auth.v1.RegisterDeviceResponse
+ */
+export type RegisterDeviceResponse = Message<"auth.v1.RegisterDeviceResponse"> & {
+  /**
+   * What the browser keeps of the session. Over HTTP it is the body.
+   *
+   * @generated from field: auth.v1.DeviceSession session = 1;
+   */
+  session?: DeviceSession | undefined;
+};
+
+/**
+ * Describes the message auth.v1.RegisterDeviceResponse.
+ * Use `create(RegisterDeviceResponseSchema)` to create a new message.
+ */
+export const RegisterDeviceResponseSchema: GenMessage<RegisterDeviceResponse> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 14);
+
+/**
+ * Empty: the cookie names the session, a header has the proof.
+ *
+ * @generated from message auth.v1.RenewDeviceRequest
+ */
+export type RenewDeviceRequest = Message<"auth.v1.RenewDeviceRequest"> & {
+};
+
+/**
+ * Describes the message auth.v1.RenewDeviceRequest.
+ * Use `create(RenewDeviceRequestSchema)` to create a new message.
+ */
+export const RenewDeviceRequestSchema: GenMessage<RenewDeviceRequest> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 15);
+
+/**
+ * The response to RenewDevice.
+ *
+ * @generated from message auth.v1.RenewDeviceResponse
+ */
+export type RenewDeviceResponse = Message<"auth.v1.RenewDeviceResponse"> & {
+  /**
+   * What the browser keeps of the session from now on. Over HTTP it is the body.
+   *
+   * @generated from field: auth.v1.DeviceSession session = 1;
+   */
+  session?: DeviceSession | undefined;
+};
+
+/**
+ * Describes the message auth.v1.RenewDeviceResponse.
+ * Use `create(RenewDeviceResponseSchema)` to create a new message.
+ */
+export const RenewDeviceResponseSchema: GenMessage<RenewDeviceResponse> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 16);
+
+/**
+ * The session instructions of Device Bound Session Credentials. Their names and
+ * their form are those of that specification.
+ *
+ * @generated from message auth.v1.DeviceSession
+ */
+export type DeviceSession = Message<"auth.v1.DeviceSession"> & {
+  /**
+   * The session's id.
+   *
+   * @generated from field: optional string session_identifier = 1 [json_name = "session_identifier"];
+   */
+  sessionIdentifier?: string | undefined;
+
+  /**
+   * The path of RenewDevice.
+   *
+   * @generated from field: optional string refresh_url = 2 [json_name = "refresh_url"];
+   */
+  refreshUrl?: string | undefined;
+
+  /**
+   * Which requests wait for a fresh device cookie.
+   *
+   * @generated from field: auth.v1.DeviceSession.Scope scope = 3;
+   */
+  scope?: DeviceSession_Scope | undefined;
+
+  /**
+   * The device cookie.
+   *
+   * @generated from field: repeated auth.v1.DeviceSession.Credential credentials = 4;
+   */
+  credentials: DeviceSession_Credential[];
+
+  /**
+   * The hosts of other origins whose requests may wait for it.
+   *
+   * @generated from field: repeated string allowed_refresh_initiators = 5 [json_name = "allowed_refresh_initiators"];
+   */
+  allowedRefreshInitiators: string[];
+
+  /**
+   * False: the browser is to forget the key. Absent otherwise.
+   *
+   * @generated from field: optional bool continue = 6;
+   */
+  continue?: boolean | undefined;
+};
+
+/**
+ * Describes the message auth.v1.DeviceSession.
+ * Use `create(DeviceSessionSchema)` to create a new message.
+ */
+export const DeviceSessionSchema: GenMessage<DeviceSession> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 17);
+
+/**
+ * Which requests wait for a fresh device cookie.
+ *
+ * @generated from message auth.v1.DeviceSession.Scope
+ */
+export type DeviceSession_Scope = Message<"auth.v1.DeviceSession.Scope"> & {
+  /**
+   * The origin of the service.
+   *
+   * @generated from field: optional string origin = 1;
+   */
+  origin?: string | undefined;
+
+  /**
+   * Always false: other origins of the site are not in scope.
+   *
+   * @generated from field: bool include_site = 2 [json_name = "include_site"];
+   */
+  includeSite: boolean;
+
+  /**
+   * Rules, the last one that matches a request decides.
+   *
+   * @generated from field: repeated auth.v1.DeviceSession.ScopeRule scope_specification = 3 [json_name = "scope_specification"];
+   */
+  scopeSpecification: DeviceSession_ScopeRule[];
+};
+
+/**
+ * Describes the message auth.v1.DeviceSession.Scope.
+ * Use `create(DeviceSession_ScopeSchema)` to create a new message.
+ */
+export const DeviceSession_ScopeSchema: GenMessage<DeviceSession_Scope> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 17, 0);
+
+/**
+ * Includes or excludes requests.
+ *
+ * @generated from message auth.v1.DeviceSession.ScopeRule
+ */
+export type DeviceSession_ScopeRule = Message<"auth.v1.DeviceSession.ScopeRule"> & {
+  /**
+   * `include` or `exclude`.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * A host, or `*`.
+   *
+   * @generated from field: string domain = 2;
+   */
+  domain: string;
+
+  /**
+   * The start of a path.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message auth.v1.DeviceSession.ScopeRule.
+ * Use `create(DeviceSession_ScopeRuleSchema)` to create a new message.
+ */
+export const DeviceSession_ScopeRuleSchema: GenMessage<DeviceSession_ScopeRule> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 17, 1);
+
+/**
+ * A cookie that the browser renews.
+ *
+ * @generated from message auth.v1.DeviceSession.Credential
+ */
+export type DeviceSession_Credential = Message<"auth.v1.DeviceSession.Credential"> & {
+  /**
+   * Always `cookie`.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * The name of the device cookie.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Its attributes.
+   *
+   * @generated from field: string attributes = 3;
+   */
+  attributes: string;
+};
+
+/**
+ * Describes the message auth.v1.DeviceSession.Credential.
+ * Use `create(DeviceSession_CredentialSchema)` to create a new message.
+ */
+export const DeviceSession_CredentialSchema: GenMessage<DeviceSession_Credential> = /*@__PURE__*/
+  messageDesc(file_auth_v1_session, 17, 2);
+
+/**
  * The error detail of every failure of this service and of the admin service.
  *
  * @generated from message auth.v1.ErrorDetail
@@ -472,7 +713,7 @@ export type ErrorDetail = Message<"auth.v1.ErrorDetail"> & {
  * Use `create(ErrorDetailSchema)` to create a new message.
  */
 export const ErrorDetailSchema: GenMessage<ErrorDetail> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 13);
+  messageDesc(file_auth_v1_session, 18);
 
 /**
  * A field of a request that breaks a rule.
@@ -507,7 +748,7 @@ export type FieldViolation = Message<"auth.v1.FieldViolation"> & {
  * Use `create(FieldViolationSchema)` to create a new message.
  */
 export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
-  messageDesc(file_auth_v1_session, 14);
+  messageDesc(file_auth_v1_session, 19);
 
 /**
  * Refreshes and ends authentication sessions.
@@ -589,6 +830,42 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof RevokeOtherSessionsRequestSchema;
     output: typeof RevokeOtherSessionsResponseSchema;
+  },
+  /**
+   * Binds the session of the `refresh_token` cookie to the key of a device
+   * (Device Bound Session Credentials). Only where DEVICE_BINDING is on.
+   *
+   * Browsers call it by themselves, after a response with
+   * `Secure-Session-Registration`. The proof is in the request header
+   * `Secure-Session-Response`; the route reads no body. The response sets the
+   * device cookie. A session has one key: `permission_denied` (403) when it has
+   * another one, and when the proof is absent or refused; then
+   * `Secure-Session-Challenge` has a challenge for the next attempt.
+   *
+   * @generated from rpc auth.v1.SessionService.RegisterDevice
+   */
+  registerDevice: {
+    methodKind: "unary";
+    input: typeof RegisterDeviceRequestSchema;
+    output: typeof RegisterDeviceResponseSchema;
+  },
+  /**
+   * Renews the device cookie of the session of the `refresh_token` cookie.
+   *
+   * Browsers call it by themselves, before a refresh without a fresh device
+   * cookie. The proof is in the request header `Secure-Session-Response`; the
+   * route reads no body. Without a proof, or with one that is refused:
+   * `permission_denied` (403), and `Secure-Session-Challenge` has a challenge.
+   * The response sets the device cookie. When there is nothing to renew, since
+   * the session has ended or is not bound, the response succeeds with
+   * `continue` false, and the browser forgets its key.
+   *
+   * @generated from rpc auth.v1.SessionService.RenewDevice
+   */
+  renewDevice: {
+    methodKind: "unary";
+    input: typeof RenewDeviceRequestSchema;
+    output: typeof RenewDeviceResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_auth_v1_session, 0);

@@ -1,11 +1,13 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { CreateSessionRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type Created, create } from "../../session/create.ts";
+import { invalidRequest } from "../../session/errors.ts";
 import { audiencesOf } from "../../session/model.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { audienceOf, authenticationOf, claimsOf, durationOf, rejectDuplicateClaims, sessionIdOf } from "../messages.ts";
-import type { RefreshCookie } from "../public/cookie.ts";
+import { registrationValue } from "../public/device-headers.ts";
+import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { sessionMessage } from "./views.ts";
@@ -21,7 +23,7 @@ export async function createSession(
     : undefined;
   const created = await create(deps, wanted, requestContextOf(context), replaces);
   if (!created.ok) throw rateLimited(created.retryAfterMs);
-  return response(deps.cookie, created);
+  return response(deps, created);
 }
 
 function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequest) {
@@ -29,6 +31,10 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
   const authentication = authenticationOf(request, deps.clock());
   rejectDuplicateClaims(request.claims, authentication);
+  const deviceRequired = request.deviceBindingPolicy === DeviceBindingPolicy.REQUIRED;
+  if (deviceRequired && deps.device === undefined) {
+    throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");
+  }
   return {
     subject: request.subject,
     clientId: request.clientId || audiencesOf(audience)[0],
@@ -42,10 +48,14 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
     absoluteLifetime,
     ...(authentication && { authentication }),
+    ...(deviceRequired && { deviceRequired: true as const }),
   };
 }
 
-function response(cookie: RefreshCookie, { session, accessToken, refreshToken, secondsLeft }: Created) {
+function response(
+  { cookie, device }: SessionAdminServiceDeps,
+  { session, accessToken, refreshToken, secondsLeft }: Created,
+) {
   const setCookies = cookie.set(refreshToken, secondsLeft, session.sid);
   return {
     session: sessionMessage(session),
@@ -54,5 +64,8 @@ function response(cookie: RefreshCookie, { session, accessToken, refreshToken, s
     refreshToken,
     setCookie: setCookies[0],
     setCookies: [...setCookies],
+    ...(device && {
+      secureSessionRegistration: registrationValue(REGISTER_PATH, device.challenges.issue(session.sid, device.clock())),
+    }),
   };
 }

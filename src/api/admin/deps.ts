@@ -1,4 +1,5 @@
 import type { Audit } from "../../session/audit.ts";
+import type { DeviceTools } from "../../session/device-tools.ts";
 import type { RevocationFeed } from "../../session/feed.ts";
 import type { AccessTokens, Clock, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
@@ -11,6 +12,8 @@ export type SessionAdminServiceDeps = {
   readonly random: Random;
   readonly audit: Audit;
   readonly cookie: RefreshCookie;
+  /** Undefined where device binding is off. */
+  readonly device: Pick<DeviceTools, "challenges" | "clock"> | undefined;
   readonly feed: Pick<RevocationFeed, "watch">;
   /** Signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];

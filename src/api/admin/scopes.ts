@@ -13,6 +13,7 @@ export const RPC_SCOPES = {
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
   elevateSession: "sessions:create", // it states how the user signed in, as creating does
+  unbindDevice: "sessions:create", // without the key, the cookie alone is the session, as it was created
   introspectToken: "introspect",
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };

@@ -8,6 +8,7 @@ import type {
   SessionAdminService,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import * as admin from "../../session/admin.ts";
+import { unbindDevice } from "../../session/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { SessionFilter } from "../../session/filter.ts";
 import { introspect } from "../../session/introspect.ts";
@@ -42,6 +43,11 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       return { revokedUntilTime: timestampFromMs(revokedUntil) };
     },
     elevateSession: (request, context) => elevateSession(deps, request, context),
+    async unbindDevice({ sessionId }, context) {
+      const session = await unbindDevice(deps, sessionIdOf("session_id", sessionId), requestContextOf(context));
+      if (session === undefined) throw new ServiceError("E404_NOT_FOUND");
+      return { session: sessionMessage(session) };
+    },
     async introspectToken({ token }) {
       const result = await introspect(deps, token);
       if (!result.active) return { active: false };

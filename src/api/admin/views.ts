@@ -1,6 +1,9 @@
 /** Sessions and revocations as messages of the admin API. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { DeviceBinding } from "../../session/device-key.ts";
+import { thumbprintOf } from "../../session/device-tools.ts";
 import { type Authentication, audiencesOf, type Revocation, type Session } from "../../session/model.ts";
 import { timesOf } from "../messages.ts";
 import { REVOCATION_REASONS } from "./enums.ts";
@@ -16,6 +19,17 @@ export function sessionMessage(session: Session) {
     client: session.client,
     ...timesOf(session),
     ...(session.authentication && authenticationFields(session.authentication)),
+    ...(session.device && { deviceBinding: deviceFields(session.device) }),
+    ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
+  };
+}
+
+function deviceFields(device: DeviceBinding) {
+  return {
+    algorithm: device.key.algorithm,
+    thumbprint: thumbprintOf(device),
+    bound: device.state === "bound",
+    sinceTime: timestampFromMs(device.since),
   };
 }
 

@@ -79,6 +79,7 @@ export const SHARED_ERRORS = {
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
   crossSite: shared("E403_FORBIDDEN"),
   overloaded: shared("E503_UNAVAILABLE"),
+  retryLater: shared("E503_UNAVAILABLE"),
 } as const;
 
 function shared(code: ErrorCode, headers = HEADERS[code]): ConnectError {

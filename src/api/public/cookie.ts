@@ -33,6 +33,24 @@ function read(header: string, name: string): PresentedCookie {
   return found;
 }
 
+/** All values of a cookie in a `Cookie` header: a sibling domain may have planted some. */
+export function readAll(header: string, name: string): readonly string[] {
+  const values: string[] = [];
+  for (const pair of header.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals >= 0 && trimmed(pair, 0, equals) === name) values.push(trimmed(pair, equals + 1, pair.length));
+  }
+  return values;
+}
+
+/** The attributes of a cookie beside `name`, in the order in which they are set; without its life. */
+export function cookieAttributes({ name, path, domain, secure, sameSite }: CookieSettings): string {
+  // The __Host- prefix demands Path=/.
+  const own = path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH);
+  const scope = domain === undefined ? "" : `; Domain=${domain}`;
+  return `Path=${own}${scope}; HttpOnly${secure ? "; Secure" : ""}; SameSite=${sameSite}`;
+}
+
 export type RefreshCookie = {
   /** The refresh token of a `Cookie` header. */
   read(header: string | null): PresentedCookie;

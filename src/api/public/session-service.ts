@@ -1,18 +1,10 @@
 /** auth.v1.SessionService: message ↔ domain; nothing is decided here. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ListSessionsRequest, SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import type { Audit } from "../../session/audit.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
-import { parseSessionId } from "../../session/model.ts";
+import { isDeviceBound, parseSessionId } from "../../session/model.ts";
 import * as owner from "../../session/owner.ts";
-import type {
-  AccessClaims,
-  AccessTokens,
-  Random,
-  RateLimit,
-  RefreshTokens,
-  SessionStore,
-} from "../../session/ports.ts";
+import type { AccessClaims, AccessTokens, Random, RateLimit, SessionStore } from "../../session/ports.ts";
 import { refresh } from "../../session/refresh.ts";
 import { bearerToken } from "../../verifier/bearer-token.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
@@ -20,17 +12,15 @@ import { timesOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
-import type { RefreshCookie } from "./cookie.ts";
+import { REGISTRATION, registrationValue } from "./device-headers.ts";
+import { type DeviceServiceDeps, presentedDevice, REGISTER_PATH, register, renew } from "./device-service.ts";
 
-export type SessionServiceDeps = {
+export type SessionServiceDeps = DeviceServiceDeps & {
   readonly store: SessionStore;
-  readonly refreshTokens: RefreshTokens;
   readonly accessTokens: AccessTokens;
   readonly random: Random;
-  readonly audit: Audit;
   /** Access tokens act on sessions if their `aud` names one of these. */
   readonly audiences: ReadonlySet<string>;
-  readonly cookie: RefreshCookie;
   /** By session. */
   readonly refreshLimit: RateLimit;
   /** By address. */
@@ -45,17 +35,24 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
   const { cookie } = deps;
   return {
     async refresh(_request, context) {
-      const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context));
-      const refreshed = await granted(deps, result, context);
+      const { device } = deps;
+      const presented = device && presentedDevice(device, context);
+      const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context), presented);
+      const refreshed = result.ok ? result : await refuseRefresh(deps, result, context);
       setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid));
+      offerRegistration(context, refreshed.offer);
       return { data: { accessToken: refreshed.accessToken.token } };
     },
+
+    registerDevice: (_request, context) => register(deps, context),
+    renewDevice: (_request, context) => renew(deps, context),
 
     async logout(_request, context) {
       const presented = cookieOf(deps, context);
       const result = await owner.logout(deps, bearerOf(context), presented, requestContextOf(context));
       await granted(deps, result, context);
       setCookies(context, cookie.clear());
+      if (deps.device) setCookies(context, deps.device.cookie.clear());
       return { data: {} };
     },
 
@@ -63,6 +60,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const result = await owner.logoutByCookie(deps, cookieOf(deps, context), requestContextOf(context));
       await granted(deps, result, context);
       setCookies(context, cookie.clear());
+      if (deps.device) setCookies(context, deps.device.cookie.clear());
       return { data: {} };
     },
 
@@ -85,6 +83,25 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
   };
 }
 
+type RefreshRefused = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>;
+
+async function refuseRefresh(
+  deps: SessionServiceDeps,
+  result: RefreshRefused,
+  context: HandlerContext,
+): Promise<never> {
+  if (result.reason === "device_renewal_skipped") throw SHARED_ERRORS.retryLater;
+  if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  // A device cookie that is not fresh any more, by a clock that was set back, would be presented for long.
+  if (result.reason === "device_proof_missing" && deps.device) setCookies(context, [deps.device.cookie.expire()]);
+  if ("offer" in result) offerRegistration(context, result.offer);
+  return refuse(deps, result, context);
+}
+
+function offerRegistration({ responseHeader }: HandlerContext, challenge: string | undefined): void {
+  if (challenge !== undefined) responseHeader.set(REGISTRATION, registrationValue(REGISTER_PATH, challenge));
+}
+
 async function listSessions(deps: SessionServiceDeps, request: ListSessionsRequest, context: HandlerContext) {
   const caller = await authenticated(deps, context);
   const limit = pageSizeOf(request.pageSize);
@@ -96,6 +113,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
     ...session.client,
     ...timesOf(session),
     current: session.sid === caller.sid,
+    deviceBound: isDeviceBound(session),
   }));
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
 }

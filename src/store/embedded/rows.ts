@@ -1,9 +1,17 @@
 /** Rows of the embedded store and the domain's words. What stands in the file was written by this room, so it is trusted. */
 
+import type { DeviceBinding } from "../../session/device-key.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
 
-type Fixed = Omit<NewSession, "sid" | "subject">;
+type Fixed = Omit<NewSession, "sid" | "subject"> & { readonly device?: DeviceText };
+
+/** A DeviceBinding, its bytes as base64url. */
+type DeviceText = Omit<DeviceBinding, "key"> & {
+  readonly algorithm: DeviceBinding["key"]["algorithm"];
+  readonly bytes: string;
+  readonly thumbprint: string;
+};
 
 export type SessionRow = {
   readonly sid: SessionId;
@@ -63,22 +71,40 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 }
 
 export function fixedOf(session: Session): string {
-  const { clientId, audience, claims, client, idleTimeout, absoluteLifetime, authentication } = session;
-  const fixed: Fixed = { clientId, audience, claims, client, idleTimeout, absoluteLifetime };
-  return JSON.stringify(authentication === undefined ? fixed : { ...fixed, authentication });
+  const { clientId, audience, claims, client, idleTimeout, absoluteLifetime } = session;
+  const { authentication, deviceRequired, device } = session;
+  const fixed: Fixed = {
+    ...{ clientId, audience, claims, client, idleTimeout, absoluteLifetime },
+    ...(authentication && { authentication }),
+    ...(deviceRequired && { deviceRequired }),
+    ...(device && { device: deviceText(device) }),
+  };
+  return JSON.stringify(fixed);
+}
+
+function deviceText({ key, state, since }: DeviceBinding): DeviceText {
+  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
+  return { algorithm: key.algorithm, bytes: text(key.bytes), thumbprint: text(key.thumbprint), state, since };
+}
+
+function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): DeviceBinding {
+  const read = (text: string) => Uint8Array.from(Buffer.from(text, "base64url"));
+  return { key: { algorithm, bytes: read(bytes), thumbprint: read(thumbprint) }, state, since };
 }
 
 export function sessionOf(row: SessionRow): Session {
   const fixed = JSON.parse(row.fixed) as Fixed;
-  return {
+  const { device } = fixed;
+  const session = {
     sid: row.sid,
     subject: row.subject,
-    ...fixed,
+    ...(fixed as Omit<Fixed, "device">),
     createdAt: row.created_at,
     lastRefreshedAt: row.last_refreshed_at,
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
   };
+  return device === undefined ? session : { ...session, device: deviceOf(device) };
 }
 
 export function rotationOf(row: SessionRow): RotationState {
@@ -95,7 +121,8 @@ export function served(
   session: Session,
   state: RotationState,
   now: number,
+  proven: boolean,
 ) {
   const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
-  return { ok: true, outcome, session, child, now } as const;
+  return { ok: true, outcome, session, child, now, proven } as const;
 }

@@ -15,7 +15,7 @@ const SCHEMA = `
   CREATE TABLE store (id TEXT NOT NULL);
   INSERT INTO store VALUES (lower(hex(randomblob(8))));
 
-  -- "fixed" changes with a later authentication alone; "rotation" is the RotationState. Both are JSON.
+  -- "fixed" changes with a later authentication and a device key alone; "rotation" is the RotationState. Both are JSON.
   CREATE TABLE sessions (
     sid TEXT PRIMARY KEY,
     subject TEXT NOT NULL,

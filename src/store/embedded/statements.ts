@@ -29,7 +29,7 @@ export function prepareStatements(db: DatabaseSync) {
        VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation)`,
     ),
     slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
-    elevate: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
+    fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
     // In order of creation.
     ofSubject: db.prepare(

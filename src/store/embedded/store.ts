@@ -7,9 +7,11 @@
  * process loses none of them, a power cut may lose the last, and rule 3 of rotation.ts heals that.
  */
 import type { DatabaseSync } from "node:sqlite";
+import type { DevicePresentation } from "../../session/device-binding.ts";
+import type { DeviceKey } from "../../session/device-ports.ts";
 import type { EventsOf, SessionEvent } from "../../session/events.ts";
 import type { SessionFilter } from "../../session/filter.ts";
-import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
+import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type CreateOutcome,
   type ElevateOutcome,
@@ -17,14 +19,15 @@ import {
   type EndOutcome,
   type EndOwnedOutcome,
   type Found,
+  type RegisterKeyOutcome,
   type RevocationBatch,
   type RotateOutcome,
   type SessionPage,
   type SessionStore,
   StoreUnavailable,
+  type UnbindOutcome,
 } from "../../session/ports.ts";
-import { decide, type PresentedToken } from "../../session/rotation.ts";
-import { byClock } from "../shifted.ts";
+import type { PresentedToken } from "../../session/rotation.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
@@ -33,8 +36,9 @@ import { FileGuard } from "./file-guard.ts";
 import { SessionLists } from "./lists.ts";
 import { RevocationLog } from "./log.ts";
 import type { EmbeddedStoreOptions } from "./options.ts";
-import { fixedOf, rotationOf, served, sessionOf, slid } from "./rows.ts";
+import { rotationOf, sessionOf } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
+import { SessionSteps } from "./session-steps.ts";
 import { SessionTable } from "./session-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { type Durability, Transactions } from "./transactions.ts";
@@ -53,20 +57,19 @@ class EmbeddedStore implements SessionStore {
   readonly #db: DatabaseSync;
   readonly #sql: Statements;
   readonly #transactions: Transactions;
-  readonly #options: EmbeddedStoreOptions;
   readonly #stall: StallGuard;
   readonly #clock: StoreClock;
   readonly #sessions: SessionTable;
   readonly #lists: SessionLists;
   readonly #events: EmbeddedEvents;
   readonly #log: RevocationLog;
+  readonly #steps: SessionSteps;
   readonly #wakers: ReturnType<typeof watchChanges>;
   /** Entries of the running transaction: published once it is committed. */
   #appended: Revocation[] = [];
 
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
     this.#db = db;
-    this.#options = options;
     this.#stall = createStallGuard(options.reuseInterval);
     this.#clock = new StoreClock(db, options.clock, options.steady);
     this.#sql = prepareStatements(db);
@@ -75,38 +78,63 @@ class EmbeddedStore implements SessionStore {
     this.#lists = new SessionLists(this.#transactions, this.#sessions, this.#clock);
     this.#events = new EmbeddedEvents(this.#sql, this.#transactions);
     this.#log = new RevocationLog(this.#sql, options.markerLife);
+    this.#steps = new SessionSteps({
+      sql: this.#sql,
+      sessions: this.#sessions,
+      log: this.#log,
+      clock: this.#clock,
+      reuseInterval: options.reuseInterval,
+      end: (sid, reason, now) => this.#end(sid, reason, now),
+    });
     this.#wakers = watchChanges(this.#sql);
   }
 
   async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
     return this.#write("FULL", (now) => {
       const existing = this.#sessions.get(session.sid);
-      if (existing !== undefined) return { session: this.#byClock(sessionOf(existing)), evicted: [], replaced: false }; // run twice
+      if (existing !== undefined)
+        return { session: this.#steps.byClock(sessionOf(existing)), evicted: [], replaced: false }; // run twice
       const replaced = replaces !== undefined && this.#sessions.live(replaces, now) !== undefined;
       if (replaced) this.#end(replaces, "replaced", now);
       const live = this.#sessions.liveOf(session.subject, now);
       const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
       for (const sid of evicted) this.#end(sid, "session_limit", now);
       const created = this.#sessions.insert(session, childNonce, now);
-      return { session: this.#byClock(created), evicted, replaced };
+      return { session: this.#steps.byClock(created), evicted, replaced };
     });
   }
 
-  async rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome> {
-    // Only a reuse ends a session, and an ending must be on disk: it is decided anew in a durable transaction.
+  async rotate(
+    sid: SessionId,
+    token: PresentedToken,
+    freshNonce: string,
+    device?: DevicePresentation,
+  ): Promise<RotateOutcome> {
+    // Few refreshes end a session, and an ending must be on disk: it is decided anew in a durable transaction.
     return (
-      this.#write("NORMAL", (now) => this.#rotate(sid, token, freshNonce, now, false)) ??
-      this.#write("FULL", (now) => this.#rotate(sid, token, freshNonce, now, true)) ?? { ok: false, reason: "unknown" }
+      this.#write("NORMAL", (now) => this.#steps.rotate(sid, token, freshNonce, device, now, false)) ??
+      this.#write("FULL", (now) => this.#steps.rotate(sid, token, freshNonce, device, now, true)) ?? {
+        ok: false,
+        reason: "unknown",
+      }
     );
+  }
+
+  async registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome> {
+    return this.#write("FULL", (now) => this.#steps.registerKey(sid, token, key, now));
+  }
+
+  async unbind(sid: SessionId): Promise<UnbindOutcome> {
+    return this.#write("FULL", (now) => this.#steps.unbind(sid, now));
   }
 
   async find(sid: SessionId): Promise<Found> {
     return this.#transactions.read((now) => {
       const row = this.#sessions.get(sid);
-      if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" };
+      if (row === undefined) return this.#steps.gone(sid, now);
       if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
       if (row.ended) return { ok: false, reason: "revoked" };
-      return { ok: true, session: this.#byClock(sessionOf(row)), rotation: rotationOf(row), now };
+      return { ok: true, session: this.#steps.byClock(sessionOf(row)), rotation: rotationOf(row), now };
     });
   }
 
@@ -121,7 +149,7 @@ class EmbeddedStore implements SessionStore {
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     return this.#write("FULL", (now) => {
       const live = this.#sessions.live(sid, now);
-      if (live === undefined && this.#marked(sid, now)) return { ok: false, reason: "already_ended" };
+      if (live === undefined && this.#steps.isMarked(sid, now)) return { ok: false, reason: "already_ended" };
       this.#end(sid, reason, now);
       return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
@@ -163,15 +191,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
-    return this.#write("FULL", (now) => {
-      const row = this.#sessions.live(sid, now);
-      if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" };
-      const before = sessionOf(row);
-      if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
-      const session = { ...before, authentication };
-      this.#sql.elevate.run(fixedOf(session), sid);
-      return { ok: true, session: this.#byClock(session) };
-    });
+    return this.#write("FULL", (now) => this.#steps.elevate(sid, authentication, now));
   }
 
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
@@ -203,35 +223,6 @@ class EmbeddedStore implements SessionStore {
     this.#wakers.close();
     this.#stall.close();
     if (this.#db.isOpen) this.#db.close();
-  }
-
-  #rotate(sid: SessionId, token: PresentedToken, freshNonce: string, now: number, mayEnd: boolean) {
-    const row = this.#sessions.get(sid);
-    if (row === undefined) return { ok: false, reason: this.#marked(sid, now) ? "revoked" : "unknown" } as const;
-    if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" } as const;
-    if (now >= row.idle_expires_at) return { ok: false, reason: "idle" } as const;
-    if (row.ended) return { ok: false, reason: "revoked" } as const;
-    const state = rotationOf(row);
-    const decision = decide(state, token, freshNonce, now, this.#options.reuseInterval);
-    const session = sessionOf(row);
-    if (decision.outcome !== "reuse") {
-      const { outcome, next } = decision;
-      const after = outcome === "repeat" ? session : slid(session, now); // nothing is new, nothing slides
-      this.#sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-      return served(outcome, this.#byClock(after), next, now + this.#clock.shift);
-    }
-    if (!mayEnd) return undefined;
-    this.#end(sid, "reuse", now);
-    return { ok: false, reason: "reuse", subject: row.subject } as const;
-  }
-
-  #byClock(session: Session): Session {
-    return byClock(session, this.#clock.shift);
-  }
-
-  /** Of a session that is not live: whether it was ended. */
-  #marked(sid: SessionId, now: number): boolean {
-    return this.#log.has(sid, now) || this.#sessions.endedWithAll(sid, now);
   }
 
   #end(sid: SessionId, reason: EndReason, now: number): void {

@@ -3,6 +3,9 @@
  * what only the service reads. Small, since it is most of what a session costs; nonces are two words of 32 bits.
  */
 
+import type { DevicePresentation } from "../../session/device-binding.ts";
+import type { DeviceBinding } from "../../session/device-key.ts";
+import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
 
@@ -20,6 +23,49 @@ export function nonceWords(nonce: string): readonly [number, number] {
 
 /** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
+
+/** The first byte of a record. The flags of a session that has a device key, or must have one. */
+const VERSION = 1;
+const WITH_DEVICE = 2;
+const DEVICE_REQUIRED = 4;
+
+/** What a new record begins with. */
+export function versionOf({ deviceRequired }: NewSession): number {
+  return deviceRequired ? VERSION + DEVICE_REQUIRED : VERSION;
+}
+
+/** At the end of a record with a device key: the key, its thumbprint (32 bytes), since when, the key's length, its kind. */
+const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
+const KIND_RS256 = 1;
+const KIND_BOUND = 2;
+
+/** The kind of a key that was not used yet, as a record has it. */
+export function keyKind({ algorithm }: DeviceKey): number {
+  return algorithm === "RS256" ? KIND_RS256 : 0;
+}
+
+function decodeDevice(bytes: Buffer): { readonly device: DeviceBinding; readonly start: number } {
+  const end = bytes.length;
+  const kind = bytes.readUInt8(end + DEVICE_TAIL.kind);
+  const thumbprintAt = end + DEVICE_TAIL.thumbprint;
+  const start = thumbprintAt - bytes.readUInt16BE(end + DEVICE_TAIL.length);
+  const since = bytes.readUIntBE(end + DEVICE_TAIL.since, 6);
+  const key: DeviceKey = {
+    algorithm: kind & KIND_RS256 ? "RS256" : "ES256",
+    bytes: Uint8Array.from(bytes.subarray(start, thumbprintAt)),
+    thumbprint: Uint8Array.from(bytes.subarray(thumbprintAt, end + DEVICE_TAIL.since)),
+  };
+  return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
+}
+
+/** The device cookie of a presentation as lua/rotate.lua takes it. */
+export function encodeDeviceCookie({ cookie, skipped }: DevicePresentation): Buffer | string {
+  if (cookie === undefined) return skipped ? "s" : "";
+  const bytes = Buffer.alloc(skipped ? 39 : 38);
+  bytes.set(cookie.thumbprint, 0);
+  bytes.writeUIntBE(cookie.issuedAtMs, 32, 6);
+  return bytes;
+}
 
 /** Between several audiences: no audience has a control character. */
 const AUDIENCE_SEPARATOR = "\n";
@@ -85,14 +131,17 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const clientId = next();
   const audience = decodeAudience(next());
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
+  const version = bytes[start] ?? VERSION;
+  const bound = version & WITH_DEVICE ? decodeDevice(bytes) : undefined;
+  const end = bound?.start ?? bytes.length;
   let authentication: Authentication | undefined;
-  if (bytes[at] === AUTHENTICATION && at < bytes.length) {
+  if (bytes[at] === AUTHENTICATION && at < end) {
     const authenticatedAt = bytes.readUIntBE(at + 1, 6);
     at += 7;
     const [contextClass = "", ...methods]: string[] = JSON.parse(take(length16()));
     authentication = { time: authenticatedAt, methods, contextClass };
   }
-  const claims = take(bytes.length - at) || "{}";
+  const claims = take(end - at) || "{}";
   const session: Session = {
     sid,
     subject,
@@ -107,7 +156,13 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     idleExpiresAt: Math.min(lastRefreshedAt + idleTimeout, absoluteExpiresAt),
     absoluteExpiresAt,
   };
-  return authentication === undefined ? session : { ...session, authentication };
+  if (version === VERSION) return authentication === undefined ? session : { ...session, authentication };
+  return {
+    ...session,
+    ...(authentication && { authentication }),
+    ...(bound && { device: bound.device }),
+    ...(version & DEVICE_REQUIRED && { deviceRequired: true as const }),
+  };
 }
 
 export function decodeRotation(bytes: Buffer, start: number): RotationState {

@@ -1,7 +1,15 @@
 /** What the scripts return, read. They are ours: a reply of another shape is a bug. */
 
 import type { Session, SessionId } from "../../session/model.ts";
-import type { ElevateOutcome, EndOutcome, EndOwnedOutcome, Found, RotateOutcome } from "../../session/ports.ts";
+import type {
+  ElevateOutcome,
+  EndOutcome,
+  EndOwnedOutcome,
+  Found,
+  RegisterKeyOutcome,
+  RotateOutcome,
+  UnbindOutcome,
+} from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation.ts";
 import { byClock } from "../shifted.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
@@ -9,12 +17,22 @@ import { decodeRotation, decodeSession } from "./record.ts";
 /** Where the record begins in a reply that starts with a letter and the time. */
 const RECORD = 7;
 
-const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | "revoked" | "unknown" | "idle" | "expired">> = {
+type Refusal = "revoked" | "unknown" | "idle" | "expired" | "two_holders" | "device_proof_missing" | "device_required";
+
+/** In upper case: a fresh device cookie was presented. */
+const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   p: "repeat",
   r: "rotate",
   h: "heal",
   v: "recover",
+  P: "repeat",
+  R: "rotate",
+  H: "heal",
+  V: "recover",
   x: "reuse",
+  X: "two_holders",
+  d: "device_proof_missing",
+  q: "device_required",
   m: "revoked",
   u: "unknown",
   i: "idle",
@@ -24,7 +42,8 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | "revoked" | "un
 /** @param shift by which the clock of the day is ahead of the store's time, ms */
 export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): RotateOutcome {
   const bytes = buffer(reply);
-  const outcome = ROTATE_OUTCOMES[letter(bytes)];
+  const first = letter(bytes);
+  const outcome = ROTATE_OUTCOMES[first];
   switch (outcome) {
     case undefined:
       throw new TypeError("the rotate script returned an unknown outcome");
@@ -34,12 +53,17 @@ export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): Ro
     case "expired":
       return { ok: false, reason: outcome };
     case "reuse":
+    case "two_holders":
       return { ok: false, reason: outcome, subject: decodeSession(sid, bytes, RECORD).subject };
+    case "device_proof_missing":
+    case "device_required":
+      return { ok: false, reason: outcome, session: byClock(decodeSession(sid, bytes, RECORD), shift) };
     default: {
       const session = decodeSession(sid, bytes, RECORD);
       const { generation, childNonce, childMintedAt } = decodeRotation(bytes, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
-      return { ok: true, outcome, session: byClock(session, shift), child, now: time(bytes) + shift };
+      const proven = first < "a";
+      return { ok: true, outcome, session: byClock(session, shift), child, now: time(bytes) + shift, proven };
     }
   }
 }
@@ -56,6 +80,31 @@ export function found(sid: SessionId, reply: unknown, shift: number): Found {
     default:
       return { ok: false, reason: "unknown" };
   }
+}
+
+export function registerKeyOutcome(sid: SessionId, reply: unknown, shift: number): RegisterKeyOutcome {
+  const bytes = buffer(reply);
+  switch (letter(bytes)) {
+    case "l":
+      return { ok: true, session: byClock(decodeSession(sid, bytes, RECORD), shift), now: time(bytes) };
+    case "k":
+      return { ok: false, reason: "other_key" };
+    case "o":
+      return { ok: false, reason: "outdated" };
+    case "m":
+      return { ok: false, reason: "revoked" };
+    default:
+      return { ok: false, reason: "unknown" };
+  }
+}
+
+export function unbindOutcome(sid: SessionId, reply: unknown, shift: number): UnbindOutcome {
+  const bytes = buffer(reply);
+  const first = letter(bytes);
+  if (first === "l" || first === "n") {
+    return { ok: true, session: byClock(decodeSession(sid, bytes, RECORD), shift), hadKey: first === "l" };
+  }
+  return { ok: false, reason: first === "m" ? "revoked" : "unknown" };
 }
 
 export function elevateOutcome(sid: SessionId, reply: unknown, shift: number): ElevateOutcome {

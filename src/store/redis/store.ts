@@ -2,8 +2,10 @@
  * The store on Redis: every verb of the port is one script on the keys of one partition (scripts.ts, lua/), and one
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
+import type { DevicePresentation } from "../../session/device-binding.ts";
+import type { DeviceKey } from "../../session/device-ports.ts";
 import type { EventsOf, SessionEvent } from "../../session/events.ts";
-import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
+import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import type {
   CreateOutcome,
@@ -12,21 +14,29 @@ import type {
   EndOutcome,
   EndOwnedOutcome,
   Found,
+  RegisterKeyOutcome,
   RevocationBatch,
   RotateOutcome,
   SessionPage,
   SessionStore,
+  UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
-import { paginate, parsePosition } from "../page.ts";
-import { search, startOf } from "../search.ts";
-import { byClock, pageByClock } from "../shifted.ts";
-import { CreationOrder } from "./creation-order.ts";
+import { byClock } from "../shifted.ts";
+import { RedisDevices } from "./devices.ts";
 import { RedisEvents } from "./events.ts";
 import { Link, type LinkOptions } from "./link.ts";
+import { SessionLists } from "./lists.ts";
 import { LogReader } from "./log-reader.ts";
-import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { decodeSession, encodeAuthentication, encodeBody, nonceWords } from "./record.ts";
+import { tagOfSession, tagOfSubject } from "./partitions.ts";
+import {
+  decodeSession,
+  encodeAuthentication,
+  encodeBody,
+  encodeDeviceCookie,
+  nonceWords,
+  versionOf,
+} from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import {
   buffer,
@@ -35,12 +45,14 @@ import {
   endOutcome,
   endOwnedOutcome,
   found,
-  listed,
   rotateOutcome,
   sessionId,
   text,
 } from "./replies.ts";
+import { revokeAll } from "./revoke-all.ts";
 import { subscribe } from "./subscription.ts";
+
+type Argument = string | number | Buffer;
 
 export type RedisStoreOptions = LinkOptions & {
   /** How long an ended session is remembered: at least the longest access token life, ms. */
@@ -69,6 +81,8 @@ class RedisStore implements SessionStore {
   readonly #subscription: ReturnType<typeof subscribe>;
   readonly #events: RedisEvents;
   readonly #log: LogReader;
+  readonly #lists: SessionLists;
+  readonly #devices: RedisDevices;
   readonly #clustered: boolean;
 
   constructor(options: RedisStoreOptions) {
@@ -79,6 +93,8 @@ class RedisStore implements SessionStore {
     this.#clustered = options.target.kind === "cluster";
     this.#events = new RedisEvents(this.#link);
     this.#log = new LogReader(this.#link, this.#clustered);
+    this.#lists = new SessionLists(this.#link, this.#clustered);
+    this.#devices = new RedisDevices(this.#link, this.#acknowledge, options.reuseInterval);
   }
 
   start(): Promise<void> {
@@ -92,11 +108,10 @@ class RedisStore implements SessionStore {
     // Another partition is another subject: two steps, and this one first. One session too few is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced")).ok;
-    const nonce = nonceWords(childNonce);
     const { markerLife } = this.#options;
-    const body = encodeBody(session);
     const old = elsewhere ? "" : (replaces ?? "");
-    const args = [sid, subject, ...nonce, idleTimeout, absoluteLifetime, body, cap, markerLife, old];
+    const limits = [idleTimeout, absoluteLifetime, encodeBody(session), cap, markerLife, old, versionOf(session)];
+    const args = [sid, subject, ...nonceWords(childNonce), ...limits];
     const [record, replaced, ...evicted] = buffers(await this.#link.run("create", [tag], args));
     const replacedHere = replaced !== undefined && replaced.length > 0;
     await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
@@ -107,16 +122,30 @@ class RedisStore implements SessionStore {
     };
   }
 
-  async rotate(sid: SessionId, token: PresentedToken, freshNonce: string): Promise<RotateOutcome> {
+  async rotate(
+    sid: SessionId,
+    token: PresentedToken,
+    freshNonce: string,
+    device?: DevicePresentation,
+  ): Promise<RotateOutcome> {
     const { reuseInterval, markerLife } = this.#options;
     const tag = tagOfSession(sid);
     const [n1, n2] = nonceWords(token.nonce);
     const [f1, f2] = nonceWords(freshNonce);
-    const args = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
+    const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
+    if (device !== undefined) args.push(device.lifeMs, encodeDeviceCookie(device));
     const reply = await this.#link.run("rotate", [tag], args);
     const outcome = rotateOutcome(sid, reply, this.#link.clock(tag).shift);
-    if (!outcome.ok && outcome.reason === "reuse") await this.#acknowledge(tag, [`m${sid}`]);
+    if (!outcome.ok && "subject" in outcome) await this.#acknowledge(tag, [`m${sid}`]); // it has ended
     return outcome;
+  }
+
+  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome> {
+    return this.#devices.register(sid, token, key);
+  }
+
+  unbind(sid: SessionId): Promise<UnbindOutcome> {
+    return this.#devices.unbind(sid);
   }
 
   async find(sid: SessionId): Promise<Found> {
@@ -124,33 +153,12 @@ class RedisStore implements SessionStore {
     return found(sid, await this.#link.run("find", [tag], [sid]), this.#link.clock(tag).shift);
   }
 
-  async list(
-    subject: string,
-    limit: number,
-    from: string | undefined,
-    filter: SessionFilter = EVERY_SESSION,
-  ): Promise<SessionPage> {
-    const position = parsePosition(from); // a bad page token is one in an outage, too
-    const tag = tagOfSubject(subject);
-    const sessions = listed(await this.#link.run("list", [tag], [subject]));
-    const { shift } = this.#link.clock(tag);
-    const wanted = byEarlierClock(filter, shift);
-    return pageByClock(
-      paginate(
-        sessions.filter((session) => matches(session, wanted)),
-        limit,
-        position,
-      ),
-      shift,
-    );
+  list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
+    return this.#lists.ofSubject(subject, limit, from, filter);
   }
 
-  /** One time for all partitions, as in `revokeAll`: nodes' clocks differ by little. */
-  async listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
-    const { shift } = this.#link.clock(TAGS[0] ?? "");
-    const wanted = byEarlierClock(filter, shift);
-    const order = new CreationOrder(this.#link, this.#clustered, startOf(from, wanted));
-    return pageByClock(await search((count) => order.take(count), limit, wanted), shift);
+  listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+    return this.#lists.ofAll(limit, from, filter);
   }
 
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
@@ -185,26 +193,9 @@ class RedisStore implements SessionStore {
     return text(outcome) === "actor_ended" ? { ok: false, reason: "actor_ended" } : { ok: true, ended };
   }
 
-  /**
-   * One time for all partitions, which none of their sessions was created after when this began. Nodes' clocks differ: a session
-   * that a partition creates from then on is created after that time, whatever its clock shows (create.lua).
-   */
-  async revokeAll(createdBefore: number | undefined): Promise<number> {
-    const slots = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
-    const latest = await Promise.all(
-      slots.map(async (tags) => Number(text(await this.#link.run("horizon", tags, [])))),
-    );
-    const { shift } = this.#link.clock(TAGS[0] ?? "");
-    const before = (createdBefore ?? Number.POSITIVE_INFINITY) - shift;
-    const createdUntil = Math.max(0, Math.min(Math.max(...latest), before - 1));
+  revokeAll(createdBefore: number | undefined): Promise<number> {
     const { markerLife } = this.#options;
-    await Promise.all(
-      TAGS.map(async (tag) => {
-        await this.#link.run("revoke_all", [tag], [createdUntil, markerLife]);
-        await this.#acknowledge(tag, ["e"]);
-      }),
-    );
-    return createdUntil + shift;
+    return revokeAll(this.#link, this.#acknowledge, this.#clustered, markerLife, createdBefore);
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {

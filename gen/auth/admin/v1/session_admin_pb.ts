@@ -16,7 +16,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file auth/admin/v1/session_admin.proto.
  */
 export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEijQEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQi1wMKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAki8AQKFENyZWF0ZVNlc3Npb25SZXF1ZXN0EioKB3N1YmplY3QYASABKAlCGeBBArpIE8gBAXIOKP8BMgleXFB7Q2N9KiQSLAoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEID4EEBEigKCGF1ZGllbmNlGAMgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEikKCWNsaWVudF9pZBgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIqCgZjbGllbnQYBSABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudEID4EEBEj4KDGlkbGVfdGltZW91dBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIN4EEBukgHqgEEMgIIARJDChFhYnNvbHV0ZV9saWZldGltZRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIN4EEBukgHqgEEMgIIARI0CglhdWRpZW5jZXMYCCADKAlCIeBBAbpIG5IBGBAIGAEiEnIQIAEo/wEyCV5cUHtDY30qJBIgChNyZXBsYWNlc19zZXNzaW9uX2lkGAkgASgJQgPgQQESMgoJYXV0aF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEisKA2FtchgLIAMoCUIe4EEBukgYkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgMIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJDoaukgXIhUKCGF1ZGllbmNlCglhdWRpZW5jZXMi1AEKFUNyZWF0ZVNlc3Npb25SZXNwb25zZRInCgdzZXNzaW9uGAEgASgLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uEhQKDGFjY2Vzc190b2tlbhgCIAEoCRI8ChhhY2Nlc3NfdG9rZW5fZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXJlZnJlc2hfdG9rZW4YBCABKAkSEgoKc2V0X2Nvb2tpZRgFIAEoCRITCgtzZXRfY29va2llcxgGIAMoCSIyChFHZXRTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPQoSR2V0U2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iugIKE0xpc3RTZXNzaW9uc1JlcXVlc3QSJwoHc3ViamVjdBgBIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIdCglwYWdlX3NpemUYAiABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgDIAEoCUID4EEBEikKCWNsaWVudF9pZBgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBImCgZkZXZpY2UYBSABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQSNgoNY3JlYXRlZF9hZnRlchgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARI3Cg5jcmVhdGVkX2JlZm9yZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJZChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIoCghzZXNzaW9ucxgBIAMoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkisgEKGExpc3RTZXNzaW9uRXZlbnRzUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhcKCnNlc3Npb25faWQYAiABKAlCA+BBARIdCglwYWdlX3NpemUYAyABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgEIAEoCUID4EEBOhy6SBkiFwoHc3ViamVjdAoKc2Vzc2lvbl9pZBABImEKGUxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2USKwoGZXZlbnRzGAEgAygLMhsuYXV0aC5hZG1pbi52MS5TZXNzaW9uRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuMCCgxTZXNzaW9uRXZlbnQSLgoKZXZlbnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoEdHlwZRgCIAEoDjIfLmF1dGguYWRtaW4udjEuU2Vzc2lvbkV2ZW50VHlwZRISCgpzZXNzaW9uX2lkGAMgASgJEg8KB3N1YmplY3QYBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24SEgoKaXBfYWRkcmVzcxgGIAEoCRINCgVhZG1pbhgHIAEoCRIlCgZjbGllbnQYCCABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudBIRCgljbGllbnRfaWQYCSABKAkSNgoScmV2b2tlZF91bnRpbF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI1ChRSZXZva2VTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiLgoVUmV2b2tlU2Vzc2lvblJlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiagocUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEh4KEWV4Y2VwdF9zZXNzaW9uX2lkGAIgASgJQgPgQQEiNgodUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJSChhSZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QSNgoNaXNzdWVkX2JlZm9yZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAixQEKFUVsZXZhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESOAoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EECukgDyAEBEi4KA2FtchgDIAMoCUIh4EECukgbyAEBkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJCJBChZFbGV2YXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iMgoWSW50cm9zcGVjdFRva2VuUmVxdWVzdBIYCgV0b2tlbhgBIAEoCUIJ4EECukgDyAEBIrABChdJbnRyb3NwZWN0VG9rZW5SZXNwb25zZRIOCgZhY3RpdmUYASABKAgSFwoKdG9rZW5fdHlwZRgCIAEoCUgAiAEBEicKBmNsYWltcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKwoEdHlwZRgEIAEoDjIYLmF1dGguYWRtaW4udjEuVG9rZW5UeXBlSAGIAQFCDQoLX3Rva2VuX3R5cGVCBwoFX3R5cGUiLgoXV2F0Y2hSZXZvY2F0aW9uc1JlcXVlc3QSEwoGY3Vyc29yGAEgASgJQgPgQQEi7gEKGFdhdGNoUmV2b2NhdGlvbnNSZXNwb25zZRIuCgtyZXZvY2F0aW9ucxgBIAMoCzIZLmF1dGguYWRtaW4udjEuUmV2b2NhdGlvbhIOCgZjdXJzb3IYAiABKAkSEQoJY2F1Z2h0X3VwGAMgASgIEhcKD3Jldm9rZWRfa2V5X2lkcxgEIAMoCRIuCgphc19vZl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI2ChJyZXZva2VkX3VudGlsX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIs4BCgpSZXZvY2F0aW9uEhIKCnNlc3Npb25faWQYASABKAkSLwoLcmV2b2tlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24qtwEKEFNlc3Npb25FdmVudFR5cGUSIgoeU0VTU0lPTl9FVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASHgoaU0VTU0lPTl9FVkVOVF9UWVBFX0NSRUFURUQQARIcChhTRVNTSU9OX0VWRU5UX1RZUEVfRU5ERUQQAhIfChtTRVNTSU9OX0VWRU5UX1RZUEVfRUxFVkFURUQQAxIgChxTRVNTSU9OX0VWRU5UX1RZUEVfQUxMX0VOREVEEAQqYgoJVG9rZW5UeXBlEhoKFlRPS0VOX1RZUEVfVU5TUEVDSUZJRUQQABIbChdUT0tFTl9UWVBFX0FDQ0VTU19UT0tFThABEhwKGFRPS0VOX1RZUEVfUkVGUkVTSF9UT0tFThACKtICChBSZXZvY2F0aW9uUmVhc29uEiEKHVJFVk9DQVRJT05fUkVBU09OX1VOU1BFQ0lGSUVEEAASHAoYUkVWT0NBVElPTl9SRUFTT05fTE9HT1VUEAESJgoiUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9CWV9PV05FUhACEiQKIFJFVk9DQVRJT05fUkVBU09OX1JFVk9LRURfT1RIRVJTEAMSJgoiUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9CWV9BRE1JThAEEiUKIVJFVk9DQVRJT05fUkVBU09OX1JFVk9LRURfU1VCSkVDVBAFEiMKH1JFVk9DQVRJT05fUkVBU09OX1NFU1NJT05fTElNSVQQBhIeChpSRVZPQ0FUSU9OX1JFQVNPTl9SRVBMQUNFRBAHEhsKF1JFVk9DQVRJT05fUkVBU09OX1JFVVNFEAgyiAgKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEmsKEUxpc3RTZXNzaW9uRXZlbnRzEicuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbkV2ZW50c1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2UiA5ACARJfCg1SZXZva2VTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlIgOQAgISdwoVUmV2b2tlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSIDkAICEmsKEVJldm9rZUFsbFNlc3Npb25zEicuYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2UiA5ACAhJiCg5FbGV2YXRlU2Vzc2lvbhIkLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXF1ZXN0GiUuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlc3BvbnNlIgOQAgISYAoPSW50cm9zcGVjdFRva2VuEiUuYXV0aC5hZG1pbi52MS5JbnRyb3NwZWN0VG9rZW5SZXF1ZXN0GiYuYXV0aC5hZG1pbi52MS5JbnRyb3NwZWN0VG9rZW5SZXNwb25zZRJlChBXYXRjaFJldm9jYXRpb25zEiYuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVxdWVzdBonLmF1dGguYWRtaW4udjEuV2F0Y2hSZXZvY2F0aW9uc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEijQEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQi0AQKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAkSNAoOZGV2aWNlX2JpbmRpbmcYDyABKAsyHC5hdXRoLmFkbWluLnYxLkRldmljZUJpbmRpbmcSQQoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GBAgASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5InUKDURldmljZUJpbmRpbmcSEQoJYWxnb3JpdGhtGAEgASgJEhIKCnRodW1icHJpbnQYAiABKAkSDQoFYm91bmQYAyABKAgSLgoKc2luY2VfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiwAUKFENyZWF0ZVNlc3Npb25SZXF1ZXN0EioKB3N1YmplY3QYASABKAlCGeBBArpIE8gBAXIOKP8BMgleXFB7Q2N9KiQSLAoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEID4EEBEigKCGF1ZGllbmNlGAMgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEikKCWNsaWVudF9pZBgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIqCgZjbGllbnQYBSABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudEID4EEBEj4KDGlkbGVfdGltZW91dBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIN4EEBukgHqgEEMgIIARJDChFhYnNvbHV0ZV9saWZldGltZRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIN4EEBukgHqgEEMgIIARI0CglhdWRpZW5jZXMYCCADKAlCIeBBAbpIG5IBGBAIGAEiEnIQIAEo/wEyCV5cUHtDY30qJBIgChNyZXBsYWNlc19zZXNzaW9uX2lkGAkgASgJQgPgQQESMgoJYXV0aF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEisKA2FtchgLIAMoCUIe4EEBukgYkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgMIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBJOChVkZXZpY2VfYmluZGluZ19wb2xpY3kYDSABKA4yIi5hdXRoLmFkbWluLnYxLkRldmljZUJpbmRpbmdQb2xpY3lCC+BBAbpIBYIBAhABOhq6SBciFQoIYXVkaWVuY2UKCWF1ZGllbmNlcyL5AQoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24SFAoMYWNjZXNzX3Rva2VuGAIgASgJEjwKGGFjY2Vzc190b2tlbl9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcmVmcmVzaF90b2tlbhgEIAEoCRISCgpzZXRfY29va2llGAUgASgJEhMKC3NldF9jb29raWVzGAYgAygJEiMKG3NlY3VyZV9zZXNzaW9uX3JlZ2lzdHJhdGlvbhgHIAEoCSIyChFHZXRTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPQoSR2V0U2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iugIKE0xpc3RTZXNzaW9uc1JlcXVlc3QSJwoHc3ViamVjdBgBIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIdCglwYWdlX3NpemUYAiABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgDIAEoCUID4EEBEikKCWNsaWVudF9pZBgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBImCgZkZXZpY2UYBSABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQSNgoNY3JlYXRlZF9hZnRlchgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARI3Cg5jcmVhdGVkX2JlZm9yZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJZChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIoCghzZXNzaW9ucxgBIAMoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkisgEKGExpc3RTZXNzaW9uRXZlbnRzUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhcKCnNlc3Npb25faWQYAiABKAlCA+BBARIdCglwYWdlX3NpemUYAyABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgEIAEoCUID4EEBOhy6SBkiFwoHc3ViamVjdAoKc2Vzc2lvbl9pZBABImEKGUxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2USKwoGZXZlbnRzGAEgAygLMhsuYXV0aC5hZG1pbi52MS5TZXNzaW9uRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuMCCgxTZXNzaW9uRXZlbnQSLgoKZXZlbnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoEdHlwZRgCIAEoDjIfLmF1dGguYWRtaW4udjEuU2Vzc2lvbkV2ZW50VHlwZRISCgpzZXNzaW9uX2lkGAMgASgJEg8KB3N1YmplY3QYBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24SEgoKaXBfYWRkcmVzcxgGIAEoCRINCgVhZG1pbhgHIAEoCRIlCgZjbGllbnQYCCABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudBIRCgljbGllbnRfaWQYCSABKAkSNgoScmV2b2tlZF91bnRpbF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI1ChRSZXZva2VTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiLgoVUmV2b2tlU2Vzc2lvblJlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiagocUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEh4KEWV4Y2VwdF9zZXNzaW9uX2lkGAIgASgJQgPgQQEiNgodUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJSChhSZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QSNgoNaXNzdWVkX2JlZm9yZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAixQEKFUVsZXZhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESOAoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EECukgDyAEBEi4KA2FtchgDIAMoCUIh4EECukgbyAEBkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJCJBChZFbGV2YXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iNAoTVW5iaW5kRGV2aWNlUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPwoUVW5iaW5kRGV2aWNlUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiIyChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEisAEKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIrCgR0eXBlGAQgASgOMhguYXV0aC5hZG1pbi52MS5Ub2tlblR5cGVIAYgBAUINCgtfdG9rZW5fdHlwZUIHCgVfdHlwZSIuChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBITCgZjdXJzb3IYASABKAlCA+BBASLuAQoYV2F0Y2hSZXZvY2F0aW9uc1Jlc3BvbnNlEi4KC3Jldm9jYXRpb25zGAEgAygLMhkuYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uEg4KBmN1cnNvchgCIAEoCRIRCgljYXVnaHRfdXAYAyABKAgSFwoPcmV2b2tlZF9rZXlfaWRzGAQgAygJEi4KCmFzX29mX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjYKEnJldm9rZWRfdW50aWxfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAizgEKClJldm9jYXRpb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIvCgtyZXZva2VfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgEIAEoCRI6ChFyZXZvY2F0aW9uX3JlYXNvbhgFIAEoDjIfLmF1dGguYWRtaW4udjEuUmV2b2NhdGlvblJlYXNvbipgChNEZXZpY2VCaW5kaW5nUG9saWN5EiUKIURFVklDRV9CSU5ESU5HX1BPTElDWV9VTlNQRUNJRklFRBAAEiIKHkRFVklDRV9CSU5ESU5HX1BPTElDWV9SRVFVSVJFRBABKrcBChBTZXNzaW9uRXZlbnRUeXBlEiIKHlNFU1NJT05fRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEh4KGlNFU1NJT05fRVZFTlRfVFlQRV9DUkVBVEVEEAESHAoYU0VTU0lPTl9FVkVOVF9UWVBFX0VOREVEEAISHwobU0VTU0lPTl9FVkVOVF9UWVBFX0VMRVZBVEVEEAMSIAocU0VTU0lPTl9FVkVOVF9UWVBFX0FMTF9FTkRFRBAEKmIKCVRva2VuVHlwZRIaChZUT0tFTl9UWVBFX1VOU1BFQ0lGSUVEEAASGwoXVE9LRU5fVFlQRV9BQ0NFU1NfVE9LRU4QARIcChhUT0tFTl9UWVBFX1JFRlJFU0hfVE9LRU4QAirSAgoQUmV2b2NhdGlvblJlYXNvbhIhCh1SRVZPQ0FUSU9OX1JFQVNPTl9VTlNQRUNJRklFRBAAEhwKGFJFVk9DQVRJT05fUkVBU09OX0xPR09VVBABEiYKIlJFVk9DQVRJT05fUkVBU09OX1JFVk9LRURfQllfT1dORVIQAhIkCiBSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX09USEVSUxADEiYKIlJFVk9DQVRJT05fUkVBU09OX1JFVk9LRURfQllfQURNSU4QBBIlCiFSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX1NVQkpFQ1QQBRIjCh9SRVZPQ0FUSU9OX1JFQVNPTl9TRVNTSU9OX0xJTUlUEAYSHgoaUkVWT0NBVElPTl9SRUFTT05fUkVQTEFDRUQQBxIbChdSRVZPQ0FUSU9OX1JFQVNPTl9SRVVTRRAIMuYIChNTZXNzaW9uQWRtaW5TZXJ2aWNlEloKDUNyZWF0ZVNlc3Npb24SIy5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2USVgoKR2V0U2Vzc2lvbhIgLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlcXVlc3QaIS5hdXRoLmFkbWluLnYxLkdldFNlc3Npb25SZXNwb25zZSIDkAIBElwKDExpc3RTZXNzaW9ucxIiLmF1dGguYWRtaW4udjEuTGlzdFNlc3Npb25zUmVxdWVzdBojLmF1dGguYWRtaW4udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiA5ACARJrChFMaXN0U2Vzc2lvbkV2ZW50cxInLmF1dGguYWRtaW4udjEuTGlzdFNlc3Npb25FdmVudHNSZXF1ZXN0GiguYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbkV2ZW50c1Jlc3BvbnNlIgOQAgESXwoNUmV2b2tlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLlJldm9rZVNlc3Npb25SZXNwb25zZSIDkAICEncKFVJldm9rZVN1YmplY3RTZXNzaW9ucxIrLmF1dGguYWRtaW4udjEuUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBosLmF1dGguYWRtaW4udjEuUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2UiA5ACAhJrChFSZXZva2VBbGxTZXNzaW9ucxInLmF1dGguYWRtaW4udjEuUmV2b2tlQWxsU2Vzc2lvbnNSZXF1ZXN0GiguYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlIgOQAgISYgoORWxldmF0ZVNlc3Npb24SJC5hdXRoLmFkbWluLnYxLkVsZXZhdGVTZXNzaW9uUmVxdWVzdBolLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXNwb25zZSIDkAICElwKDFVuYmluZERldmljZRIiLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVxdWVzdBojLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * The device of a session, for display.
@@ -156,6 +156,20 @@ export type Session = Message<"auth.admin.v1.Session"> & {
    * @generated from field: string acr = 14;
    */
   acr: string;
+
+  /**
+   * The device key that it has; absent if it has none.
+   *
+   * @generated from field: auth.admin.v1.DeviceBinding device_binding = 15;
+   */
+  deviceBinding?: DeviceBinding | undefined;
+
+  /**
+   * What was asked for at its creation.
+   *
+   * @generated from field: auth.admin.v1.DeviceBindingPolicy device_binding_policy = 16;
+   */
+  deviceBindingPolicy: DeviceBindingPolicy;
 };
 
 /**
@@ -164,6 +178,48 @@ export type Session = Message<"auth.admin.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_auth_admin_v1_session_admin, 1);
+
+/**
+ * The device key of a session.
+ *
+ * @generated from message auth.admin.v1.DeviceBinding
+ */
+export type DeviceBinding = Message<"auth.admin.v1.DeviceBinding"> & {
+  /**
+   * How the device signs: `ES256` or `RS256`.
+   *
+   * @generated from field: string algorithm = 1;
+   */
+  algorithm: string;
+
+  /**
+   * The SHA-256 thumbprint of the key (RFC 7638), base64url.
+   *
+   * @generated from field: string thumbprint = 2;
+   */
+  thumbprint: string;
+
+  /**
+   * Whether refreshing the session needs the key: from its first use on.
+   *
+   * @generated from field: bool bound = 3;
+   */
+  bound: boolean;
+
+  /**
+   * Since when it is bound, or registered if it is not bound yet.
+   *
+   * @generated from field: google.protobuf.Timestamp since_time = 4;
+   */
+  sinceTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.DeviceBinding.
+ * Use `create(DeviceBindingSchema)` to create a new message.
+ */
+export const DeviceBindingSchema: GenMessage<DeviceBinding> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 2);
 
 /**
  * A session to create. No text may hold control characters.
@@ -180,7 +236,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
 
   /**
    * Additional claims of its access tokens, at most 4 KiB as JSON. The reserved
-   * names (iss sub aud exp nbf iat jti sid client_id cnf sct) are refused.
+   * names (iss sub aud exp nbf iat jti sid client_id cnf sct device_bound) are refused.
    *
    * @generated from field: google.protobuf.Struct claims = 2;
    */
@@ -259,6 +315,13 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
    * @generated from field: string acr = 12;
    */
   acr: string;
+
+  /**
+   * Whether the session must be bound to the key of a device. REQUIRED needs DEVICE_BINDING=on.
+   *
+   * @generated from field: auth.admin.v1.DeviceBindingPolicy device_binding_policy = 13;
+   */
+  deviceBindingPolicy: DeviceBindingPolicy;
 };
 
 /**
@@ -266,7 +329,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
  * Use `create(CreateSessionRequestSchema)` to create a new message.
  */
 export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 2);
+  messageDesc(file_auth_admin_v1_session_admin, 3);
 
 /**
  * The response to CreateSession.
@@ -316,6 +379,14 @@ export type CreateSessionResponse = Message<"auth.admin.v1.CreateSessionResponse
    * @generated from field: repeated string set_cookies = 6;
    */
   setCookies: string[];
+
+  /**
+   * The value of the `Secure-Session-Registration` header to send to the browser beside `set_cookies`, from the origin
+   * of the service: the browser then binds the session at once. Empty unless DEVICE_BINDING is on.
+   *
+   * @generated from field: string secure_session_registration = 7;
+   */
+  secureSessionRegistration: string;
 };
 
 /**
@@ -323,7 +394,7 @@ export type CreateSessionResponse = Message<"auth.admin.v1.CreateSessionResponse
  * Use `create(CreateSessionResponseSchema)` to create a new message.
  */
 export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 3);
+  messageDesc(file_auth_admin_v1_session_admin, 4);
 
 /**
  * The session to return.
@@ -344,7 +415,7 @@ export type GetSessionRequest = Message<"auth.admin.v1.GetSessionRequest"> & {
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 4);
+  messageDesc(file_auth_admin_v1_session_admin, 5);
 
 /**
  * The response to GetSession.
@@ -365,7 +436,7 @@ export type GetSessionResponse = Message<"auth.admin.v1.GetSessionResponse"> & {
  * Use `create(GetSessionResponseSchema)` to create a new message.
  */
 export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 5);
+  messageDesc(file_auth_admin_v1_session_admin, 6);
 
 /**
  * A page of sessions: of those that match all that is given.
@@ -428,7 +499,7 @@ export type ListSessionsRequest = Message<"auth.admin.v1.ListSessionsRequest"> &
  * Use `create(ListSessionsRequestSchema)` to create a new message.
  */
 export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 6);
+  messageDesc(file_auth_admin_v1_session_admin, 7);
 
 /**
  * The response to ListSessions.
@@ -456,7 +527,7 @@ export type ListSessionsResponse = Message<"auth.admin.v1.ListSessionsResponse">
  * Use `create(ListSessionsResponseSchema)` to create a new message.
  */
 export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 7);
+  messageDesc(file_auth_admin_v1_session_admin, 8);
 
 /**
  * The events to list: of a subject or of a session.
@@ -498,7 +569,7 @@ export type ListSessionEventsRequest = Message<"auth.admin.v1.ListSessionEventsR
  * Use `create(ListSessionEventsRequestSchema)` to create a new message.
  */
 export const ListSessionEventsRequestSchema: GenMessage<ListSessionEventsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 8);
+  messageDesc(file_auth_admin_v1_session_admin, 9);
 
 /**
  * The response to ListSessionEvents.
@@ -526,7 +597,7 @@ export type ListSessionEventsResponse = Message<"auth.admin.v1.ListSessionEvents
  * Use `create(ListSessionEventsResponseSchema)` to create a new message.
  */
 export const ListSessionEventsResponseSchema: GenMessage<ListSessionEventsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 9);
+  messageDesc(file_auth_admin_v1_session_admin, 10);
 
 /**
  * Something that happened to a session.
@@ -610,7 +681,7 @@ export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
  * Use `create(SessionEventSchema)` to create a new message.
  */
 export const SessionEventSchema: GenMessage<SessionEvent> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 10);
+  messageDesc(file_auth_admin_v1_session_admin, 11);
 
 /**
  * The session to end.
@@ -631,7 +702,7 @@ export type RevokeSessionRequest = Message<"auth.admin.v1.RevokeSessionRequest">
  * Use `create(RevokeSessionRequestSchema)` to create a new message.
  */
 export const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 11);
+  messageDesc(file_auth_admin_v1_session_admin, 12);
 
 /**
  * The response to RevokeSession.
@@ -652,7 +723,7 @@ export type RevokeSessionResponse = Message<"auth.admin.v1.RevokeSessionResponse
  * Use `create(RevokeSessionResponseSchema)` to create a new message.
  */
 export const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 12);
+  messageDesc(file_auth_admin_v1_session_admin, 13);
 
 /**
  * The sessions of a subject to end.
@@ -680,7 +751,7 @@ export type RevokeSubjectSessionsRequest = Message<"auth.admin.v1.RevokeSubjectS
  * Use `create(RevokeSubjectSessionsRequestSchema)` to create a new message.
  */
 export const RevokeSubjectSessionsRequestSchema: GenMessage<RevokeSubjectSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 13);
+  messageDesc(file_auth_admin_v1_session_admin, 14);
 
 /**
  * The response to RevokeSubjectSessions.
@@ -701,7 +772,7 @@ export type RevokeSubjectSessionsResponse = Message<"auth.admin.v1.RevokeSubject
  * Use `create(RevokeSubjectSessionsResponseSchema)` to create a new message.
  */
 export const RevokeSubjectSessionsResponseSchema: GenMessage<RevokeSubjectSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 14);
+  messageDesc(file_auth_admin_v1_session_admin, 15);
 
 /**
  * The sessions of all subjects to end.
@@ -722,7 +793,7 @@ export type RevokeAllSessionsRequest = Message<"auth.admin.v1.RevokeAllSessionsR
  * Use `create(RevokeAllSessionsRequestSchema)` to create a new message.
  */
 export const RevokeAllSessionsRequestSchema: GenMessage<RevokeAllSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 15);
+  messageDesc(file_auth_admin_v1_session_admin, 16);
 
 /**
  * The response to RevokeAllSessions: all of them have ended.
@@ -743,7 +814,7 @@ export type RevokeAllSessionsResponse = Message<"auth.admin.v1.RevokeAllSessions
  * Use `create(RevokeAllSessionsResponseSchema)` to create a new message.
  */
 export const RevokeAllSessionsResponseSchema: GenMessage<RevokeAllSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 16);
+  messageDesc(file_auth_admin_v1_session_admin, 17);
 
 /**
  * A later authentication of the user of a session.
@@ -785,7 +856,7 @@ export type ElevateSessionRequest = Message<"auth.admin.v1.ElevateSessionRequest
  * Use `create(ElevateSessionRequestSchema)` to create a new message.
  */
 export const ElevateSessionRequestSchema: GenMessage<ElevateSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 17);
+  messageDesc(file_auth_admin_v1_session_admin, 18);
 
 /**
  * The response to ElevateSession.
@@ -806,7 +877,49 @@ export type ElevateSessionResponse = Message<"auth.admin.v1.ElevateSessionRespon
  * Use `create(ElevateSessionResponseSchema)` to create a new message.
  */
 export const ElevateSessionResponseSchema: GenMessage<ElevateSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 18);
+  messageDesc(file_auth_admin_v1_session_admin, 19);
+
+/**
+ * The session to take the device key from.
+ *
+ * @generated from message auth.admin.v1.UnbindDeviceRequest
+ */
+export type UnbindDeviceRequest = Message<"auth.admin.v1.UnbindDeviceRequest"> & {
+  /**
+   * The session's id.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message auth.admin.v1.UnbindDeviceRequest.
+ * Use `create(UnbindDeviceRequestSchema)` to create a new message.
+ */
+export const UnbindDeviceRequestSchema: GenMessage<UnbindDeviceRequest> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 20);
+
+/**
+ * The response to UnbindDevice.
+ *
+ * @generated from message auth.admin.v1.UnbindDeviceResponse
+ */
+export type UnbindDeviceResponse = Message<"auth.admin.v1.UnbindDeviceResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: auth.admin.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.UnbindDeviceResponse.
+ * Use `create(UnbindDeviceResponseSchema)` to create a new message.
+ */
+export const UnbindDeviceResponseSchema: GenMessage<UnbindDeviceResponse> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 21);
 
 /**
  * A token to introspect.
@@ -827,7 +940,7 @@ export type IntrospectTokenRequest = Message<"auth.admin.v1.IntrospectTokenReque
  * Use `create(IntrospectTokenRequestSchema)` to create a new message.
  */
 export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 19);
+  messageDesc(file_auth_admin_v1_session_admin, 22);
 
 /**
  * The response to IntrospectToken: `active` and the claims, or `active=false` and nothing else.
@@ -869,7 +982,7 @@ export type IntrospectTokenResponse = Message<"auth.admin.v1.IntrospectTokenResp
  * Use `create(IntrospectTokenResponseSchema)` to create a new message.
  */
 export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 20);
+  messageDesc(file_auth_admin_v1_session_admin, 23);
 
 /**
  * The position to watch from.
@@ -890,7 +1003,7 @@ export type WatchRevocationsRequest = Message<"auth.admin.v1.WatchRevocationsReq
  * Use `create(WatchRevocationsRequestSchema)` to create a new message.
  */
 export const WatchRevocationsRequestSchema: GenMessage<WatchRevocationsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 21);
+  messageDesc(file_auth_admin_v1_session_admin, 24);
 
 /**
  * A batch of revocations. An empty one is a heartbeat.
@@ -951,7 +1064,7 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
  * Use `create(WatchRevocationsResponseSchema)` to create a new message.
  */
 export const WatchRevocationsResponseSchema: GenMessage<WatchRevocationsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 22);
+  messageDesc(file_auth_admin_v1_session_admin, 25);
 
 /**
  * The end of a session.
@@ -1001,7 +1114,41 @@ export type Revocation = Message<"auth.admin.v1.Revocation"> & {
  * Use `create(RevocationSchema)` to create a new message.
  */
 export const RevocationSchema: GenMessage<Revocation> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 23);
+  messageDesc(file_auth_admin_v1_session_admin, 26);
+
+/**
+ * Whether a session must be bound to the key of a device.
+ *
+ * @generated from enum auth.admin.v1.DeviceBindingPolicy
+ */
+export const DeviceBindingPolicy = {
+  /**
+   * It is bound if its browser can do that.
+   *
+   * @generated from enum value: DEVICE_BINDING_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It must be: from DEVICE_SESSION_TTL after its creation on, a refresh without a device key is refused.
+   *
+   * @generated from enum value: DEVICE_BINDING_POLICY_REQUIRED = 1;
+   */
+  REQUIRED: 1,
+} as const;
+
+/**
+ * Whether a session must be bound to the key of a device.
+ *
+ * @generated from enum auth.admin.v1.DeviceBindingPolicy
+ */
+export type DeviceBindingPolicy = (typeof DeviceBindingPolicy)[keyof typeof DeviceBindingPolicy] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.DeviceBindingPolicy.
+ */
+export const DeviceBindingPolicySchema: GenEnum<DeviceBindingPolicy> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 0);
 
 /**
  * What happened to a session.
@@ -1056,7 +1203,7 @@ export type SessionEventType = (typeof SessionEventType)[keyof typeof SessionEve
  * Describes the enum auth.admin.v1.SessionEventType.
  */
 export const SessionEventTypeSchema: GenEnum<SessionEventType> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 0);
+  enumDesc(file_auth_admin_v1_session_admin, 1);
 
 /**
  * The kind of a token.
@@ -1097,7 +1244,7 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType] | UnknownEnum
  * Describes the enum auth.admin.v1.TokenType.
  */
 export const TokenTypeSchema: GenEnum<TokenType> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 1);
+  enumDesc(file_auth_admin_v1_session_admin, 2);
 
 /**
  * Why a session ended. A closed list; `reason` has the same names in lower case, without their prefix.
@@ -1180,7 +1327,7 @@ export type RevocationReason = (typeof RevocationReason)[keyof typeof Revocation
  * Describes the enum auth.admin.v1.RevocationReason.
  */
 export const RevocationReasonSchema: GenEnum<RevocationReason> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 2);
+  enumDesc(file_auth_admin_v1_session_admin, 3);
 
 /**
  * Creates, lists, ends and follows sessions.
@@ -1285,6 +1432,17 @@ export const SessionAdminService: GenService<{
     methodKind: "unary";
     input: typeof ElevateSessionRequestSchema;
     output: typeof ElevateSessionResponseSchema;
+  },
+  /**
+   * Takes the device key of a session away: it goes on without one, and its browser may register another.
+   * For a user whose device has lost its key. Idempotent. `not_found` when there is no live session of that id.
+   *
+   * @generated from rpc auth.admin.v1.SessionAdminService.UnbindDevice
+   */
+  unbindDevice: {
+    methodKind: "unary";
+    input: typeof UnbindDeviceRequestSchema;
+    output: typeof UnbindDeviceResponseSchema;
   },
   /**
    * Reports whether an access token or a refresh token would be accepted now

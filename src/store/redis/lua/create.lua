@@ -2,7 +2,8 @@
 -- Creates a session; beyond the cap, the subject's oldest end. Run twice, it finds the session there.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
---       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or ''
+--       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or '', 11 the version
+--       of the record
 -- Returns the session's record; the one to end if it was live, or ''; the ids of the others that were ended, oldest first.
 local partition, sid = KEYS[1], ARGV[1]
 local existing = live(partition, sid, now)
@@ -43,7 +44,7 @@ end
 close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]))
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
-local record = struct.pack(HEAD, 1, 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
+local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
 write_index(partition, ARGV[2], sids .. sid)
 local expires = math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle))

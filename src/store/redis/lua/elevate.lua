@@ -17,7 +17,7 @@ for _ = 1, 5 do
   at = at + length
 end
 local rest = at
-if string.byte(record, at) == AUTHENTICATION then
+if at < device_at(record) and string.byte(record, at) == AUTHENTICATION then
   local _, time, length, text = struct.unpack('>BI6I2', record, at)
   if tonumber(ARGV[2]) < time then return 'o' end
   rest = text + length

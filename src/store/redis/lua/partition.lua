@@ -15,6 +15,8 @@
 --
 -- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
 -- version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
+-- The version is 1, 2 more with a device key, 4 more for a session that must have one. The key is at the end: the key itself, its
+-- thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B).
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- where the head has ended
 local ID = 23
@@ -30,6 +32,12 @@ local function slack(idle) return shift + math.floor(idle / 16) end
 
 local function subject_of(record)
   return (struct.unpack('>I2c0', record, BODY))
+end
+
+-- Where the device key begins; beyond the record if it has none.
+local function device_at(record)
+  if string.byte(record) % 4 < 2 then return #record + 1 end
+  return #record - 40 - struct.unpack('>I2', record, #record - 2)
 end
 
 -- A session in the order of creation.

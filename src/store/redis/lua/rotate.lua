@@ -1,12 +1,17 @@
 #!lua
--- Rotation, as src/session/rotation.ts states it, on the stored state. One token, one step.
+-- Rotation, as src/session/rotation.ts states it, on the stored state. One token, one step. Before it, where device binding is
+-- on, the precondition of src/session/device-binding.ts.
 -- KEYS  1 partition
--- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms
+-- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
+--       where device binding is on: 10 the life of a device cookie, ms, 11 the cookie: thumbprint and time (I6), or '', and one byte more where
+--       the browser could not renew it
 -- Returns one string: a letter for the outcome and
---   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record
---   x reuse: the same, of the session that was ended
+--   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie
+--   x reuse, X two holders: the same, of the session that was ended
+--   d the device cookie is missing, q a device key is required: the same; nothing was changed
 --   m revoked, u unknown, i idle, e expired: nothing
 local NEVER = 2 ^ 48 - 1 -- later than any token
+local BOUND = 2 -- of the kind of a device key: it was used
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local record = redis.call('GET', key)
@@ -22,11 +27,30 @@ local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), to
 local R = tonumber(ARGV[8])
 local function within(time, limit) return math.abs(now - time) <= limit end
 
+local proven, two_holders = false, false
+if version > 1 and #ARGV > 12 then
+  local max_age, cookie = tonumber(ARGV[10]), ARGV[11]
+  local since, length, kind = 0, 0, 0
+  if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
+  if length > 0 and #cookie > 37 and string.sub(cookie, 1, 32) == string.sub(record, -41, -10) then
+    proven = within((struct.unpack('>I6', cookie, 33)), max_age)
+    if not proven then return 'd' .. struct.pack('>I6', now) .. record end
+    if kind < BOUND then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
+  elseif kind < BOUND then
+    if version > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
+  elseif not within(since, 2 * R) then
+    two_holders = I <= since + 2 * R and #cookie % 2 == 0
+    if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
+  end
+end
+
 local child = G == g + 1 and ((N1 == c1 and N2 == c2) or I >= ct - 2 * R)
 local confirmed = G == g and ((N1 == n1 and N2 == n2) or I >= f)
 local late = (G == g or G == g - 1) and within(f, 2 * R)
 local outcome
-if within(ct, R) and (child or confirmed or late) then
+if two_holders then
+  outcome = 'X'
+elseif within(ct, R) and (child or confirmed or late) then
   outcome, cs = 'p', now -- rule 1
 elseif child then
   outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2
@@ -40,11 +64,12 @@ end
 if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
 if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
 
-if outcome == 'x' then
+if outcome == 'x' or two_holders then
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]))
   unindex(partition, sid, record)
 else
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
+  if proven then outcome = string.upper(outcome) end
 end
 return outcome .. struct.pack('>I6', now) .. record

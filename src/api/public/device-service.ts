@@ -1,0 +1,134 @@
+/** RegisterDevice and RenewDevice: message ↔ domain, in the wire form of Device Bound Session Credentials. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { DeviceSessionSchema } from "../../../gen/auth/v1/session_pb.ts";
+import type { Audit } from "../../session/audit.ts";
+import {
+  type DeviceGranted,
+  forgetDevice,
+  type NothingToRenew,
+  type ProofRequired,
+  registerDevice,
+  renewDevice,
+} from "../../session/device.ts";
+import type { DeviceTools, PresentedDevice } from "../../session/device-tools.ts";
+import { ServiceError } from "../../session/errors.ts";
+import type { RefreshTokens, SessionStore } from "../../session/ports.ts";
+import { secondsLeft } from "../../session/refresh.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { requestContextOf } from "../request-context.ts";
+import type { RefreshCookie } from "./cookie.ts";
+import type { DeviceCookie } from "./device-cookie.ts";
+import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
+
+/** The routes, as proto/auth/v1/session.proto has them. */
+export const REGISTER_PATH = "/v1/auth/device";
+const RENEW_PATH = "/v1/auth/device/refresh";
+
+/** Device binding, where it is on. */
+export type DeviceBindingParts = DeviceTools & {
+  readonly cookie: DeviceCookie;
+  /** The hosts of other origins whose pages may refresh. */
+  readonly allowedInitiators: readonly string[];
+};
+
+export type DeviceServiceDeps = {
+  readonly store: Pick<SessionStore, "find" | "registerKey" | "unbind">;
+  readonly refreshTokens: RefreshTokens;
+  readonly audit: Audit;
+  readonly cookie: RefreshCookie;
+  readonly device: DeviceBindingParts | undefined;
+};
+
+type DeviceSessionInit = MessageInitShape<typeof DeviceSessionSchema>;
+
+/** What wait for a fresh device cookie: refreshes, over JSON and over RPC. The last rule that matches decides. */
+const SCOPE_RULES = [
+  { type: "exclude", domain: "*", path: "/" },
+  { type: "include", domain: "*", path: "/v1/auth/refresh" },
+  { type: "include", domain: "*", path: "/auth.v1.SessionService/Refresh" },
+];
+
+export async function register(deps: DeviceServiceDeps, context: HandlerContext) {
+  const { device, cookie, audit } = deps;
+  if (device === undefined) throw new ServiceError("E404_NOT_FOUND");
+  const { requestHeader } = context;
+  const requester = requestContextOf(context);
+  const presented = cookie.read(requestHeader.get("cookie"));
+  const result = await registerDevice(deps, device, presented, proofOf(requestHeader), requester);
+  if (result.ok) return { session: grant(device, result, context) };
+  if (result.reason === "proof_required") throw proofRequired(result, context);
+  const { reason, sid } = result;
+  // Never 429: it would end what the browser has of the session.
+  audit({ event: "authn_failed", operation: context.method.name, reason, sid }, requester);
+  throw SHARED_ERRORS.noCredential;
+}
+
+export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
+  const { device, cookie } = deps;
+  const { requestHeader } = context;
+  const requester = requestContextOf(context);
+  const presented = cookie.read(requestHeader.get("cookie"));
+  const result =
+    device === undefined
+      ? await forgetDevice(deps, presented, requester)
+      : await renewDevice(
+          deps,
+          device,
+          presented,
+          readSessionId(requestHeader.get(SESSION_ID)),
+          proofOf(requestHeader),
+          requester,
+        );
+  return { session: renewed(device, result, context) };
+}
+
+function renewed(
+  device: DeviceBindingParts | undefined,
+  result: DeviceGranted | ProofRequired | NothingToRenew,
+  context: HandlerContext,
+): DeviceSessionInit {
+  if (result.ok && device !== undefined) return grant(device, result, context);
+  if (!result.ok && result.reason === "proof_required") throw proofRequired(result, context);
+  return { continue: false };
+}
+
+/** Two proofs are one that is malformed. */
+const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
+
+const NONE: readonly string[] = [];
+
+/** The sessions for which a browser reports that it could not renew. */
+function skippedSessions(headers: Headers): readonly string[] {
+  const value = headers.get(SKIPPED);
+  if (value === null) return NONE;
+  return readSkipped(value).flatMap(({ sessionId }) => sessionId ?? []);
+}
+
+/** What a refresh request brings along of a device. */
+export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
+  return { cookies: cookie.read(requestHeader.get("cookie")), skipped: skippedSessions(requestHeader) };
+}
+
+function grant(device: DeviceBindingParts, granted: DeviceGranted, context: HandlerContext): DeviceSessionInit {
+  const { session, cookie: value, mark, challenge } = granted;
+  const { cookie } = device;
+  const { responseHeader } = context;
+  const lifeLeft = secondsLeft(session.absoluteExpiresAt, device.clock());
+  for (const line of cookie.set(value, mark, lifeLeft)) responseHeader.append("set-cookie", line);
+  responseHeader.set(CHALLENGE, challengeValue(challenge, session.sid));
+  const origin = requestContextOf(context).source.origin();
+  return {
+    sessionIdentifier: session.sid,
+    refreshUrl: RENEW_PATH,
+    scope: { ...(origin !== null && { origin }), includeSite: false, scopeSpecification: SCOPE_RULES },
+    credentials: [{ type: "cookie", name: cookie.name, attributes: cookie.attributes }],
+    allowedRefreshInitiators: [...device.allowedInitiators],
+  };
+}
+
+/** 403, and the challenge for the next attempt. */
+function proofRequired({ challenge, sid }: ProofRequired, { responseHeader }: HandlerContext): Error {
+  responseHeader.set(CHALLENGE, challengeValue(challenge, sid));
+  return new ServiceError("E403_FORBIDDEN", "a device proof is required");
+}

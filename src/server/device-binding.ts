@@ -1,0 +1,28 @@
+/** Device binding, as the configuration has it. */
+import { deviceCookie } from "../api/public/device-cookie.ts";
+import type { DeviceBindingParts } from "../api/public/device-service.ts";
+import type { Config } from "../config/config.ts";
+import { createDeviceChallenges } from "../tokens/device-challenge.ts";
+import { createDeviceCookies } from "../tokens/device-cookie.ts";
+import { verifyDeviceProof } from "../tokens/device-proof.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+import type { Entropy } from "../tokens/random.ts";
+
+type Settings = Pick<Config, "cookie" | "deviceSessionTtl" | "reuseInterval" | "allowedOrigins">;
+
+/** A browser keeps a challenge from one renewal to the next. */
+const CHALLENGE_LIVES = 2;
+
+export function createDeviceBinding(config: Settings, keys: KeyRing, entropy: Entropy): DeviceBindingParts {
+  const lifeMs = config.deviceSessionTtl;
+  return {
+    verifyProof: verifyDeviceProof,
+    challenges: createDeviceChallenges({ keys, maxAgeMs: CHALLENGE_LIVES * lifeMs, entropy }),
+    cookies: createDeviceCookies({ keys, ttlMs: lifeMs }),
+    lifeMs,
+    reuseInterval: config.reuseInterval,
+    clock: Date.now,
+    cookie: deviceCookie(config.cookie, lifeMs),
+    allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
+  };
+}

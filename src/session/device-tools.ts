@@ -1,0 +1,58 @@
+/** What device binding adds to a refresh: what it presents, and what it is offered. No I/O. */
+import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
+import type { DeviceBinding } from "./device-key.ts";
+import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
+import type { Session, SessionId } from "./model.ts";
+import type { Clock } from "./ports.ts";
+
+/** What device binding works with, where it is on. */
+export type DeviceTools = {
+  readonly verifyProof: (jwt: string, expected: DeviceProofExpectation) => DeviceProofResult;
+  readonly challenges: DeviceChallenges;
+  readonly cookies: DeviceCookies;
+  /** How long a device cookie is fresh, ms. */
+  readonly lifeMs: number;
+  /** R, ms. */
+  readonly reuseInterval: number;
+  /** Stamps challenges; ms since the epoch. */
+  readonly clock: Clock;
+};
+
+/** What a request brings along of a device. */
+export type PresentedDevice = {
+  /** The values of its device cookies, the most telling ones first. */
+  readonly cookies: readonly string[];
+  /** The sessions for which the browser reports that it could not renew. */
+  readonly skipped: readonly string[];
+};
+
+/** What a refresh presents for the precondition of rotation. */
+export function devicePresentation(
+  { cookies, lifeMs }: DeviceTools,
+  presented: PresentedDevice,
+  sid: SessionId,
+): DevicePresentation {
+  const skipped = presented.skipped.includes(sid);
+  for (const value of presented.cookies) {
+    // Whether it is fresh is decided by the store's clock.
+    const cookie = cookies.read(value, 0);
+    if (cookie.ok && cookie.sid === sid) return { lifeMs, cookie, skipped };
+  }
+  return { lifeMs, cookie: undefined, skipped };
+}
+
+/** A challenge to register a key by, if a session that was refreshed is to have one. @param now by the clock, as the session's times */
+export function registrationOffer(
+  { challenges, reuseInterval, clock }: DeviceTools,
+  { sid, device }: Pick<Session, "sid" | "device">,
+  now: number,
+): string | undefined {
+  if (device !== undefined && !isReplaceable(device, now, reuseInterval)) return undefined;
+  return challenges.issue(sid, clock());
+}
+
+export function thumbprintOf({ key }: Pick<DeviceBinding, "key">): string {
+  // No Buffer here: the domain imports nothing.
+  const text = btoa(String.fromCharCode(...key.thumbprint));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}

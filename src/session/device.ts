@@ -1,0 +1,187 @@
+/** Registration and renewal of a device key, and its end. */
+import type { Audit, DeviceRefusalReason, Requester } from "./audit.ts";
+import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
+import { type DeviceTools, thumbprintOf } from "./device-tools.ts";
+import type { Refused } from "./errors.ts";
+import type { Session, SessionId } from "./model.ts";
+import type { RefreshTokens, SessionStore } from "./ports.ts";
+import { authenticateCookie, type PresentedCookie } from "./refresh.ts";
+
+/**
+ * A device cookie to set, and a challenge for the next renewal.
+ *
+ * A browser drops a cookie that has expired. The mark stays: a device cookie that was never fresh, which shows that its holder has had the
+ * profile. So a copied profile is refused, and accuses nobody.
+ */
+export type DeviceGranted = {
+  readonly ok: true;
+  readonly session: Session;
+  readonly cookie: string;
+  readonly mark: string;
+  readonly challenge: string;
+};
+
+/** The proof is absent or refused, or the key is: the next attempt needs a proof of this challenge. */
+export type ProofRequired = {
+  readonly ok: false;
+  readonly reason: "proof_required";
+  readonly sid: SessionId;
+  readonly challenge: string;
+};
+
+/** There is nothing to renew: the session has ended, or is not bound, or the request is not of it. */
+export type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_renew" };
+const NOTHING_TO_RENEW: NothingToRenew = { ok: false, reason: "nothing_to_renew" };
+
+type Deps<Verb extends keyof SessionStore> = {
+  readonly store: Pick<SessionStore, Verb>;
+  readonly refreshTokens: Pick<RefreshTokens, "parse">;
+  readonly audit: Audit;
+};
+
+/**
+ * Registers the key of a device for the session of a refresh token, which is not rotated.
+ *
+ * @throws StoreUnavailable
+ */
+export async function registerDevice(
+  deps: Deps<"registerKey">,
+  tools: DeviceTools,
+  cookie: PresentedCookie,
+  jwt: string | undefined,
+  requester: Requester,
+): Promise<DeviceGranted | ProofRequired | Refused> {
+  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  if (!authenticated.ok) return authenticated;
+  const { token } = authenticated;
+  const { sid } = token;
+  const proof = checkProof(tools, jwt, { kind: "registration" }, sid);
+  if (!proof.ok) {
+    if (proof.reason !== undefined) {
+      deps.audit({ event: "device_proof_refused", sid, operation: "RegisterDevice", reason: proof.reason }, requester);
+    }
+    return proofRequired(tools, sid);
+  }
+  const { key } = proof;
+  const thumbprint = thumbprintOf({ key });
+  const result = await deps.store.registerKey(sid, token, key);
+  if (!result.ok) {
+    const { reason } = result;
+    if (reason === "unknown" || reason === "revoked") {
+      return { ok: false, reason: reason === "unknown" ? "unknown_session" : reason, sid };
+    }
+    deps.audit({ event: "device_key_refused", sid, thumbprint, reason }, requester);
+    return proofRequired(tools, sid);
+  }
+  const { session, now } = result;
+  const { subject } = session;
+  deps.audit({ event: "device_registered", sid, subject, algorithm: key.algorithm, thumbprint }, requester);
+  return granted(tools, session, key.thumbprint, now);
+}
+
+/**
+ * Renews the device cookie of the session of a refresh token.
+ *
+ * @param sessionId the session that the browser names, if it names one
+ * @throws StoreUnavailable
+ */
+export async function renewDevice(
+  deps: Deps<"find">,
+  tools: DeviceTools,
+  cookie: PresentedCookie,
+  sessionId: string | undefined,
+  jwt: string | undefined,
+  requester: Requester,
+): Promise<DeviceGranted | ProofRequired | NothingToRenew> {
+  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  if (!authenticated.ok) {
+    deps.audit({ event: "authn_failed", operation: "RenewDevice", reason: authenticated.reason }, requester);
+    return NOTHING_TO_RENEW;
+  }
+  const { sid } = authenticated.token;
+  if (sessionId !== undefined && sessionId !== sid) return NOTHING_TO_RENEW;
+  if (jwt === undefined) return proofRequired(tools, sid);
+  const found = await deps.store.find(sid);
+  if (!found.ok || found.session.device === undefined) return NOTHING_TO_RENEW;
+  const { session, now } = found;
+  const { key } = found.session.device;
+  const proof = checkProof(tools, jwt, { kind: "renewal", key }, sid);
+  if (!proof.ok) {
+    if (proof.reason !== undefined) {
+      deps.audit({ event: "device_proof_refused", sid, operation: "RenewDevice", reason: proof.reason }, requester);
+    }
+    return proofRequired(tools, sid);
+  }
+  deps.audit({ event: "device_renewed", sid, subject: session.subject }, requester);
+  return granted(tools, session, key.thumbprint, now);
+}
+
+/**
+ * Where device binding is off: takes the key of a session away whose browser comes to renew, so that both forget it.
+ *
+ * @throws StoreUnavailable
+ */
+export async function forgetDevice(
+  deps: Deps<"unbind">,
+  cookie: PresentedCookie,
+  requester: Requester,
+): Promise<NothingToRenew> {
+  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  if (authenticated.ok) await unbindDevice(deps, authenticated.token.sid, requester);
+  return NOTHING_TO_RENEW;
+}
+
+/** Takes the device key of a session away; undefined if there is no live session. */
+export async function unbindDevice(
+  deps: Pick<Deps<"unbind">, "store" | "audit">,
+  sid: SessionId,
+  requester: Requester,
+): Promise<Session | undefined> {
+  const result = await deps.store.unbind(sid);
+  if (!result.ok) return undefined;
+  const { session, hadKey } = result;
+  if (hadKey) deps.audit({ event: "device_unbound", sid, subject: session.subject }, requester);
+  return session;
+}
+
+type Checked =
+  | Extract<DeviceProofResult, { readonly ok: true }>
+  /** Undefined: there is no proof. */
+  | { readonly ok: false; readonly reason: DeviceRefusalReason | undefined };
+
+function checkProof(
+  { verifyProof, challenges, clock }: DeviceTools,
+  jwt: string | undefined,
+  expected: DeviceProofExpectation,
+  sid: SessionId,
+): Checked {
+  if (jwt === undefined) return { ok: false, reason: undefined };
+  const proof = verifyProof(jwt, expected);
+  if (!proof.ok) return proof;
+  const challenge = challenges.check(proof.challenge, sid, clock());
+  return challenge.ok ? proof : { ok: false, reason: `challenge_${challenge.reason}` };
+}
+
+function proofRequired({ challenges, clock }: DeviceTools, sid: SessionId): ProofRequired {
+  return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, clock()) };
+}
+
+/** A time of issue, ms: no store's clock is near it. */
+const NEVER_FRESH = 0;
+
+/** @param now the store's own time, by which the cookie will be found fresh or not */
+function granted(
+  { cookies, challenges, clock }: DeviceTools,
+  session: Session,
+  thumbprint: Uint8Array,
+  now: number,
+): DeviceGranted {
+  const { sid } = session;
+  return {
+    ok: true,
+    session,
+    cookie: cookies.issue(sid, thumbprint, now),
+    mark: cookies.issue(sid, thumbprint, NEVER_FRESH),
+    challenge: challenges.issue(sid, clock()),
+  };
+}

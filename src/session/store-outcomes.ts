@@ -1,0 +1,91 @@
+/** What the verbs of the store (ports.ts) return. */
+import type { Revocation, Session, SessionId } from "./model.ts";
+import type { PresentedToken, RotationState } from "./rotation.ts";
+
+export type CreateOutcome = {
+  readonly session: Session;
+  /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
+  readonly evicted: readonly SessionId[];
+  /** Whether the session to replace was live, and ended now. */
+  readonly replaced: boolean;
+};
+
+/** `outdated`: the session has a later authentication already. */
+export type ElevateOutcome =
+  | { readonly ok: true; readonly session: Session }
+  | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
+
+/**
+ * - `other_key`: the session has another one, which is in use or was registered a moment ago.
+ * - `outdated`: the refresh token was replaced long ago.
+ */
+export type RegisterKeyOutcome =
+  | { readonly ok: true; readonly session: Session; readonly now: number }
+  | { readonly ok: false; readonly reason: "other_key" | "outdated" | "revoked" | "unknown" };
+
+export type UnbindOutcome =
+  | { readonly ok: true; readonly session: Session /** Whether it had a key. */; readonly hadKey: boolean }
+  | { readonly ok: false; readonly reason: "revoked" | "unknown" };
+
+export type RotateOutcome =
+  | {
+      readonly ok: true;
+      readonly outcome: "repeat" | "rotate" | "heal" | "recover";
+      readonly session: Session;
+      /** The current child: what the client is to present next. */
+      readonly child: PresentedToken;
+      readonly now: number;
+      /** Whether a fresh device cookie of the session's key was presented. */
+      readonly proven: boolean;
+    }
+  /**
+   * The same step has ended the session: the token was used before (`reuse`), or is in the hands of somebody who has never had the
+   * device key (`two_holders`).
+   */
+  | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
+  /** Nothing was changed: a fresh device cookie of the session's key is missing, or the session requires a key and has none. */
+  | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
+  /**
+   * - `revoked`: the session has been ended and its marker is still there.
+   * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
+   * - `unknown`: there is no session of that id, and no marker.
+   */
+  | { readonly ok: false; readonly reason: "revoked" | "idle" | "expired" | "unknown" };
+
+/**
+ * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its
+ * last writes): the marker and the log entry are written nevertheless. `already_ended`: the marker was there.
+ */
+export type EndOutcome =
+  | { readonly ok: true; readonly wasLive: true; readonly subject: string }
+  | { readonly ok: true; readonly wasLive: false }
+  | { readonly ok: false; readonly reason: "already_ended" };
+
+/** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session that asks is not live. */
+export type EndOwnedOutcome =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
+
+export type EndAllOutcome =
+  | { readonly ok: true; readonly ended: readonly SessionId[] }
+  | { readonly ok: false; readonly reason: "actor_ended" };
+
+export type SessionPage = {
+  readonly sessions: readonly Session[];
+  /** Where the next page starts; undefined on the last one. */
+  readonly next: string | undefined;
+};
+
+export type Found =
+  | { readonly ok: true; readonly session: Session; readonly rotation: RotationState; readonly now: number }
+  | { readonly ok: false; readonly reason: "revoked" | "unknown" };
+
+export type RevocationBatch = {
+  readonly revocations: readonly Revocation[];
+  /** All sessions that were created at this time of the store's own or before have ended, as far as the part of the log that was read shows; 0: none. */
+  readonly revokedUntil: number;
+  /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
+  readonly cursor: string;
+  /** When this was read, by the clock that the entries were stamped with (the earliest, if several nodes were read), ms. */
+  readonly now: number;
+};

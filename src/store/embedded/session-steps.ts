@@ -1,0 +1,128 @@
+/** Steps on one session, each within a transaction that the store (store.ts) has opened. */
+import {
+  type DevicePresentation,
+  type DeviceVerdict,
+  isReplaceable,
+  isSameThumbprint,
+  judgeDevice,
+  mayRegister,
+} from "../../session/device-binding.ts";
+import type { DeviceKey } from "../../session/device-ports.ts";
+import type { Authentication, EndReason, Session, SessionId } from "../../session/model.ts";
+import type { ElevateOutcome, RegisterKeyOutcome, RotateOutcome, UnbindOutcome } from "../../session/ports.ts";
+import { decide, type PresentedToken } from "../../session/rotation.ts";
+import { byClock } from "../shifted.ts";
+import type { StoreClock } from "./clock.ts";
+import type { RevocationLog } from "./log.ts";
+import { fixedOf, rotationOf, served, sessionOf, slid } from "./rows.ts";
+import type { SessionTable } from "./session-table.ts";
+import type { Statements } from "./statements.ts";
+
+type Deps = {
+  readonly sql: Statements;
+  readonly sessions: SessionTable;
+  readonly log: RevocationLog;
+  readonly clock: StoreClock;
+  /** R, ms. */
+  readonly reuseInterval: number;
+  readonly end: (sid: SessionId, reason: EndReason, now: number) => void;
+};
+
+export class SessionSteps {
+  readonly #deps: Deps;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  byClock(session: Session): Session {
+    return byClock(session, this.#deps.clock.shift);
+  }
+
+  /** Of a session that is not live: whether it was ended. */
+  isMarked(sid: SessionId, now: number): boolean {
+    return this.#deps.log.has(sid, now) || this.#deps.sessions.endedWithAll(sid, now);
+  }
+
+  /** Of a session that is not live. */
+  gone(sid: SessionId, now: number): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
+    return { ok: false, reason: this.isMarked(sid, now) ? "revoked" : "unknown" };
+  }
+
+  /** Undefined: it would end the session, and may not. */
+  rotate(
+    sid: SessionId,
+    token: PresentedToken,
+    freshNonce: string,
+    device: DevicePresentation | undefined,
+    now: number,
+    mayEnd: boolean,
+  ): RotateOutcome | undefined {
+    const { sessions, sql, reuseInterval, clock } = this.#deps;
+    const row = sessions.get(sid);
+    if (row === undefined) return this.gone(sid, now);
+    if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" };
+    if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
+    if (row.ended) return { ok: false, reason: "revoked" };
+    const session = sessionOf(row);
+    const verdict = device === undefined ? "unproven" : judgeDevice(session, token, device, now, reuseInterval);
+    if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: this.byClock(session) };
+    if (verdict === "required") return { ok: false, reason: "device_required", session: this.byClock(session) };
+    if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);
+    const decision = decide(rotationOf(row), token, freshNonce, now, reuseInterval);
+    if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);
+    const { outcome, next } = decision;
+    const used = this.#used(session, verdict, now);
+    const after = outcome === "repeat" ? used : slid(used, now); // nothing is new, nothing slides
+    sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
+    const proven = verdict === "proven" || verdict === "first_use";
+    return served(outcome, this.byClock(after), next, now + clock.shift, proven);
+  }
+
+  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: number): RegisterKeyOutcome {
+    const { sessions, sql, reuseInterval } = this.#deps;
+    const row = sessions.live(sid, now);
+    if (row === undefined) return this.gone(sid, now);
+    if (!mayRegister(token, rotationOf(row))) return { ok: false, reason: "outdated" };
+    const before = sessionOf(row);
+    const { device } = before;
+    if (device !== undefined && isSameThumbprint(device.key.thumbprint, key.thumbprint)) {
+      return { ok: true, session: this.byClock(before), now };
+    }
+    if (device !== undefined && !isReplaceable(device, now, reuseInterval)) return { ok: false, reason: "other_key" };
+    const session: Session = { ...before, device: { key, state: "registered", since: now } };
+    sql.fix.run(fixedOf(session), sid);
+    return { ok: true, session: this.byClock(session), now };
+  }
+
+  unbind(sid: SessionId, now: number): UnbindOutcome {
+    const row = this.#deps.sessions.live(sid, now);
+    if (row === undefined) return this.gone(sid, now);
+    const { device, ...session } = sessionOf(row);
+    if (device !== undefined) this.#deps.sql.fix.run(fixedOf(session), sid);
+    return { ok: true, session: this.byClock(session), hadKey: device !== undefined };
+  }
+
+  elevate(sid: SessionId, authentication: Authentication, now: number): ElevateOutcome {
+    const row = this.#deps.sessions.live(sid, now);
+    if (row === undefined) return this.gone(sid, now);
+    const before = sessionOf(row);
+    if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
+    const session = { ...before, authentication };
+    this.#deps.sql.fix.run(fixedOf(session), sid);
+    return { ok: true, session: this.byClock(session) };
+  }
+
+  #used(session: Session, verdict: DeviceVerdict, now: number): Session {
+    if (verdict !== "first_use" || session.device === undefined) return session;
+    const used: Session = { ...session, device: { ...session.device, state: "bound", since: now } };
+    this.#deps.sql.fix.run(fixedOf(used), session.sid);
+    return used;
+  }
+
+  #end({ sid, subject }: Session, reason: "reuse" | "two_holders", now: number, mayEnd: boolean) {
+    if (!mayEnd) return undefined;
+    this.#deps.end(sid, "reuse", now);
+    return { ok: false, reason, subject } as const;
+  }
+}

@@ -1,0 +1,40 @@
+/** The device keys of sessions. */
+import type { DeviceKey } from "../../session/device-key.ts";
+import type { SessionId } from "../../session/model.ts";
+import type { RegisterKeyOutcome, UnbindOutcome } from "../../session/ports.ts";
+import type { PresentedToken } from "../../session/rotation.ts";
+import type { Link } from "./link.ts";
+import { tagOfSession } from "./partitions.ts";
+import { keyKind } from "./record.ts";
+import type { Acknowledge } from "./replicas.ts";
+import { registerKeyOutcome, unbindOutcome } from "./replies.ts";
+
+export class RedisDevices {
+  readonly #link: Link;
+  readonly #acknowledge: Acknowledge;
+  /** R, ms. */
+  readonly #reuseInterval: number;
+
+  constructor(link: Link, acknowledge: Acknowledge, reuseInterval: number) {
+    this.#link = link;
+    this.#acknowledge = acknowledge;
+    this.#reuseInterval = reuseInterval;
+  }
+
+  async register(sid: SessionId, { generation }: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome> {
+    const { bytes, thumbprint } = key;
+    const tag = tagOfSession(sid);
+    const args = [sid, generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), this.#reuseInterval];
+    const reply = await this.#link.run("register_key", [tag], args);
+    const outcome = registerKeyOutcome(sid, reply, this.#link.clock(tag).shift);
+    if (outcome.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    return outcome;
+  }
+
+  async unbind(sid: SessionId): Promise<UnbindOutcome> {
+    const tag = tagOfSession(sid);
+    const outcome = unbindOutcome(sid, await this.#link.run("unbind", [tag], [sid]), this.#link.clock(tag).shift);
+    if (outcome.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    return outcome;
+  }
+}

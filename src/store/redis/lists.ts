@@ -1,0 +1,43 @@
+/** Pages of sessions: of a subject, or of all. */
+import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
+import type { SessionPage } from "../../session/ports.ts";
+import { paginate, parsePosition } from "../page.ts";
+import { search, startOf } from "../search.ts";
+import { pageByClock } from "../shifted.ts";
+import { CreationOrder } from "./creation-order.ts";
+import type { Link } from "./link.ts";
+import { TAGS, tagOfSubject } from "./partitions.ts";
+import { listed } from "./replies.ts";
+
+export class SessionLists {
+  readonly #link: Link;
+  readonly #clustered: boolean;
+
+  constructor(link: Link, clustered: boolean) {
+    this.#link = link;
+    this.#clustered = clustered;
+  }
+
+  async ofSubject(
+    subject: string,
+    limit: number,
+    from: string | undefined,
+    filter: SessionFilter = EVERY_SESSION,
+  ): Promise<SessionPage> {
+    const position = parsePosition(from); // a bad page token is one in an outage, too
+    const tag = tagOfSubject(subject);
+    const sessions = listed(await this.#link.run("list", [tag], [subject]));
+    const { shift } = this.#link.clock(tag);
+    const wanted = byEarlierClock(filter, shift);
+    const found = sessions.filter((session) => matches(session, wanted));
+    return pageByClock(paginate(found, limit, position), shift);
+  }
+
+  /** One time for all partitions: nodes' clocks differ by little. */
+  async ofAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+    const { shift } = this.#link.clock(TAGS[0] ?? "");
+    const wanted = byEarlierClock(filter, shift);
+    const order = new CreationOrder(this.#link, this.#clustered, startOf(from, wanted));
+    return pageByClock(await search((count) => order.take(count), limit, wanted), shift);
+  }
+}

@@ -1,0 +1,13 @@
+#!lua
+-- Takes the device key of a session away.
+-- KEYS  1 partition
+-- ARGV  1 sid
+-- Returns one string: l (it had one) or n (it had none), the time (I6) and the record; or m revoked, u unknown.
+local partition, sid = KEYS[1], ARGV[1]
+local record = live(partition, sid, now)
+if not record then return marked(partition, sid, now) and 'm' or 'u' end
+local from = device_at(record)
+if from > #record then return 'n' .. struct.pack('>I6', now) .. record end
+record = string.char(string.byte(record) - 2) .. string.sub(record, 2, from - 1)
+redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
+return 'l' .. struct.pack('>I6', now) .. record

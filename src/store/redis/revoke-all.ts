@@ -1,0 +1,33 @@
+import type { Link } from "./link.ts";
+import { TAGS } from "./partitions.ts";
+import type { Acknowledge } from "./replicas.ts";
+import { text } from "./replies.ts";
+
+/**
+ * Ends all sessions that were created before a time, or that there are now.
+ *
+ * One time for all partitions, which none of their sessions was created after when this began. Nodes' clocks differ: a session
+ * that a partition creates from then on is created after that time, whatever its clock shows (create.lua).
+ *
+ * @returns the time of creation up to which they have ended, by the clock
+ */
+export async function revokeAll(
+  link: Pick<Link, "run" | "clock">,
+  acknowledge: Acknowledge,
+  clustered: boolean,
+  markerLife: number,
+  createdBefore: number | undefined,
+): Promise<number> {
+  const slots = clustered ? TAGS.map((tag) => [tag]) : [TAGS];
+  const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
+  const { shift } = link.clock(TAGS[0] ?? "");
+  const before = (createdBefore ?? Number.POSITIVE_INFINITY) - shift;
+  const createdUntil = Math.max(0, Math.min(Math.max(...latest), before - 1));
+  await Promise.all(
+    TAGS.map(async (tag) => {
+      await link.run("revoke_all", [tag], [createdUntil, markerLife]);
+      await acknowledge(tag, ["e"]);
+    }),
+  );
+  return createdUntil + shift;
+}

@@ -1,0 +1,238 @@
+/** Device binding over the real HTTP API: the whole protocol, and what it protects from. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  BOUND,
+  challengeIn,
+  challengeOf,
+  Device,
+  deviceKey,
+  offerIn,
+  REGISTER,
+  RENEW,
+  registration,
+} from "../support/device.ts";
+import { type Service, startService, waitFor } from "../support/service.ts";
+import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({
+    ...BOUND,
+    LOG_LEVEL: "debug",
+    REUSE_INTERVAL: "0",
+    DEVICE_SESSION_TTL: "1h",
+    ISSUER: "https://auth.example",
+  });
+});
+afterAll(() => service.stop());
+
+async function newDevice(): Promise<Device> {
+  const { refreshToken } = await logIn(service);
+  return new Device(service.publicUrl, refreshToken);
+}
+
+const claimsOf = async (response: Response) => {
+  const { data } = (await response.json()) as { data: { accessToken: string } };
+  return JSON.parse(Buffer.from(data.accessToken.split(".")[1] ?? "", "base64url").toString());
+};
+
+describe("the protocol", () => {
+  test("a refresh of a session without a key offers to register one", async () => {
+    const device = await newDevice();
+    const response = await device.refresh();
+    expect(response.headers.get("secure-session-registration")).toMatch(
+      /^\(ES256 RS256\);path="\/v1\/auth\/device";challenge="[\w-]{92}"$/,
+    );
+  });
+
+  test("CreateSession returns the same offer for the login page", async () => {
+    const { refreshToken, secureSessionRegistration } = await logIn(service);
+    const device = new Device(service.publicUrl, refreshToken);
+    expect((await device.register(challengeOf(secureSessionRegistration) ?? "")).status).toBe(200);
+  });
+
+  test("the response to a registration has the form of the specification, and sets the device cookies", async () => {
+    const device = await newDevice();
+    const response = await device.register(offerIn(await device.refresh()) ?? "");
+    expect(response.status).toBe(200);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("content-type")).toBe("application/json");
+    const attributes = "Path=/v1/auth; HttpOnly; Secure; SameSite=Lax";
+    const [cookie = "", mark = ""] = response.headers.getSetCookie();
+    expect(cookie).toMatch(new RegExp(`^refresh_token_device=[\\w-]{124}; ${attributes}; Max-Age=3570$`));
+    expect(mark).toMatch(new RegExp(`^refresh_token_device_mark=[\\w-]{124}; ${attributes}; Max-Age=\\d{7}$`));
+    const body = await response.json();
+    expect(body).toEqual({
+      session_identifier: expect.stringMatching(/^[\w-]{23}$/),
+      refresh_url: RENEW,
+      scope: {
+        origin: device.url.replace("http:", "https:"),
+        include_site: false,
+        scope_specification: [
+          { type: "exclude", domain: "*", path: "/" },
+          { type: "include", domain: "*", path: "/v1/auth/refresh" },
+          { type: "include", domain: "*", path: "/auth.v1.SessionService/Refresh" },
+        ],
+      },
+      credentials: [{ type: "cookie", name: "refresh_token_device", attributes }],
+      allowed_refresh_initiators: [],
+    });
+  });
+
+  test("the session is bound with the first use of its key, and the access token says so", async () => {
+    const device = await newDevice();
+    const before = await device.refresh();
+    await device.register(offerIn(before) ?? "");
+    const first = await device.refresh();
+    expect((await claimsOf(before)).device_bound).toBeUndefined();
+    expect((await claimsOf(first)).device_bound).toBe(true);
+    expect(first.headers.get("secure-session-registration")).toBeNull();
+  });
+
+  test("a renewal without a proof gets a challenge, and one with a proof of it a device cookie and the next challenge", async () => {
+    const device = await newDevice();
+    await device.bind();
+    device.forgetDeviceCookie();
+    const asked = await device.send(RENEW);
+    expect(asked.status).toBe(403);
+    const renewed = await device.renew(challengeIn(asked) ?? "");
+    expect(renewed.status).toBe(200);
+    expect(device.jar.has("refresh_token_device")).toBe(true);
+    expect(await renewed.json()).toMatchObject({ session_identifier: expect.any(String), refresh_url: RENEW });
+    expect((await device.refresh()).status).toBe(200);
+    expect((await device.renew(challengeIn(renewed) ?? "")).status).toBe(200);
+  });
+
+  test("a renewal of a session that has ended, is not bound or is another one ends it in the browser", async () => {
+    const unbound = await newDevice();
+    const challenge = offerIn(await unbound.refresh()) ?? "";
+    const bound = await newDevice();
+    const next = challengeIn(await bound.bind()) ?? "";
+    const other = await bound.send(RENEW, { "sec-secure-session-id": "A".repeat(23) });
+    const nobody = await new Device(service.publicUrl, "").send(RENEW);
+    await bound.copied().send("/v1/auth/logout");
+    for (const response of [await unbound.renew(challenge), await bound.renew(next), other, nobody]) {
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({ continue: false });
+      expect(response.headers.getSetCookie()).toEqual([]);
+    }
+  });
+
+  test("a browser that could not renew is to try again, and nothing ends", async () => {
+    const device = await newDevice();
+    const { session_identifier: sid } = (await (await device.bind()).json()) as { session_identifier: string };
+    device.forgetDeviceCookie();
+    const skipped = (id: string) => ({ "secure-session-skipped": `unreachable;session_identifier="${id}"` });
+    const response = await device.refresh(skipped(sid));
+    expect(response.status).toBe(503);
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect((await device.refresh(skipped("A".repeat(23)))).status).toBe(401);
+    await device.renew(challengeIn(await device.send(RENEW)) ?? "");
+    expect((await device.refresh()).status).toBe(200);
+  });
+
+  test("RSA keys bind as well", async () => {
+    const { refreshToken } = await logIn(service);
+    const device = new Device(service.publicUrl, refreshToken, deviceKey("RS256"));
+    const bound = await device.bind();
+    device.forgetDeviceCookie();
+    expect((await device.renew(challengeIn(bound) ?? "")).status).toBe(200);
+    expect((await device.refresh()).status).toBe(200);
+  });
+});
+
+describe("a copied profile", () => {
+  test("without a fresh device cookie is refused, and the first browser goes on", async () => {
+    const device = await newDevice();
+    await device.bind();
+    const thief = device.copied();
+    thief.forgetDeviceCookie();
+    for (let at = 0; at < 3; at++) {
+      const response = await thief.refresh();
+      expect(response.status).toBe(401);
+      expect(((await response.json()) as { error: { code: string } }).error.code).toBe("E001_AUTH_FAILURE");
+    }
+    expect((await device.refresh()).status).toBe(200);
+  });
+
+  test("cannot renew, nor register a key of its own", async () => {
+    const device = await newDevice();
+    const challenge = challengeIn(await device.bind()) ?? "";
+    const thief = device.copied();
+    expect((await thief.renew(challenge)).status).toBe(403);
+    expect((await thief.register(challenge)).status).toBe(403);
+    expect((await device.refresh()).status).toBe(200);
+  });
+
+  test("from before the binding, without any device cookie, shows two holders: the session ends", async () => {
+    const device = await newDevice();
+    const thief = device.copied();
+    await device.bind();
+    expect((await thief.refresh()).status).toBe(401);
+    expect((await device.refresh()).status).toBe(401);
+  });
+
+  test("that binds first is detected by the victim's next refresh", async () => {
+    const victim = await newDevice();
+    const thief = victim.copied();
+    const offer = offerIn(await thief.refresh()) ?? "";
+    await thief.register(offer);
+    await thief.refresh();
+    expect((await victim.refresh()).status).toBe(401);
+    expect((await thief.refresh()).status).toBe(401);
+  });
+});
+
+test("the routes have no rate limit, and a doubled proof is none", async () => {
+  const device = await newDevice();
+  const challenge = offerIn(await device.refresh()) ?? "";
+  const jwt = registration(device.key, challenge);
+  const doubled = await device.send(REGISTER, { "secure-session-response": `${jwt}, ${jwt}` });
+  expect(doubled.status).toBe(403);
+  const nobody = new Device(service.publicUrl, "nonsense");
+  const statuses = new Set<number>();
+  for (let at = 0; at < 1_100; at++) statuses.add((await nobody.send(REGISTER)).status);
+  expect([...statuses]).toEqual([401]);
+});
+
+test("every step is recorded, without a token", async () => {
+  const user = await logIn(service);
+  const { sid, subject } = user;
+  const device = new Device(service.publicUrl, user.refreshToken);
+  const next = challengeIn(await device.bind()) ?? "";
+  await device.renew(next);
+  await device.copied().register(next);
+  await device.copied().renew(next);
+  const thief = device.copied();
+  thief.forgetDeviceCookie();
+  await thief.refresh();
+  await thief.refresh({ "secure-session-skipped": `quota_exceeded;session_identifier="${sid}"` });
+  await openAdmin(service).call(admin.unbindDevice, { sessionId: sid }, bearer(service.adminToken));
+  const lines = () =>
+    service
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes(sid) && line.includes('"event":"device_'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  await waitFor(service, () => lines().find(({ event }) => event === "device_unbound"));
+  const key = { algorithm: "ES256", thumbprint: expect.stringMatching(/^[\w-]{43}$/) };
+  const address = "192.0.2.7";
+  expect(lines()).toMatchObject([
+    { event: "device_registered", level: "info", subject, address, ...key },
+    { event: "device_bound", level: "info", subject, address, ...key },
+    { event: "device_renewed", level: "debug", subject, address },
+    { event: "device_key_refused", level: "warn", reason: "other_key", thumbprint: key.thumbprint, address },
+    { event: "device_proof_refused", level: "warn", operation: "RenewDevice", reason: "forged", address },
+    { event: "device_proof_missing", level: "warn", subject, address },
+    { event: "device_renewal_skipped", level: "info", subject, address },
+    { event: "device_unbound", level: "warn", subject, by: expect.any(String) },
+  ]);
+  for (const value of device.jar.values()) expect(service.stderr()).not.toContain(value);
+  const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+  for (const name of ["registered", "bound", "renewed", "proof_missing", "renewal_skipped", "unbound"]) {
+    expect(metrics).toMatch(new RegExp(`^session_device_${name}_total [1-9]`, "m"));
+  }
+  expect(metrics).toMatch(/^session_device_refused_total\{operation="RegisterDevice",reason="other_key"\} [1-9]/m);
+  expect(metrics).toMatch(/^session_device_refused_total\{operation="RenewDevice",reason="forged"\} [1-9]/m);
+});
