@@ -31,7 +31,7 @@ const ALLOWED: readonly (readonly [file: string, text: string, why: string])[] =
 ];
 
 /** Written by tools, kept as released, or data. */
-const LEFT_OUT = /(^|\/)(gen|released|node_modules)\//;
+const LEFT_OUT = /(^|\/)(gen|released|node_modules)\/|(^|\/)package-lock\.json$/;
 const TEXT = /\.(ts|md|proto|lua|sh|json|html)$/;
 
 function filesOf(place: string): string[] {

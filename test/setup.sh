@@ -5,6 +5,9 @@ set -eu
 # The oldest Node that the published packages promise to run on.
 [ -d test/oldest-node/node_modules ] || npm ci --prefix test/oldest-node --no-audit --no-fund >&2
 
+# A mock server of the OpenAPI documents.
+[ -d test/mock-server/node_modules ] || npm ci --prefix test/mock-server --ignore-scripts --no-audit --no-fund >&2
+
 missing=""
 command -v redis-server >/dev/null || missing="$missing redis-server"
 command -v strace >/dev/null || missing="$missing strace"

@@ -1,4 +1,5 @@
 import type { Route, Variable } from "../http/index.ts";
+import { unique } from "./unique.ts";
 
 /** A wildcard of a path template. Each one is a parameter: OpenAPI values have no slashes. */
 export interface PathParameter {
@@ -29,7 +30,8 @@ export function createPaths(): (route: Route) => Path {
     const shape = pathOf(route, route.segments);
     let names = spellings.get(shape);
     if (names === undefined) {
-      const own = wildcards.map(nameOf);
+      const inRoute = new Set<string>();
+      const own = wildcards.map((wildcard, index) => unique(inRoute, nameOf(wildcard, index)));
       // `/{x}` and `/{x=**}` match different paths but would get the same spelling.
       names = own;
       while (taken.has(pathOf(route, fill(route, names)))) names = names.map((name) => `${name}_`);
@@ -55,9 +57,10 @@ function wildcardsOf({ segments, variables }: Route): Wildcard[] {
   });
 }
 
-/** Field names never contain a bare number, so these names never collide with variables. */
+/** Without dots, which some tools do not find in paths. */
 function nameOf({ variable, whole }: Wildcard, index: number): string {
-  return whole && variable ? variable.field : `${variable?.field ?? "segment"}.${index + 1}`;
+  const field = variable?.field.replaceAll(".", "_") ?? "segment";
+  return whole ? field : `${field}_${index + 1}`;
 }
 
 /** The segments with `{name}` for each wildcard. */

@@ -57,22 +57,18 @@ function encodeFor(
   const rawType = route.body === "*" ? input : bodyField?.message;
   const raw = rawType?.typeName === "google.api.HttpBody";
   const json = raw && route.body === "*" ? {} : jsonOf(input, message, registry);
-  const path = pathFor(route, reflect(input, message), json);
-  const verb = route.method === "*" ? (route.body === "" ? "GET" : "POST") : route.method;
-  if (raw) {
-    const source =
-      bodyField === undefined ? message : (message as unknown as Record<string, Message>)[bodyField.localName];
-    if (bodyField !== undefined) delete json[bodyField.jsonName];
-    const { contentType, data } = (source ?? { contentType: "", data: undefined }) as Partial<HttpBody>;
-    const target = path + (bodyField === undefined ? "" : queryFor(input, json));
-    return { route, method: verb, target, contentType: contentType || undefined, body: data };
-  }
-  const contentType = "application/json";
-  const text = jsonTextOf(input);
-  if (route.body === "*") return { route, method: verb, target: path, contentType, body: text(json) };
-  const content = bodyField && json[bodyField.jsonName];
+  const whole = reflect(input, message);
+  const path = pathFor(route, whole, json);
+  const method = route.method === "*" ? (route.body === "" ? "GET" : "POST") : route.method;
+  const content = route.body === "*" ? json : bodyField && json[bodyField.jsonName];
   if (bodyField !== undefined) delete json[bodyField.jsonName];
-  const target = path + queryFor(input, json);
-  if (content === undefined) return { route, method: verb, target, contentType: undefined, body: undefined };
-  return { route, method: verb, target, contentType, body: text(content) };
+  const target = path + (route.body === "*" ? "" : queryFor(input, json));
+  if (raw) {
+    const source = bodyField?.fieldKind === "message" ? whole.get(bodyField).message : message;
+    const { contentType, data } = source as Message & HttpBody;
+    return { route, method, target, contentType: contentType || undefined, body: data };
+  }
+  const isEmpty = content === undefined || (method === "DELETE" && content === json && Object.keys(json).length === 0);
+  if (isEmpty) return { route, method, target, contentType: undefined, body: undefined };
+  return { route, method, target, contentType: "application/json", body: jsonTextOf(input)(content) };
 }

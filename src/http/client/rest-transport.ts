@@ -60,8 +60,9 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
         async next(request) {
           const encoded = encodeRequest(method, routes.get(method) ?? [], request.message, registry);
           const body = encoded.body as FetchBody | undefined;
-          const response = await send(options, request, { first: encoded, body }, "application/json");
-          const message = await readUnary(createResponseDecoder(method, encoded.route, registry), response);
+          const decoder = createResponseDecoder(method, encoded.route, registry);
+          const response = await send(options, request, { first: encoded, body }, decoder, "application/json");
+          const message = await readUnary(decoder, response);
           return { ...ofResponse(method as DescMethodUnary, response), stream: false, message: message as never };
         },
       });
@@ -81,8 +82,14 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
           const encoded = await encodeStream(method, all, request.message as AsyncIterable<Message>, registry);
           const { first } = encoded;
           const one = method.methodKind === "client_streaming";
-          const response = await send(options, request, encoded, one ? "application/json" : "text/event-stream");
           const decoder = createResponseDecoder(method, first.route, registry);
+          const response = await send(
+            options,
+            request,
+            encoded,
+            decoder,
+            one ? "application/json" : "text/event-stream",
+          );
           const message = one ? once(readUnary(decoder, response)) : readStream(options, decoder, response);
           return { ...ofResponse(method as DescMethodStreaming, response), stream: true, message: message as never };
         },
@@ -100,10 +107,11 @@ async function send(
   options: RestTransportOptions,
   request: AnyRequest,
   { first: encoded, body, failure }: EncodedStream,
+  { raw }: ResponseDecoder,
   accept: string,
 ) {
   const { header: headers, signal } = request;
-  headers.set("accept", accept);
+  headers.set("accept", raw ? "*/*" : accept);
   if (encoded.contentType !== undefined) headers.set("content-type", encoded.contentType);
   const streams = body instanceof ReadableStream ? { duplex: "half" as const } : {};
   const init = { method: encoded.method, headers, signal, ...(body !== undefined && { body }), ...streams };

@@ -4,7 +4,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createRestClient, type RestTransportOptions } from "../../../src/http/client/index.ts";
-import { createFetchHandler, createHttpHandler, createRoutes } from "../../../src/http/index.ts";
+import { createFetchHandler, createHttpHandler, createRoutes, parseTemplate } from "../../../src/http/index.ts";
 import { RelayServiceRoutes } from "../gen/relay/v1/relay_http.ts";
 import { ItemSchema, RelayService } from "../gen/relay/v1/relay_pb.ts";
 import { RichServiceRoutes } from "../gen/rich/v1/rich_http.ts";
@@ -185,6 +185,25 @@ describe("a REST client", () => {
       errorDecoder: (body) => new ConnectError(JSON.stringify(body), Code.NotFound),
     });
     expect((await errorOf(client.get({ name: "a" }))).rawMessage).toBe('{"error":{"code":"gone"}}');
+  });
+
+  it("sends no body with a DELETE that has nothing to carry in one, and accepts raw responses of any type", async () => {
+    const sent: unknown[][] = [];
+    const fetch: typeof globalThis.fetch = async (_, init) => {
+      sent.push([init?.method, init?.body, new Headers(init?.headers).get("accept")]);
+      return new Response("{}");
+    };
+    const template = "/v1/items/{name}";
+    const route = { rpc: "get", method: "DELETE", template, ...parseTemplate(template), body: "*", responseBody: "" };
+    const client = createRestClient({ service: RelayService, routes: [route] }, { baseUrl: "http://x", fetch });
+    await client.get({ name: "a" });
+    await client.get({ name: "a", number: 1n });
+    await createRestClient(RichServiceRoutes, { baseUrl: "http://x", fetch }).upload({ contentType: "text/csv" });
+    expect(sent).toEqual([
+      ["DELETE", undefined, "application/json"],
+      ["DELETE", '{"number":"1"}', "application/json"],
+      ["POST", new Uint8Array(), "*/*"],
+    ]);
   });
 
   it("carries raw bodies down and up", async () => {
