@@ -27,12 +27,16 @@ export type Directory = {
 
 /**
  * Packs a built package, unpacks it and links the dependencies that it declares, and no other package. `alsoLinked` are
- * the consumer's own dependencies.
+ * the consumer's own dependencies. `built` is where the packages are.
  */
-export async function installPacked(folder: string, alsoLinked: readonly string[] = []): Promise<Directory> {
+export async function installPacked(
+  folder: string,
+  alsoLinked: readonly string[] = [],
+  built = "dist/packages",
+): Promise<Directory> {
   const path = await mkdtemp(join(tmpdir(), "packed-"));
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", path], {
-    cwd: join(ROOT, "dist/packages", folder),
+    cwd: join(ROOT, built, folder),
   });
   const filename = /"filename": "([^"]+)"/.exec(stdout)?.[1] ?? "";
   await run("tar", ["xzf", join(path, filename), "-C", path]);

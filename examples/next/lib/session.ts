@@ -1,0 +1,32 @@
+/** For route handlers of Next.js, and of everything else that takes a `Request` and returns a `Response`. */
+import { readFileSync } from "node:fs";
+import { authorize, type Claims, createVerifier, type Verifier } from "@session-service/verifier";
+
+/** One verifier for the process: a development server loads this module again and again. */
+const kept = globalThis as typeof globalThis & { sessionVerifier?: Verifier };
+
+export function getVerifier(): Verifier {
+  kept.sessionVerifier ??= createVerifier({
+    adminUrl: process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081",
+    adminToken: () => readFileSync(process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim(),
+    issuer: process.env.ISSUER ?? "http://127.0.0.1:8080",
+    audience: process.env.AUDIENCE ?? process.env.ISSUER ?? "http://127.0.0.1:8080",
+    report: (event) => console.error(event),
+  });
+  return kept.sessionVerifier;
+}
+
+type Handler<Rest extends unknown[]> = (
+  request: Request,
+  claims: Claims,
+  ...rest: Rest
+) => Response | Promise<Response>;
+
+/** A handler for requests with a valid access token; others get 401 or 503. Runs on the Node.js runtime. */
+export function signedIn<Rest extends unknown[]>(handler: Handler<Rest>) {
+  return async (request: Request, ...rest: Rest): Promise<Response> => {
+    const caller = await authorize(getVerifier(), request.headers.get("authorization"));
+    if (!caller.ok) return new Response(caller.body, { status: caller.status, headers: caller.headers });
+    return handler(request, caller.claims, ...rest);
+  };
+}

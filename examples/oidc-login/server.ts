@@ -1,0 +1,88 @@
+/** A login by OpenID Connect that ends in a session: /login leads to the provider, /login/callback comes back from it. */
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connectProvider, type PendingLogin } from "./provider.js";
+import { connectSessions } from "./sessions.js";
+
+const {
+  /** The origin of this application and of the session service, behind one proxy. */
+  ORIGIN = "http://127.0.0.1:3000",
+  PORT = "3000",
+  OIDC_ISSUER = "",
+  OIDC_CLIENT_ID = "",
+  OIDC_CLIENT_SECRET = "",
+  SESSION_ADMIN_URL = "http://127.0.0.1:8081",
+  SESSION_ADMIN_TOKEN_FILE = "data/admin-token",
+  /** 1: the proxy in front sets X-Forwarded-For. */
+  TRUST_PROXY = "0",
+} = process.env;
+
+const provider = await connectProvider({
+  issuer: OIDC_ISSUER,
+  clientId: OIDC_CLIENT_ID,
+  clientSecret: OIDC_CLIENT_SECRET,
+  redirectUri: `${ORIGIN}/login/callback`,
+});
+const sessions = connectSessions(SESSION_ADMIN_URL, () => readFileSync(SESSION_ADMIN_TOKEN_FILE, "utf8").trim());
+
+/** Lax: the provider's redirect is a navigation from another site. */
+const COOKIE = `Path=/login; HttpOnly; SameSite=Lax${ORIGIN.startsWith("https:") ? "; Secure" : ""}`;
+
+function readPending(request: IncomingMessage): PendingLogin | undefined {
+  const [, value] = /(?:^|; )login=([\w-]+)/.exec(request.headers.cookie ?? "") ?? [];
+  return value === undefined ? undefined : JSON.parse(Buffer.from(value, "base64url").toString());
+}
+
+function browserOf(request: IncomingMessage) {
+  const forwarded = TRUST_PROXY === "1" ? String(request.headers["x-forwarded-for"] ?? "") : "";
+  return {
+    userAgent: request.headers["user-agent"] ?? "",
+    ipAddress: forwarded || (request.socket.remoteAddress ?? ""),
+  };
+}
+
+async function login(response: ServerResponse): Promise<void> {
+  const { url, pending } = await provider.begin();
+  const value = Buffer.from(JSON.stringify(pending)).toString("base64url");
+  const headers = {
+    location: url.href,
+    "set-cookie": `login=${value}; Max-Age=600; ${COOKIE}`,
+    "cache-control": "no-store",
+  };
+  response.writeHead(303, headers).end();
+}
+
+async function callback(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const done = `login=; Max-Age=0; ${COOKIE}`;
+  const refuse = (status: number, text: string) =>
+    void response.writeHead(status, { "set-cookie": done, "content-type": "text/plain" }).end(text);
+  const pending = readPending(request);
+  if (pending === undefined) return refuse(400, "the login took too long, or began in another browser\n");
+  let user: Awaited<ReturnType<typeof provider.finish>>;
+  try {
+    user = await provider.finish(request.url ?? "", pending);
+  } catch (error) {
+    console.error(error);
+    return refuse(403, "the provider did not sign you in\n");
+  }
+  const cookies = await sessions.create(user, browserOf(request));
+  response.writeHead(303, { location: "/", "set-cookie": [done, ...cookies], "cache-control": "no-store" }).end();
+}
+
+const server = createServer((request, response) => {
+  const { pathname } = new URL(request.url ?? "/", ORIGIN);
+  const handled = async () => {
+    if (pathname === "/login") return login(response);
+    if (pathname === "/login/callback") return callback(request, response);
+    // The application. Its page refreshes by @session-service/browser: docs/browser.md.
+    response
+      .writeHead(pathname === "/" ? 200 : 404, { "content-type": "text/html" })
+      .end('<a href="/login">Sign in</a>\n');
+  };
+  handled().catch((error: unknown) => {
+    console.error(error);
+    if (!response.headersSent) response.writeHead(503, { "content-type": "text/plain" }).end("try again\n");
+  });
+});
+server.listen(Number(PORT), "127.0.0.1", () => console.log(ORIGIN));
+process.once("SIGTERM", () => server.close());

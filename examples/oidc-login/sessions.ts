@@ -1,0 +1,29 @@
+/** The session service's admin API, as far as a login needs it. The token needs the scope `sessions:create` alone. */
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { SessionAdminService } from "./gen/auth/admin/v1/session_admin_pb.js";
+import type { User } from "./provider.js";
+
+export type Browser = { readonly userAgent: string; readonly ipAddress: string };
+
+export function connectSessions(adminUrl: string, adminToken: () => string) {
+  const transport = createConnectTransport({ baseUrl: adminUrl, httpVersion: "2", defaultTimeoutMs: 5000 });
+  const admin = createClient(SessionAdminService, transport);
+  return {
+    /** @returns the `Set-Cookie` headers of the new session */
+    async create({ subject, authTimeMs, amr, acr }: User, client: Browser): Promise<string[]> {
+      const { setCookies } = await admin.createSession(
+        {
+          subject,
+          client,
+          amr,
+          ...(acr !== undefined && { acr }),
+          ...(authTimeMs !== undefined && { authTime: timestampFromMs(authTimeMs) }),
+        },
+        { headers: { authorization: `Bearer ${adminToken()}` } },
+      );
+      return setCookies;
+    },
+  };
+}

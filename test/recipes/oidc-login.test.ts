@@ -1,0 +1,152 @@
+/** examples/oidc-login with oidc-provider as the provider and the real service: from "Sign in" to a session. */
+
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cp, symlink } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { decodeJwt } from "jose";
+import { Provider } from "oidc-provider";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { freePort } from "../support/redis.ts";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
+
+const ROOT = process.cwd();
+const run = promisify(execFile);
+
+let service: Service;
+let program: Program;
+let provider: Server;
+let origin: string;
+
+async function startProvider(): Promise<string> {
+  // It warns of everything that makes it a provider for a test.
+  for (const name of ["info", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
+  const issuer = `http://127.0.0.1:${await freePort()}`;
+  const app = new Provider(issuer, {
+    clients: [{ client_id: "app", client_secret: "a secret of the app", redirect_uris: [`${origin}/login/callback`] }],
+    cookies: { keys: ["a key of the provider"] },
+  });
+  provider = createServer(app.callback()).listen(Number(new URL(issuer).port), "127.0.0.1");
+  return issuer;
+}
+
+beforeAll(async () => {
+  const directory = scratch();
+  await symlink(join(ROOT, "node_modules"), join(directory, "node_modules"));
+  await cp("examples/oidc-login", join(directory, "app"), { recursive: true });
+  const { scripts } = JSON.parse(readFileSync("examples/oidc-login/package.json", "utf8"));
+  const generate = scripts.generate.replace("node_modules/session-service", ROOT).split(" ").slice(1);
+  const env = { ...process.env, PATH: `${join(ROOT, "node_modules/.bin")}:${process.env.PATH}` };
+  await run("buf", generate, { cwd: join(directory, "app"), env });
+  const compiled = await run("tsc", ["-p", "app"], { cwd: directory, env }).catch((error: { stdout: string }) => error);
+  expect(compiled.stdout).toBe("");
+
+  const port = await freePort();
+  origin = `http://127.0.0.1:${port}`;
+  service = await startService();
+  const variables = {
+    ORIGIN: origin,
+    PORT: String(port),
+    OIDC_ISSUER: await startProvider(),
+    OIDC_CLIENT_ID: "app",
+    OIDC_CLIENT_SECRET: "a secret of the app",
+    SESSION_ADMIN_URL: service.adminUrl,
+    SESSION_ADMIN_TOKEN_FILE: join(service.dataDir, "admin-token"),
+  };
+  program = startProgram(process.execPath, [join(directory, "app/out/server.js")], { env: variables });
+  await whileRunning(program, () => fetch(origin));
+});
+afterAll(async () => {
+  await program?.stop();
+  provider?.close();
+  provider?.closeAllConnections();
+  await service?.stop();
+});
+
+/** A browser as far as a login needs one: cookies, redirects, forms. All servers are on one host, as cookies see it. */
+function openBrowser() {
+  const jar = new Map<string, string>();
+  async function send(
+    url: string,
+    form?: Readonly<Record<string, string>>,
+  ): Promise<{ url: string; status: number; text: string }> {
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
+    const response = await fetch(url, {
+      redirect: "manual",
+      headers: { cookie, "user-agent": "a browser" },
+      ...(form !== undefined && { method: "POST", body: new URLSearchParams(form) }),
+    });
+    for (const one of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(one) ?? [];
+      if (value === "" || /max-age=0|expires=Thu, 01 Jan 1970/i.test(one)) jar.delete(name);
+      else jar.set(name, value);
+    }
+    const location = response.headers.get("location");
+    const text = await response.text();
+    return location === null ? { url, status: response.status, text } : send(new URL(location, url).href);
+  }
+  return { jar, send };
+}
+type Browser = ReturnType<typeof openBrowser>;
+
+/** From "Sign in" to the provider's question whether the application may know the user. */
+async function signInAtProvider(browser: Browser, name: string): Promise<{ url: string; text: string }> {
+  const { text } = await browser.send(`${origin}/login`);
+  const [, action = ""] = /action="([^"]+)"/.exec(text) ?? [];
+  return browser.send(action, { prompt: "login", login: name, password: "any" });
+}
+
+const sessionsOf = async (subject: string) => {
+  const caller = openAdmin(service);
+  const { sessions } = message(await caller.call(admin.listSessions, { subject }, bearer(service.adminToken)));
+  caller.close();
+  return sessions;
+};
+
+test("a login at the provider ends in a session of its subject", async () => {
+  const browser = openBrowser();
+  const beforeSeconds = Math.floor(Date.now() / 1000);
+  const consent = await signInAtProvider(browser, "alice");
+  const [, action = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
+  const end = await browser.send(action, { prompt: "consent" });
+  expect(end).toMatchObject({ url: `${origin}/`, status: 200 });
+  expect(browser.jar.has("login")).toBe(false);
+  const [session] = await sessionsOf("alice");
+  expect(session?.client).toMatchObject({ userAgent: "a browser", ipAddress: "127.0.0.1" });
+
+  const refreshed = await fetch(`${service.publicUrl}/v1/auth/refresh`, {
+    method: "POST",
+    headers: { cookie: `refresh_token=${browser.jar.get("refresh_token")}` },
+  });
+  const { data } = (await refreshed.json()) as { data: { accessToken: string } };
+  const claims = decodeJwt(data.accessToken);
+  expect(claims).toMatchObject({ sub: "alice", sid: session?.sessionId });
+  expect(claims.auth_time).toBeGreaterThanOrEqual(beforeSeconds);
+});
+
+test("a user who refuses at the provider gets no session", async () => {
+  const browser = openBrowser();
+  const consent = await signInAtProvider(browser, "bob");
+  const [, cancel = ""] = /href="([^"]+\/abort)"/.exec(consent.text) ?? [];
+  expect(await browser.send(new URL(cancel, consent.url).href)).toMatchObject({ status: 403 });
+  expect(await sessionsOf("bob")).toEqual([]);
+});
+
+test("a callback that this browser did not begin creates no session", async () => {
+  const attacker = openBrowser();
+  const consent = await signInAtProvider(attacker, "mallory");
+  const [, action = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
+  // The attacker keeps the end of the login to themselves, and gives it to somebody else.
+  attacker.jar.delete("login");
+  const refused = await attacker.send(action, { prompt: "consent" });
+  expect(refused).toMatchObject({ status: 400 });
+  const victim = openBrowser();
+  await victim.send(`${origin}/login`);
+  expect(await victim.send(refused.url)).toMatchObject({ status: 403 });
+  expect(victim.jar.has("refresh_token")).toBe(false);
+  expect(await sessionsOf("mallory")).toEqual([]);
+});

@@ -1,0 +1,131 @@
+/** The resource servers of examples/, compiled against the packed verifier and called with the tokens of a real service. */
+import { readFileSync } from "node:fs";
+import { cp } from "node:fs/promises";
+import { connect } from "node:http2";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildPackages } from "../../deploy/packages/build.ts";
+import { type Directory, installPacked } from "../packages/install.ts";
+import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { freePort } from "../support/redis.ts";
+import { type Service, startService } from "../support/service.ts";
+import { bearer, logIn } from "../support/sessions.ts";
+
+const EXAMPLES = ["express", "fastify", "next", "connect"];
+/** Not where all packages are built: both may be built at the same time. */
+const BUILT = "dist/recipes";
+const ISSUER = "https://auth.example";
+const AUDIENCE = "https://api.example";
+
+/** Serves the handlers of a directory as Next.js does, for a test that has no Next.js. */
+const NEXT = `import { createServer } from "node:http";
+import { GET } from "./app/api/hello/route.js";
+createServer(async (request, response) => {
+  const result = await GET(new Request(new URL(request.url, "http://127.0.0.1"), { headers: request.headers }));
+  response.writeHead(result.status, Object.fromEntries(result.headers)).end(await result.text());
+}).listen(Number(process.env.PORT), "127.0.0.1");
+`;
+
+let service: Service;
+let directory: Directory;
+beforeAll(async () => {
+  buildPackages(["verifier"], join(process.cwd(), BUILT));
+  const linked = ["@types/node", "undici-types", "express", "@types/express", "fastify"];
+  directory = await installPacked("verifier", linked, BUILT);
+  for (const name of EXAMPLES) await cp(join("examples", name), join(directory.path, name), { recursive: true });
+  const { compilerOptions } = JSON.parse(readFileSync("examples/express/tsconfig.json", "utf8"));
+  await directory.write({
+    "package.json": '{"type":"module"}',
+    "next/serve.js": NEXT,
+    "tsconfig.json": JSON.stringify({ compilerOptions, include: EXAMPLES }),
+  });
+  await directory.run("sh", ["-c", "cd connect && buf generate"]);
+  const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+  expect(compiled.stdout).toBe("");
+  await cp(join(directory.path, "next/serve.js"), join(directory.path, "out/next/serve.js"));
+  service = await startService({ ISSUER, AUDIENCE });
+});
+afterAll(async () => {
+  await service?.stop();
+  await directory?.remove();
+});
+
+type Reply = { readonly status: number; readonly body: string };
+type Call = (port: number, headers: Readonly<Record<string, string>>) => Promise<Reply>;
+
+const get: Call = async (port, headers) => {
+  const response = await fetch(`http://127.0.0.1:${port}/api/hello`, { headers });
+  return { status: response.status, body: await response.text() };
+};
+
+/** By Connect, over HTTP/2 without TLS. */
+const rpc: Call = (port, headers) =>
+  new Promise((resolve, reject) => {
+    const session = connect(`http://127.0.0.1:${port}`).on("error", reject);
+    const path = "/greet.v1.GreetService/Hello";
+    const stream = session.request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/json",
+      ...headers,
+    });
+    stream.on("error", reject);
+    let [status, body] = [0, ""];
+    stream.on("response", (head) => {
+      status = Number(head[":status"]);
+    });
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    stream.on("end", () => {
+      session.close();
+      resolve({ status, body });
+    });
+    stream.end("{}");
+  });
+
+describe.each([
+  ["express", "server.js", get],
+  ["fastify", "server.js", get],
+  ["next", "serve.js", get],
+  ["connect", "server.js", rpc],
+] as const)("%s", (name, file, call) => {
+  let program: Program;
+  let port: number;
+  beforeAll(async () => {
+    port = await freePort();
+    const { adminUrl, dataDir } = service;
+    const token = join(dataDir, "admin-token");
+    const env = { PORT: String(port), SESSION_ADMIN_URL: adminUrl, SESSION_ADMIN_TOKEN_FILE: token, ISSUER, AUDIENCE };
+    program = startProgram(process.execPath, [join(directory.path, "out", name, file)], { env });
+    await whileRunning(program, () => call(port, {}));
+  });
+  afterAll(() => program?.stop());
+
+  test("lets in whoever has an access token, until the logout", async () => {
+    const { accessToken } = await logIn(service, { subject: "alice", claims: { role: "editor" } });
+    expect(await call(port, bearer(accessToken))).toEqual({ status: 200, body: '{"hello":"alice"}' });
+    const url = `${service.publicUrl}/v1/auth/logout`;
+    expect((await fetch(url, { method: "DELETE", headers: bearer(accessToken) })).status).toBe(200);
+    await expect.poll(async () => (await call(port, bearer(accessToken))).status).toBe(401);
+  });
+
+  test("refuses a request without a token, and a user without the claim", async () => {
+    expect((await call(port, {})).status).toBe(401);
+    expect((await call(port, bearer("eyJhbGciOiJub25lIn0.e30."))).status).toBe(401);
+    const { accessToken } = await logIn(service, { claims: { role: "reader" } });
+    expect((await call(port, bearer(accessToken))).status).toBe(403);
+  });
+});
+
+describe("the manifests of the examples", () => {
+  const root = JSON.parse(readFileSync("package.json", "utf8"));
+  const known: Record<string, string> = { ...root.dependencies, ...root.devDependencies };
+
+  test.each(["express", "fastify", "connect"])("%s depends on the versions that the tests use", (name) => {
+    const manifest = JSON.parse(readFileSync(join("examples", name, "package.json"), "utf8"));
+    const versions = Object.entries<string>({ ...manifest.dependencies, ...manifest.devDependencies });
+    const others = versions.filter(([, version]) => !version.startsWith("file:"));
+    expect(Object.fromEntries(others)).toEqual(Object.fromEntries(others.map(([one]) => [one, known[one]])));
+  });
+});
