@@ -1,7 +1,7 @@
 /** Overload control of an instance: the parts of admission.ts, put together. */
 import type { SessionStore } from "../session/ports.ts";
 import { Admission, type AdmissionOptions, type OverloadCause, TICK_MS } from "./admission.ts";
-import { limitStore } from "./limited-store.ts";
+import { type LimitEvents, limitStore } from "./limited-store.ts";
 
 export type { OverloadCause } from "./admission.ts";
 
@@ -18,9 +18,11 @@ export type OverloadControl = {
 export type OverloadOptions = Omit<AdmissionOptions, "clock"> & {
   /** Called for each call or command that is refused. */
   readonly onRefused: (cause: OverloadCause) => void;
+  /** Called when a command of the store has ended. */
+  readonly onReply?: LimitEvents["onReply"];
 };
 
-export function createOverloadControl({ onRefused, ...options }: OverloadOptions): OverloadControl {
+export function createOverloadControl({ onRefused, onReply, ...options }: OverloadOptions): OverloadControl {
   const admission = new Admission(options);
   const timer = setInterval(() => admission.tick(), TICK_MS).unref();
   return {
@@ -29,7 +31,7 @@ export function createOverloadControl({ onRefused, ...options }: OverloadOptions
       if (cause !== undefined) onRefused(cause);
       return cause === undefined;
     },
-    limit: (store) => limitStore(store, admission, () => onRefused("store")),
+    limit: (store) => limitStore(store, admission, { onRefused: () => onRefused("store"), onReply }),
     waiting: () => admission.waiting,
     close: () => clearInterval(timer),
   };

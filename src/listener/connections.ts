@@ -34,6 +34,10 @@ export class Connections {
     return undefined;
   }
 
+  get count(): number {
+    return this.#count;
+  }
+
   destroyAll(): void {
     for (const { sockets } of this.#holdings.values()) for (const socket of sockets) socket.destroy();
   }

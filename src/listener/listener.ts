@@ -19,6 +19,9 @@ export type Listener = {
   readonly url: string;
   readonly port: number;
   readonly scheme: "http" | "https";
+  /** How many are open. */
+  connections(): number;
+  readonly maxConnections: number;
   /** Serves connections from now on; those that came before have waited. */
   serve(handler: Handler): void;
   /** Uses another certificate for connections from now on. @throws when it and its key do not belong together */
@@ -93,6 +96,8 @@ export async function openListener(
     url: `${scheme}://${shownHost}:${address.port}`,
     port: address.port,
     scheme,
+    connections: () => connections.count,
+    maxConnections: limits.maxConnections,
     serve(given) {
       handler = given;
       for (const socket of waiting) protocols.accept(socket);

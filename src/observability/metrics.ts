@@ -1,6 +1,7 @@
 /** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
+import { FastHistogram, type Series } from "./fast-histogram.ts";
 import type { LogCounts } from "./logger.ts";
 
 export type Metrics = {
@@ -17,9 +18,19 @@ export type Metrics = {
   refused(cause: "store" | "event_loop"): void;
   /** @param count how many commands wait for the store, called at each exposition */
   watchWaiting(count: () => number): void;
+  /** A command of the store has ended, after so many seconds. @param replied whether the store responded */
+  stored(operation: string, replied: boolean, seconds: number): void;
+  /** @param read the values, at each exposition */
+  gauge(name: string, help: string, read: () => Samples | Promise<Samples>): void;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
+
+/** Values of a gauge by their labels. */
+export type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+
+/** From 0.5 ms to 1 s. */
+const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 
 /** @param log what the log did, where its counts are wanted */
 export function createMetrics(log?: LogCounts): Metrics {
@@ -29,19 +40,13 @@ export function createMetrics(log?: LogCounts): Metrics {
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
   const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
-  const handled = new Histogram({
-    name: "session_rpc_duration_seconds",
-    help: "Duration of a call until its end, by method and Connect code, whatever the protocol",
-    labelNames: ["method", "code"],
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
-    registers: [registry],
-  });
   const streams = new Gauge({
     name: "session_open_streams",
     help: "Streams that are open, by method",
     labelNames: ["method"],
     registers: [registry],
   });
+  const gauge: Metrics["gauge"] = (name, help, read) => createGauge(registry, name, help, read);
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
   const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
   if (log !== undefined) countLines(registry, log);
@@ -50,21 +55,68 @@ export function createMetrics(log?: LogCounts): Metrics {
     streamClosed: (method) => streams.dec({ method }),
     crossSiteRefused: (header) => crossSite.inc({ header }),
     connectionRefused: (listener, reason) => refused.inc({ listener, reason }),
-    handled: (method, code, seconds) => handled.observe({ method, code }, seconds),
+    ...createDurations(registry),
     refused: (cause) => overloadRefused[cause].inc(),
     watchWaiting(count) {
-      new Gauge({
-        name: "session_store_commands_waiting",
-        help: "Commands that wait for the store",
-        registers: [registry],
-        collect() {
-          this.set(count());
-        },
-      });
+      gauge("session_store_commands_waiting", "Commands that wait for the store", () => [
+        { labels: {}, value: count() },
+      ]);
     },
+    gauge,
     count: createEventCount(counter),
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };
+}
+
+/** By two labels: the second one has few values, so the look-up is by the first in a map of its own. */
+function createDurations(registry: Registry): Pick<Metrics, "handled" | "stored"> {
+  const calls = new FastHistogram(
+    {
+      name: "session_rpc_duration_seconds",
+      help: "Duration of a call until its end, by method and Connect code, whatever the protocol",
+      buckets: BUCKETS,
+    },
+    registry,
+  );
+  const commands = new FastHistogram(
+    {
+      name: "session_store_duration_seconds",
+      help: "Duration of a command of the store, by operation and whether the store replied",
+      buckets: BUCKETS,
+    },
+    registry,
+  );
+  const byMethod = new Map<string, Map<string, Series>>();
+  const byOperation = { replied: new Map<string, Series>(), lost: new Map<string, Series>() };
+  return {
+    handled(method, code, seconds) {
+      const byCode = byMethod.get(method) ?? new Map<string, Series>();
+      byMethod.set(method, byCode);
+      const series = byCode.get(code) ?? calls.series({ method, code });
+      byCode.set(code, series);
+      series.observe(seconds);
+    },
+    stored(operation, replied, seconds) {
+      const outcome = replied ? "replied" : "lost";
+      const series = byOperation[outcome].get(operation) ?? commands.series({ operation, outcome });
+      byOperation[outcome].set(operation, series);
+      series.observe(seconds);
+    },
+  };
+}
+
+function createGauge(registry: Registry, name: string, help: string, read: () => Samples | Promise<Samples>): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: ["listener", "kind", "state"],
+    registers: [registry],
+    async collect() {
+      const samples = await read();
+      this.reset();
+      for (const { labels, value } of samples) this.set({ ...labels }, value);
+    },
+  });
 }
 
 type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;

@@ -81,6 +81,7 @@ function createOverload({ config, log, metrics }: Deps): OverloadControl {
     // Half of the command timeout: a call that is accepted then still gets its response.
     maxStoreDelayMs: config.redisCommandTimeout / 2,
     onRefused: overloadReport(log, metrics),
+    onReply: metrics.stored,
   });
   metrics.watchWaiting(overload.waiting);
   return overload;

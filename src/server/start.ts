@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
+import { exposeState } from "../observability/state-metrics.ts";
 import { createRevocationFeed } from "../session/feed.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
@@ -48,6 +49,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const metrics = createMetrics(logCounts);
   const listeners = await openListeners(config, log, metrics);
   const { public: publicListener, admin: adminListener } = listeners;
+  const sockets = { public: publicListener, admin: adminListener };
   const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
   reportSettings(config, issuer, log);
   const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
@@ -66,6 +68,18 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const events = openEventRecorder(config, store, log);
   const audit = both(createAudit(log, metrics), events.audit);
   const apis = createApis({ config, log, metrics, audit, entropy, ring, access, store, feed, issuer });
+  exposeState(metrics, {
+    listeners: Object.entries(sockets).map(([name, one]) => ({
+      name,
+      open: () => one.connections(),
+      most: one.maxConnections,
+    })),
+    feed: () => feed.state(),
+    keys: () => ring.current.states,
+    countSessions: () => store.count(),
+    storeKind: kind,
+    clock: Date.now,
+  });
   publicListener.serve(apis.publicHandler);
   adminListener.serve(apis.adminHandler);
 

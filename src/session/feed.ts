@@ -38,13 +38,22 @@ export type RevocationFeed = {
   watch(cursor: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined>;
   /** Sends the watchers a batch at once (because of news outside the log, such as a revoked key), also in an outage. */
   wakeWatchers(): void;
+  state(): FeedState;
   /** Ends every watch, and the following. */
   close(): Promise<void>;
 };
 
+export type FeedState = {
+  readonly watchers: number;
+  /** How long ago the log was last read to its end, ms; undefined: never. */
+  readonly ageMs: number | undefined;
+  /** Revocations in memory. */
+  readonly entries: number;
+};
+
 type Deps = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
-  /** Measures how long watchers take, and nothing else. */
+  /** Measures how long watchers take, and how old the last reading is. */
   readonly clock: Clock;
   /** A name that no other process has, nor this one after a restart: base64url. */
   readonly instance: string;
@@ -66,6 +75,8 @@ class Feed implements RevocationFeed {
   #wakeCount = 0;
   #storeCursor = "";
   #asOf = 0;
+  #watchers = 0;
+  #readAt: number | undefined;
   /** Never decreases: a watcher that came before it changed still has to learn it. */
   #revokedUntil = 0;
   #storeResponds = false;
@@ -87,6 +98,20 @@ class Feed implements RevocationFeed {
 
   async *watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
     this.#parseCursor(from); // an invalid cursor is rejected without waiting
+    this.#watchers++;
+    try {
+      yield* this.#watch(from, signal);
+    } finally {
+      this.#watchers--;
+    }
+  }
+
+  state(): FeedState {
+    const ageMs = this.#readAt === undefined ? undefined : Math.max(0, this.#deps.clock() - this.#readAt);
+    return { watchers: this.#watchers, ageMs, entries: this.#log.end - this.#log.start };
+  }
+
+  async *#watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
     await this.#firstRead.promise;
     if (!this.#storeResponds) throw new StoreUnavailable("the revocation log cannot be read");
     let position = this.#parseCursor(from);
@@ -149,6 +174,7 @@ class Feed implements RevocationFeed {
     try {
       const batch = await store.revocations(this.#storeCursor === "" ? undefined : this.#storeCursor);
       this.#asOf = batch.now;
+      this.#readAt = this.#deps.clock();
       this.#log.forgetExpired(batch.now);
       this.#log.append(batch.revocations, batch.now);
       this.#revokedUntil = Math.max(this.#revokedUntil, batch.revokedUntil);

@@ -80,6 +80,9 @@ export interface SessionStore extends SessionEventLog {
   /** Those of all subjects. Its cost is bounded: a page may have fewer than `limit`, or none, and a `next`. */
   listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage>;
 
+  /** How many sessions are live: an estimate where counting them all would cost too much. */
+  count(): Promise<number>;
+
   /** Ends a session: deletes it, writes its marker, appends to the log. */
   end(sid: SessionId, reason: EndReason): Promise<EndOutcome>;
 

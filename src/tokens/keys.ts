@@ -5,7 +5,7 @@ import { DEVICE_COOKIE_MAC_AT } from "./device-cookie.ts";
 import { createMac, type Mac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
 import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
-import { type Jwk, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
+import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
 
 /** The public keys that verify our access tokens (RFC 7517 §5). */
 export type Jwks = { readonly keys: readonly PublicJwk[] };
@@ -17,6 +17,8 @@ export type Keys = SigningKeys["current"] &
     readonly jwks: Jwks;
     /** Signing keys revoked in an emergency: no verifier may accept their tokens. */
     readonly revokedKids: readonly string[];
+    /** Every key: its kind, its state, and since when it is in that state, ms since the epoch. */
+    readonly states: readonly (Pick<RingKey, "state" | "since"> & { readonly kind: KeyKind })[];
   };
 
 /** Imports the keys of a ring. Throws KeyRingFault on one that does not work. */
@@ -33,6 +35,7 @@ export function readyKeys(ring: Ring): Keys {
     macs: new Map(macs.map((key): [number, MacKey] => [key.id, key])),
     jwks: { keys: live.map((key) => key.public) },
     revokedKids: ring.signing.filter((key) => key.state === "revoked").map((key) => key.kid),
+    states: KEY_KINDS.flatMap((kind) => ring[kind].map(({ state, since }) => ({ kind, state, since }))),
   });
 }
 

@@ -18,10 +18,17 @@ function aStore(maxWaiting: number) {
   });
   const admission = new Admission({ maxWaiting, maxLoopDelayMs: 0, maxStoreDelayMs: 250 });
   let refusals = 0;
-  const limited = limitStore(store, admission, () => {
-    refusals++;
+  const replies: string[] = [];
+  const limited = limitStore(store, admission, {
+    onRefused: () => {
+      refusals++;
+    },
+    onReply: (verb, replied, seconds) => {
+      replies.push(`${verb} ${replied}`);
+      expect(seconds).toBeGreaterThanOrEqual(0);
+    },
   });
-  return { limited, admission, pending, refusals: () => refusals };
+  return { limited, admission, pending, replies, refusals: () => refusals };
 }
 
 test("an ordinary command over the limit is refused without reaching the store, and endings go on", async () => {
@@ -63,4 +70,13 @@ test("the feed, readiness and closing are never refused", async () => {
   expect(pending).toHaveLength(5);
   for (const { resolve } of pending) resolve(undefined);
   await Promise.all(asked);
+});
+
+test("each command that reached the store is reported once it has ended, with whether the store responded", async () => {
+  const { limited, pending, replies } = aStore(2);
+  const asked = [limited.find(sid), limited.list("alice", 10, undefined), limited.find(sid).catch(() => {})];
+  pending[0]?.reject(new StoreUnavailable("no reply"));
+  pending[1]?.resolve({ sessions: [] });
+  await Promise.allSettled(asked);
+  expect(replies).toEqual(["find false", "list true"]);
 });

@@ -1,4 +1,5 @@
 /** Pages of sessions: of a subject, or of all. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
 import type { SessionPage } from "../../session/ports.ts";
 import { pageOf, parsePosition } from "../page.ts";
@@ -7,6 +8,9 @@ import { pageByClock } from "../shifted.ts";
 import type { StoreClock } from "./clock.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Transactions } from "./transactions.ts";
+
+/** Rows that are counted at once: some 0.1 ms. */
+const ROWS_PER_COUNT = 250;
 
 export class SessionLists {
   readonly #transactions: Transactions;
@@ -45,5 +49,16 @@ export class SessionLists {
       return candidates;
     };
     return pageByClock(await search(take, limit, wanted), shift);
+  }
+
+  /** All live sessions; other work comes in between. */
+  async count(): Promise<number> {
+    const { first, last } = this.#transactions.read(() => this.#sessions.rowRange());
+    let count = 0;
+    for (let at = first; at <= last; at += ROWS_PER_COUNT) {
+      count += this.#transactions.read((now) => this.#sessions.countRows(at, at + ROWS_PER_COUNT - 1, now));
+      await nextTurn();
+    }
+    return count;
   }
 }

@@ -47,6 +47,17 @@ export class SessionTable {
     }));
   }
 
+  /** Rows that a count looks at, from and to. */
+  rowRange(): { readonly first: number; readonly last: number } {
+    const { first, last } = this.#sql.rowRange.get() ?? {};
+    return { first: Number(first ?? 0), last: Number(last ?? -1) };
+  }
+
+  /** The live ones among some rows. */
+  countRows(first: number, last: number, now: number): number {
+    return Number(this.#sql.countRows.get(first, last, now)?.count);
+  }
+
   /** Created after all that have ended together, whatever the clock shows. */
   insert(session: NewSession, childNonce: string, now: number): Session {
     const endedUntil = Number(this.#sql.endedUntil.get()?.time);

@@ -44,6 +44,11 @@ export function prepareStatements(db: DatabaseSync) {
       `SELECT * FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
+    rowRange: db.prepare("SELECT min(rowid) AS first, max(rowid) AS last FROM sessions"),
+    countRows: db.prepare(
+      `SELECT count(*) AS count FROM sessions
+       WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL}`,
+    ),
     sweepSessions: db.prepare(
       `DELETE FROM sessions WHERE sid IN
        (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ${SWEEP})`,

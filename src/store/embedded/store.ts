@@ -146,6 +146,10 @@ class EmbeddedStore implements SessionStore {
     return this.#lists.ofAll(limit, from, filter);
   }
 
+  count(): Promise<number> {
+    return this.#lists.count();
+  }
+
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     return this.#write("FULL", (now) => {
       const live = this.#sessions.live(sid, now);

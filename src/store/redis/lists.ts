@@ -4,6 +4,7 @@ import type { SessionPage } from "../../session/ports.ts";
 import { paginate, parsePosition } from "../page.ts";
 import { search, startOf } from "../search.ts";
 import { pageByClock } from "../shifted.ts";
+import { countSessions } from "./count.ts";
 import { CreationOrder } from "./creation-order.ts";
 import type { Link } from "./link.ts";
 import { TAGS, tagOfSubject } from "./partitions.ts";
@@ -39,5 +40,10 @@ export class SessionLists {
     const wanted = byEarlierClock(filter, shift);
     const order = new CreationOrder(this.#link, this.#clustered, startOf(from, wanted));
     return pageByClock(await search((count) => order.take(count), limit, wanted), shift);
+  }
+
+  /** All live sessions, about. */
+  count(): Promise<number> {
+    return countSessions(this.#link, this.#clustered);
   }
 }

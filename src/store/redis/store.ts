@@ -161,6 +161,10 @@ class RedisStore implements SessionStore {
     return this.#lists.ofAll(limit, from, filter);
   }
 
+  count(): Promise<number> {
+    return this.#lists.count();
+  }
+
   async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
     const outcome = endOutcome(await this.#link.run("end", [tag], [sid, reason, this.#options.markerLife]));

@@ -1,0 +1,76 @@
+/** Gauges of the state of an instance and its store, read when they are exposed. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FeedState } from "../session/feed.ts";
+import type { Metrics } from "./metrics.ts";
+
+export type StateSources = {
+  readonly listeners: readonly { readonly name: string; readonly open: () => number; readonly most: number }[];
+  readonly feed: () => FeedState;
+  /** Each key of the ring: its kind, its state, and since when it is in that state, ms since the epoch. */
+  readonly keys: () => readonly { readonly kind: string; readonly state: string; readonly since: number }[];
+  readonly countSessions: () => Promise<number>;
+  readonly storeKind: string;
+  /** ms since the epoch. */
+  readonly clock: () => number;
+};
+
+/** How long a count of all sessions is used, ms. It is made only when somebody looks. */
+const COUNT_LIFE_MS = 60_000;
+/** How long an exposition waits for it: a store that has stalled must not silence all other metrics. */
+const COUNT_WAIT_MS = 250;
+
+export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
+  const { listeners, feed, keys, clock, storeKind } = sources;
+  const sessions = kept(sources.countSessions, COUNT_LIFE_MS, clock);
+  gauge("session_active_sessions", "Live sessions in the store, about", async () => only(await sessions()));
+  gauge("session_open_connections", "Open connections", () =>
+    listeners.map(({ name, open }) => ({ labels: { listener: name }, value: open() })),
+  );
+  gauge("session_max_connections", "How many connections may be open", () =>
+    listeners.map(({ name, most }) => ({ labels: { listener: name }, value: most })),
+  );
+  gauge("session_feed_watchers", "Watches of the revocation feed", () => only(feed().watchers));
+  gauge("session_feed_entries", "Revocations that the feed holds in memory", () => only(feed().entries));
+  gauge("session_feed_age_seconds", "How long ago the revocation log was last read", () => {
+    const { ageMs } = feed();
+    return only(ageMs === undefined ? undefined : ageMs / 1000);
+  });
+  gauge("session_key_age_seconds", "How long the oldest key of a kind has been in a state", () =>
+    ages(keys(), clock()),
+  );
+  gauge("session_store_info", "The kind of the store", () => [{ labels: { kind: storeKind }, value: 1 }]);
+}
+
+const only = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
+
+function ages(keys: ReturnType<StateSources["keys"]>, now: number) {
+  const oldest = new Map<string, { labels: { kind: string; state: string }; value: number }>();
+  for (const { kind, state, since } of keys) {
+    const value = Math.max((now - since) / 1000, oldest.get(`${kind} ${state}`)?.value ?? 0);
+    oldest.set(`${kind} ${state}`, { labels: { kind, state }, value });
+  }
+  return [...oldest.values()];
+}
+
+/** The last result; read again when it is old, in the background if that takes long. Undefined after a failure. */
+function kept(read: () => Promise<number>, lifeMs: number, clock: () => number): () => Promise<number | undefined> {
+  let readAt = Number.NEGATIVE_INFINITY;
+  let last: number | undefined;
+  let reading: Promise<void> | undefined;
+  const start = async () => {
+    try {
+      last = await read();
+      readAt = clock();
+    } catch {
+      last = undefined;
+    }
+    reading = undefined;
+  };
+  return async () => {
+    if (Math.abs(clock() - readAt) >= lifeMs) {
+      reading ??= start();
+      await Promise.race([reading, sleep(COUNT_WAIT_MS, undefined, { ref: false })]);
+    }
+    return last;
+  };
+}

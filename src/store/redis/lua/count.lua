@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- About how many sessions are live: those in some chunks of the order of creation, drawn by lot, stand for all.
+-- KEYS  any partitions of one slot
+-- ARGV  1 how many chunks of each partition to look at
+-- Returns the number as text; exact for partitions with no more chunks than that.
+local sum = 0
+for _, partition in ipairs(KEYS) do
+  local order = partition .. 'o'
+  local chunks, found = redis.call('ZCARD', order), 0
+  local drawn = chunks > 0 and redis.call('ZRANDMEMBER', order, ARGV[1]) or {}
+  for _, chunk in ipairs(drawn) do
+    for at = ENTRY, #chunk, ENTRY do
+      if live(partition, string.sub(chunk, at - ID + 1, at), now) then found = found + 1 end
+    end
+  end
+  if #drawn > 0 then sum = sum + found * chunks / #drawn end
+end
+return string.format('%.2f', sum)
