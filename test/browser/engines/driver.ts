@@ -66,7 +66,9 @@ export async function startChromium(
   const home = scratch();
   trustStore(join(home, ".pki/nssdb"), authority);
   const env = { PATH: process.env.PATH ?? "", HOME: home };
-  const options = { executablePath: "/usr/bin/chromium", args: CHROMIUM_FLAGS, env };
+  // The back/forward cache as Chrome has it by default.
+  const ignoreDefaultArgs = ["--disable-back-forward-cache"];
+  const options = { executablePath: "/usr/bin/chromium", args: CHROMIUM_FLAGS, ignoreDefaultArgs, env };
   const browser = profile === "private" ? await chromium.launch(options) : undefined;
   const newContext = () => browser?.newContext() ?? chromium.launchPersistentContext(ordinaryProfile(), options);
   let context = await newContext();
@@ -78,7 +80,7 @@ export async function startChromium(
       return {
         devtools,
         goto: async (next) => void (await page.goto(next)),
-        back: async () => void (await page.goBack()),
+        back: async () => void (await page.goBack({ waitUntil: "commit" })),
         evaluate: (expression) => page.evaluate(expression),
         close: () => page.close(),
       };
@@ -111,7 +113,8 @@ export async function startFirefox(authority: string): Promise<Engine> {
       await page.goto(url);
       return {
         goto: async (next) => void (await page.goto(next)),
-        back: async () => void (await page.goBack()),
+        // A page from the cache is not loaded, which goBack() would wait for.
+        back: () => page.evaluate("void setTimeout(() => history.back())") as Promise<void>,
         evaluate: <T>(expression: string) => page.evaluate(expression) as Promise<T>,
         close: () => page.close(),
       };

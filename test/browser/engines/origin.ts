@@ -127,6 +127,7 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     else if (pathname === "/login") await logIn(searchParams.get("subject") ?? "alice", response);
     else if (pathname === "/api") respondToApi(request, response);
     else if (pathname === "/other") html("<!doctype html><title>other</title>");
+    else if (pathname === "/plain") html(PAGE(""));
     else if (pathname === "/") html(PAGE(env.SESSION_HINT_COOKIE ?? ""));
     else response.writeHead(404).end();
   }

@@ -19,8 +19,12 @@ export async function signIn(engine: Engine, origin: Origin, subject = "alice"):
 export const openPages = <T extends Tab>(engine: { open(url: string): Promise<T> }, origin: Origin, count: number) =>
   Promise.all(Array.from({ length: count }, () => openPage(engine, origin)));
 
-export async function openPage<T extends Tab>(engine: { open(url: string): Promise<T> }, origin: Origin): Promise<T> {
-  const tab = await engine.open(origin.url);
+export async function openPage<T extends Tab>(
+  engine: { open(url: string): Promise<T> },
+  origin: Origin,
+  path = "",
+): Promise<T> {
+  const tab = await engine.open(origin.url + path);
   await eventually(
     () => tab.evaluate<boolean>("!!globalThis.ready"),
     (ready) => ready,

@@ -1,0 +1,76 @@
+/** Pages that browsers keep in their back/forward cache, as they were, and bring back. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Engine, startChromium, startFirefox, startWebKit, type Tab } from "./driver.ts";
+import { type Origin, startOrigin } from "./origin.ts";
+import { becomes, eventually, isToken, openPage, signIn, statesOf, tokenOf } from "./pages.ts";
+
+/** `npm run test:browser`: every scenario in every engine. */
+const LONG = process.env.BROWSERS === "long";
+
+describe.each([
+  ["Chromium", (origin: Origin) => startChromium(origin.authority)],
+  ["Firefox", (origin: Origin) => startFirefox(origin.authority)],
+  ["WebKitGTK", () => startWebKit()],
+])("%s", (name, start) => {
+  let origin: Origin;
+  let engine: Engine;
+  beforeAll(async () => {
+    // No token is due while a test runs.
+    origin = await startOrigin({ ACCESS_TOKEN_TTL: "15m", SESSION_HINT_COOKIE: "signed_in" });
+    engine = await start(origin);
+  });
+  afterAll(async () => {
+    await engine?.close();
+    await origin?.stop();
+  });
+  beforeEach(() => signIn(engine, origin).then(() => {}));
+  afterEach(() => engine.reset());
+
+  /** Opens a page and leaves it for another one. */
+  async function openAndLeave(path: string): Promise<Tab> {
+    const tab = await openPage(engine, origin, path);
+    expect(await tokenOf(tab)).toSatisfy(isToken);
+    await tab.evaluate("void addEventListener('pageshow', ({ persisted }) => (globalThis.persisted = persisted))");
+    await tab.goto(`${origin.url}/other`);
+    return tab;
+  }
+
+  const returns: [string, string, number][] = [["with the hint cookie, without a request", "/", 0]];
+  if (LONG || name === "Chromium") returns.push(["without it, by one refresh", "/plain", 1]);
+  test.each(returns)("a page that comes back goes on: %s", async (_, path, requests) => {
+    const tab = await openAndLeave(path);
+    origin.refreshes = 0;
+    await tab.back();
+    await eventually(
+      () => tab.evaluate("globalThis.persisted"),
+      (persisted) => persisted === true,
+    );
+    await eventually(
+      () => origin.refreshes,
+      (count) => count === requests,
+    );
+    // Looks spread over half a second.
+    const endMs = performance.now() + 1_000;
+    await eventually(
+      () => performance.now(),
+      (nowMs) => nowMs >= endMs,
+    );
+    expect(origin.refreshes).toBe(requests);
+    expect(new Set(await statesOf(tab))).toEqual(new Set(["active"]));
+  });
+
+  test.each(LONG || name === "Chromium" ? ["/", "/plain"] : ["/"])(
+    "a page that comes back sees the logout that it missed: %s",
+    async (path) => {
+      const tab = await openAndLeave(path);
+      const other = await openPage(engine, origin, path);
+      await other.evaluate("session.end()");
+      await tab.back();
+      await eventually(
+        () => tab.evaluate("!!globalThis.session"),
+        (isBack) => isBack === true,
+      );
+      await becomes(tab, "ended");
+    },
+  );
+});
