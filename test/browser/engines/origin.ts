@@ -39,6 +39,8 @@ export type Origin = {
   readonly apiCalls: number[];
   /** Tokens that the API refuses. */
   refuseTokens: (token: string) => boolean;
+  /** Pages and scripts of a test, by path. */
+  readonly files: Map<string, { readonly type: string; readonly body: string }>;
   /** Ends the sessions of a subject, as an operator does. */
   revoke(subject: string): Promise<void>;
   stop(): Promise<void>;
@@ -93,6 +95,7 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     refreshes: 0,
     apiCalls: [],
     refuseTokens: () => false,
+    files: new Map(),
     async revoke(subject) {
       const headers = bearer(origin.service.adminToken);
       message(await openAdmin(origin.service).call(admin.revokeSubjectSessions, { subject }, headers));
@@ -121,7 +124,9 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     if (pathname.startsWith("/v1/auth/")) return await passOn(request, response, pathname);
     const script = (body: string) => response.writeHead(200, { "content-type": "text/javascript" }).end(body);
     const html = (body: string) => response.writeHead(200, { "content-type": "text/html" }).end(body);
-    if (pathname === "/kit.js") script(kit);
+    const file = origin.files.get(pathname);
+    if (file) response.writeHead(200, { "content-type": file.type }).end(file.body);
+    else if (pathname === "/kit.js") script(kit);
     else if (pathname === "/device.js") script(device);
     else if (pathname === "/scripted") html(PAGE(env.SESSION_HINT_COOKIE ?? "", "withDeviceKey()"));
     else if (pathname === "/login") await logIn(searchParams.get("subject") ?? "alice", response);

@@ -1,0 +1,38 @@
+/** What runs in the page: hydrates the application, and notes what React does. */
+import { createElement } from "react";
+import { hydrateRoot } from "react-dom/client";
+import { createSession } from "../../../src/browser/index.ts";
+import { Application } from "./application.ts";
+
+declare const document: { getElementById(id: string): Element };
+
+const session = createSession({ hintCookie: "signed_in" });
+const notes = { problems: [] as string[], states: [] as string[], subscriptions: 0 };
+
+/** As the page has it, and it counts who listens. */
+const counted = {
+  ...session,
+  get snapshot() {
+    return session.snapshot;
+  },
+  subscribe(listener: () => void) {
+    notes.subscriptions++;
+    const stop = session.subscribe(listener);
+    return () => {
+      notes.subscriptions--;
+      stop();
+    };
+  },
+};
+
+const application = (count: number) =>
+  createElement(Application, { session: counted, count, rendered: (state) => notes.states.push(state) });
+
+// What React warns of: hydration that does not match, snapshots that are not cached, updates of what is gone.
+console.error = (...texts: unknown[]) => notes.problems.push(texts.join(" "));
+const root = hydrateRoot(document.getElementById("root"), application(1), {
+  onRecoverableError: (error) => notes.problems.push(String(error)),
+  onUncaughtError: (error) => notes.problems.push(String(error)),
+});
+
+Object.assign(globalThis, { session, notes, show: (count: number) => root.render(application(count)), ready: true });

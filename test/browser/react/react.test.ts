@@ -1,0 +1,97 @@
+/** `useSession`, rendered by React itself: on a server, hydrated in a browser, in Strict Mode, and unmounted. */
+import { createElement } from "react";
+import { renderToString } from "react-dom/server";
+import { rolldown } from "rolldown";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { createSession } from "../../../src/browser/index.ts";
+import { type ChromiumEngine, startChromium, type Tab } from "../engines/driver.ts";
+import { type Origin, startOrigin } from "../engines/origin.ts";
+import { becomes, eventually, openPage, signIn } from "../engines/pages.ts";
+import { Application } from "./application.ts";
+
+/** With React's checks. */
+async function bundlePage(): Promise<string> {
+  const input = new URL("page.ts", import.meta.url).pathname;
+  const define = { "process.env.NODE_ENV": JSON.stringify("development") };
+  const build = await rolldown({ input, platform: "browser", logLevel: "silent", transform: { define } });
+  const { output } = await build.generate({ format: "esm" });
+  await build.close();
+  return output[0].code;
+}
+
+const rendered = () => renderToString(createElement(Application, { session: createSession(), count: 1 }));
+
+let origin: Origin;
+let engine: ChromiumEngine;
+beforeAll(async () => {
+  origin = await startOrigin({ ACCESS_TOKEN_TTL: "15m", SESSION_HINT_COOKIE: "signed_in" });
+  engine = await startChromium(origin.authority);
+  const body = `<!doctype html><title>React</title><div id="root">${rendered()}</div><script type="module" src="/page.js"></script>`;
+  origin.files.set("/react", { type: "text/html", body });
+  origin.files.set("/page.js", { type: "text/javascript", body: await bundlePage() });
+});
+afterAll(async () => {
+  await engine?.close();
+  await origin?.stop();
+});
+afterEach(() => engine.reset());
+
+const texts = (tab: Tab) =>
+  tab.evaluate<string[]>("[...document.querySelectorAll('.account')].map((p) => p.textContent)");
+const notes = (tab: Tab) => tab.evaluate<{ problems: string[]; states: string[]; subscriptions: number }>("notes");
+
+const shows = (tab: Tab, wanted: readonly string[]) =>
+  eventually(
+    () => texts(tab),
+    (shown) => JSON.stringify(shown) === JSON.stringify(wanted),
+  );
+
+test("a server renders the unknown state, and makes no request", () => {
+  expect(rendered()).toBe('<main><p class="account">unknown </p></main>');
+});
+
+test("a page is hydrated as the server rendered it, and then shows who is signed in", async () => {
+  await signIn(engine, origin);
+  origin.refreshes = 0;
+  const tab = await openPage(engine, origin, "/react");
+  await shows(tab, ["active alice"]);
+  const { problems, states } = await notes(tab);
+  expect(problems).toEqual([]);
+  expect(states[0]).toBe("unknown");
+  expect(origin.refreshes).toBe(1);
+});
+
+test("in Strict Mode each component listens once, and renders once per change", async () => {
+  await signIn(engine, origin);
+  const tab = await openPage(engine, origin, "/react");
+  await shows(tab, ["active alice"]);
+  await tab.evaluate("void show(3)");
+  await shows(tab, ["active alice", "active alice", "active alice"]);
+  expect((await notes(tab)).subscriptions).toBe(3);
+  await tab.evaluate("void (notes.states.length = 0)");
+  await tab.evaluate("session.end()");
+  await shows(tab, ["ended ", "ended ", "ended "]);
+  const { problems, states } = await notes(tab);
+  expect(problems).toEqual([]);
+  // Strict Mode renders everything twice.
+  expect(states).toEqual(Array.from({ length: 6 }, () => "ended"));
+});
+
+test("a component that is unmounted listens no more, and the session goes on", async () => {
+  await signIn(engine, origin);
+  const tab = await openPage(engine, origin, "/react");
+  await shows(tab, ["active alice"]);
+  await tab.evaluate("void show(0)");
+  await shows(tab, []);
+  await eventually(
+    async () => (await notes(tab)).subscriptions,
+    (count) => count === 0,
+  );
+  await tab.evaluate("void (notes.states.length = 0)");
+  await tab.evaluate("session.end()");
+  await becomes(tab, "ended");
+  expect(await notes(tab)).toMatchObject({ problems: [], states: [] });
+  // Mounted again, it shows what has happened meanwhile.
+  await tab.evaluate("void show(1)");
+  await shows(tab, ["ended "]);
+});
