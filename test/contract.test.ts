@@ -31,7 +31,8 @@ function breaches(directory: string, against: string): string {
 function contracts(change?: { readonly file: string; readonly from: string; readonly to: string }): string {
   const copy = scratch();
   cpSync(join(ROOT, "proto"), join(copy, "proto"), { recursive: true });
-  writeFileSync(join(copy, "buf.yaml"), "version: v2\nmodules:\n  - path: proto\nbreaking:\n  use:\n    - FILE\n");
+  const [breaking = ""] = /^breaking:[\s\S]*/m.exec(readFileSync(join(ROOT, "buf.yaml"), "utf8")) ?? [];
+  writeFileSync(join(copy, "buf.yaml"), `version: v2\nmodules:\n  - path: proto\n${breaking}`);
   if (change !== undefined) {
     const path = join(copy, "proto", change.file);
     const text = readFileSync(path, "utf8");

@@ -20,6 +20,10 @@ command -v certutil >/dev/null || missing="$missing libnss3-tools"
 for proxy in nginx haproxy caddy; do command -v "$proxy" >/dev/null || missing="$missing $proxy"; done
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
 command -v strip >/dev/null || missing="$missing binutils"
+command -v protoc >/dev/null || missing="$missing protobuf-compiler"
+command -v grpc_python_plugin >/dev/null || missing="$missing protobuf-compiler-grpc"
+/usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="$missing python3-grpcio"
+for program in protoc-gen-go protoc-gen-go-grpc; do command -v "$program" >/dev/null || missing="$missing $program"; done
 if [ "${CONTAINER:-}" = long ]; then
   for program in buildah debootstrap; do command -v "$program" >/dev/null || missing="$missing $program"; done
 fi

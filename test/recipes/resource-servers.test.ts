@@ -122,10 +122,13 @@ describe("the manifests of the examples", () => {
   const root = JSON.parse(readFileSync("package.json", "utf8"));
   const known: Record<string, string> = { ...root.dependencies, ...root.devDependencies };
 
-  test.each(["express", "fastify", "connect"])("%s depends on the versions that the tests use", (name) => {
-    const manifest = JSON.parse(readFileSync(join("examples", name, "package.json"), "utf8"));
-    const versions = Object.entries<string>({ ...manifest.dependencies, ...manifest.devDependencies });
-    const others = versions.filter(([, version]) => !version.startsWith("file:"));
-    expect(Object.fromEntries(others)).toEqual(Object.fromEntries(others.map(([one]) => [one, known[one]])));
-  });
+  test.each(["express", "fastify", "connect", "oidc-login", "stubs/typescript"])(
+    "%s depends on the versions that the tests use",
+    (name) => {
+      const manifest = JSON.parse(readFileSync(join("examples", name, "package.json"), "utf8"));
+      const versions = Object.entries<string>({ ...manifest.dependencies, ...manifest.devDependencies });
+      const others = versions.filter(([, version]) => !version.startsWith("file:"));
+      expect(Object.fromEntries(others)).toEqual(Object.fromEntries(others.map(([one]) => [one, known[one]])));
+    },
+  );
 });
