@@ -121,8 +121,9 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
       return display.snapshot;
     },
     subscribe(listener) {
+      const stop = display.listen(listener);
       if (display.snapshot.state === "unknown") accessToken().catch(() => {});
-      return display.listen(listener);
+      return stop;
     },
     async begin() {
       use().begin();

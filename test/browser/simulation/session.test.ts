@@ -221,8 +221,10 @@ describe("the end of a session", () => {
     const here = world();
     here.signedIn = undefined;
     const tab = here.open({ hintCookie: "session_hint" });
-    tab.session.subscribe(() => {});
+    const states: string[] = [];
+    tab.session.subscribe(() => states.push(tab.session.snapshot.state));
     await here.run(600_000);
+    expect(states).toEqual(["ended"]);
     expect(tab.session.snapshot.state).toBe("ended");
     expect(here.refreshes).toBe(0);
   });
