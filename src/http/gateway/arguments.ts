@@ -14,6 +14,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --protobuf                  accept and send application/x-protobuf, too
   --unescape-all              decode all escapes in multi-segment path variables, %2F too
   --protocol NAME             grpc (default), grpc-web or connect
+  --upstream-http VERSION     2 (default); 1.1 for a gRPC-Web or Connect server without HTTP/2
   --listen HOST:PORT          default 127.0.0.1:8080; HTTP/1.1 and HTTP/2 on one port
   --tls-cert FILE --tls-key FILE   serve TLS
   --upstream-ca FILE          trust these authorities (PEM) for an https upstream
@@ -40,6 +41,7 @@ export interface GatewayArguments {
   readonly reading: TableOptions;
   readonly protobuf: boolean;
   readonly protocol: "grpc" | "grpc-web" | "connect";
+  readonly upstreamHttp: "1.1" | "2";
   readonly host: string;
   readonly port: number;
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
@@ -60,44 +62,51 @@ export interface GatewayArguments {
 const TEXT = { type: "string" } as const;
 const FLAG = { type: "boolean", default: false } as const;
 
+const OPTIONS = {
+  upstream: TEXT,
+  descriptors: TEXT,
+  reflection: FLAG,
+  "service-config": TEXT,
+  "auto-routes": FLAG,
+  "case-insensitive-enums": FLAG,
+  "form-posts": FLAG,
+  "method-override": FLAG,
+  protobuf: FLAG,
+  "unescape-all": FLAG,
+  protocol: { ...TEXT, default: "grpc" },
+  "upstream-http": { ...TEXT, default: "2" },
+  listen: { ...TEXT, default: "127.0.0.1:8080" },
+  "tls-cert": TEXT,
+  "tls-key": TEXT,
+  "upstream-ca": TEXT,
+  "timeout-ms": { ...TEXT, default: "30000" },
+  "max-timeout-ms": TEXT,
+  "max-body-bytes": { ...TEXT, default: "4194304" },
+  "ping-interval-ms": { ...TEXT, default: "310000" },
+  retries: { ...TEXT, default: "0" },
+  "trust-forwarded": FLAG,
+  "live-path": { ...TEXT, default: "/healthz" },
+  "ready-path": { ...TEXT, default: "/readyz" },
+  "heartbeat-ms": { ...TEXT, default: "15000" },
+  "drain-ms": { ...TEXT, default: "10000" },
+  log: { ...TEXT, default: "all" },
+} as const;
+
 /** @throws Error with a text for the user */
 export function parseArguments(args: readonly string[]): GatewayArguments {
   const { values } = parseArgs({
     args: [...args],
-    options: {
-      upstream: TEXT,
-      descriptors: TEXT,
-      reflection: FLAG,
-      "service-config": TEXT,
-      "auto-routes": FLAG,
-      "case-insensitive-enums": FLAG,
-      "form-posts": FLAG,
-      "method-override": FLAG,
-      protobuf: FLAG,
-      "unescape-all": FLAG,
-      protocol: { ...TEXT, default: "grpc" },
-      listen: { ...TEXT, default: "127.0.0.1:8080" },
-      "tls-cert": TEXT,
-      "tls-key": TEXT,
-      "upstream-ca": TEXT,
-      "timeout-ms": { ...TEXT, default: "30000" },
-      "max-timeout-ms": TEXT,
-      "max-body-bytes": { ...TEXT, default: "4194304" },
-      "ping-interval-ms": { ...TEXT, default: "310000" },
-      retries: { ...TEXT, default: "0" },
-      "trust-forwarded": FLAG,
-      "live-path": { ...TEXT, default: "/healthz" },
-      "ready-path": { ...TEXT, default: "/readyz" },
-      "heartbeat-ms": { ...TEXT, default: "15000" },
-      "drain-ms": { ...TEXT, default: "10000" },
-      log: { ...TEXT, default: "all" },
-    },
+    options: OPTIONS,
   });
   if ((values.descriptors === undefined) !== values.reflection) {
     throw new Error("give either --descriptors or --reflection");
   }
   const { "tls-cert": cert, "tls-key": key } = values;
   if ((cert === undefined) !== (key === undefined)) throw new Error("--tls-cert and --tls-key belong together");
+  const protocol = oneOf("protocol", values.protocol, ["grpc", "grpc-web", "connect"]);
+  const upstreamHttp = oneOf("upstream-http", values["upstream-http"], ["1.1", "2"]);
+  if (values.reflection && upstreamHttp !== "2") throw new Error("--upstream-http: server reflection needs HTTP/2");
+  if (protocol === "grpc" && upstreamHttp !== "2") throw new Error("--upstream-http: gRPC needs HTTP/2");
   return {
     upstream: urlOf(values.upstream),
     descriptors: values.descriptors,
@@ -110,7 +119,8 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
       ...(values["unescape-all"] && { multiSegmentDecoding: "all" }),
     },
     protobuf: values.protobuf,
-    protocol: oneOf("protocol", values.protocol, ["grpc", "grpc-web", "connect"]),
+    protocol,
+    upstreamHttp,
     ...addressOf(values.listen),
     tls: cert === undefined || key === undefined ? undefined : { cert, key },
     upstreamCa: values["upstream-ca"],

@@ -1,15 +1,14 @@
 import { readFile } from "node:fs/promises";
 import type { Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { protobufCodec } from "../codec/content-codec.ts";
 import { createHttpHandler, type NodeHandler } from "../node/node-handler.ts";
 import type { NodeResponse } from "../node/node-response.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
-import { createGrpcUpstream } from "./grpc-transport.ts";
 import { type GatewayListener, listen, type TlsFiles } from "./listen.ts";
 import { checkReadiness } from "./readiness.ts";
 import { createRequestLog, type RequestLog, type WriteLog } from "./request-log.ts";
+import { createUpstream } from "./upstream.ts";
 
 export interface Gateway {
   readonly port: number;
@@ -20,12 +19,8 @@ export interface Gateway {
 
 /** @throws Error if the contract cannot be loaded or the port is taken */
 export async function startGateway(args: GatewayArguments, write: WriteLog): Promise<Gateway> {
-  const sessions = new Http2SessionManager(
-    args.upstream,
-    { pingTimeoutMs: 15_000, ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }) },
-    args.upstreamCa === undefined ? {} : { ca: await readFile(args.upstreamCa) },
-  );
-  const transport = createTransport(args, sessions);
+  const upstream = await createUpstream(args);
+  const { transport } = upstream;
   const log = createRequestLog(write, args.log === "errors");
   let handler = await createHandler(args, transport, log, write);
   let draining = false;
@@ -61,21 +56,9 @@ export async function startGateway(args: GatewayArguments, write: WriteLog): Pro
     async close() {
       draining = true;
       await listener.close(args.drainMs);
-      sessions.abort();
+      upstream.close();
     },
   };
-}
-
-function createTransport(args: GatewayArguments, sessionManager: Http2SessionManager): Transport {
-  const options = { baseUrl: args.upstream, httpVersion: "2", sessionManager } as const;
-  switch (args.protocol) {
-    case "grpc":
-      return createGrpcUpstream({ baseUrl: args.upstream, sessionManager });
-    case "grpc-web":
-      return createGrpcWebTransport(options);
-    case "connect":
-      return createConnectTransport({ ...options, useBinaryFormat: true });
-  }
 }
 
 async function createHandler(
@@ -106,10 +89,15 @@ async function createHandler(
       defaultTimeoutMs: args.timeoutMs,
       retries: args.retries,
       trustForwarded: args.trustForwarded,
-      onUpstreamError: (error) =>
-        write({ event: "upstream error", reason: error instanceof Error ? error.message : String(error) }),
+      onUpstreamError: (error) => write({ event: "upstream error", reason: reasonsOf(error) }),
     },
   });
+}
+
+/** The messages of an error and its causes: that of a connection says the least. */
+function reasonsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${reasonsOf(error.cause)}`;
 }
 
 async function readTls({ tls }: GatewayArguments): Promise<TlsFiles | undefined> {

@@ -199,6 +199,8 @@ describe("connect-http-gateway", () => {
     [["--upstream", "http://x", "--descriptors", set, "--timeout-ms", "soon"], 1, "not an integer"],
     [["--upstream", "http://x", "--descriptors", set, "--protocol", "soap"], 1, "none of grpc"],
     [["--upstream", "http://x", "--descriptors", set, "--tls-key", "x"], 1, "belong together"],
+    [["--upstream", "http://x", "--descriptors", set, "--upstream-http", "1.1"], 1, "gRPC needs HTTP/2"],
+    [["--upstream", "http://x", "--reflection", "--upstream-http", "1.1"], 1, "reflection needs HTTP/2"],
     [["--unknown"], 1, "--unknown"],
   ])("reports wrong arguments: %j", async (args, code, text) => {
     const child = spawn(process.execPath, [MAIN, ...args]);

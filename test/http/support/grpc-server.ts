@@ -24,6 +24,7 @@ import {
   type ServerReflectionRequest,
   type ServerReflectionResponse,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+import type { Pem } from "../../support/certificate.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
@@ -85,9 +86,10 @@ function addReflection(server: Server, set: Uint8Array): void {
 
 /**
  * @param port 0: any; the port of an earlier server, to restart it
+ * @param tls the certificate to serve TLS with
  * @param reflection a FileDescriptorSet for server reflection; undefined: that of @grpc/reflection
  */
-export async function startGrpcServer(port = 0, reflection?: Uint8Array): Promise<GrpcServer> {
+export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: Pem): Promise<GrpcServer> {
   const definition = loadSync("relay/v1/relay.proto", {
     includeDirs: [join(ROOT, "test/http/proto"), join(ROOT, "proto")],
     longs: String,
@@ -183,10 +185,12 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array): Promis
   health.addToServer(server);
   if (reflection === undefined) new ReflectionService(definition).addToServer(server);
   else addReflection(server, reflection);
+  const credentials =
+    tls === undefined
+      ? ServerCredentials.createInsecure()
+      : ServerCredentials.createSsl(null, [{ private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.cert) }]);
   const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, at) =>
-      error ? reject(error) : resolve(at),
-    );
+    server.bindAsync(`127.0.0.1:${port}`, credentials, (error, at) => (error ? reject(error) : resolve(at)));
   });
   return {
     port: bound,

@@ -4,7 +4,7 @@ import { type Item, ItemSchema, RelayService } from "../gen/relay/v1/relay_pb.ts
 
 /** Called with what the service observes, for tests that wait for it. */
 export interface RelayObserver {
-  readonly received?: (item: Item) => void;
+  readonly received?: (item: Item, context: HandlerContext) => void;
   readonly ended?: (signal: AbortSignal) => void;
 }
 
@@ -34,7 +34,7 @@ export function relayRoutes(observer: RelayObserver = {}): (router: ConnectRoute
     router.service(RelayService, {
       async get(item, context) {
         watch(context);
-        received?.(item);
+        received?.(item, context);
         await behave(item, context);
         return item;
       },
@@ -47,7 +47,7 @@ export function relayRoutes(observer: RelayObserver = {}): (router: ConnectRoute
         watch(context);
         const total = { sum: 0n, messages: 0, name: "" };
         for await (const item of items) {
-          received?.(item);
+          received?.(item, context);
           await behave(item, context);
           total.sum += item.number;
           total.messages++;
@@ -70,7 +70,7 @@ export function relayRoutes(observer: RelayObserver = {}): (router: ConnectRoute
       async *chat(items, context): AsyncGenerator<MessageInitShape<typeof ItemSchema>> {
         watch(context);
         for await (const item of items) {
-          received?.(item);
+          received?.(item, context);
           await behave(item, context);
           yield { name: item.name, number: item.number * 2n };
         }

@@ -1,0 +1,46 @@
+/** The connection to the upstream. */
+import { readFile } from "node:fs/promises";
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import type { Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import type { GatewayArguments } from "./arguments.ts";
+import { createGrpcUpstream } from "./grpc-transport.ts";
+
+export interface Upstream {
+  readonly transport: Transport;
+  /** Closes its connections. */
+  close(): void;
+}
+
+/** How long a ping of HTTP/2 may stay without a response. */
+const PING_TIMEOUT_MS = 15_000;
+
+/** @throws Error if the authorities cannot be read */
+export async function createUpstream(args: GatewayArguments): Promise<Upstream> {
+  const tls = args.upstreamCa === undefined ? {} : { ca: await readFile(args.upstreamCa) };
+  if (args.upstreamHttp === "1.1") {
+    const agent = args.upstream.startsWith("https:")
+      ? new HttpsAgent({ keepAlive: true, ...tls })
+      : new HttpAgent({ keepAlive: true });
+    const options = { baseUrl: args.upstream, httpVersion: "1.1", nodeOptions: { agent } } as const;
+    return { transport: createTransport(args, options), close: () => agent.destroy() };
+  }
+  const pings = {
+    pingTimeoutMs: PING_TIMEOUT_MS,
+    ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }),
+  };
+  const sessionManager = new Http2SessionManager(args.upstream, pings, tls);
+  const options = { baseUrl: args.upstream, httpVersion: "2", sessionManager } as const;
+  const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
+  return { transport, close: () => sessionManager.abort() };
+}
+
+function createTransport(
+  { protocol }: GatewayArguments,
+  options: Parameters<typeof createGrpcWebTransport>[0],
+): Transport {
+  return protocol === "connect"
+    ? createConnectTransport({ ...options, useBinaryFormat: true })
+    : createGrpcWebTransport(options);
+}
