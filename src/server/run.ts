@@ -2,6 +2,7 @@
 import { ConfigError, readConfig } from "../config/config.ts";
 import { configWarnings } from "../config/warnings.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
+import { afterStart } from "./after-start.ts";
 import { type Service, start } from "./start.ts";
 import { StartError } from "./start-error.ts";
 
@@ -43,6 +44,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     service = await start(config, { log, logCounts: output.counts, out: (text) => process.stdout.write(text) }).catch(
       (error: unknown) => fail(error, output),
     );
+    void afterStart(log);
   } catch (error) {
     await fail(error);
   }
