@@ -29,8 +29,8 @@ export type Service = Process & {
   /** SIGTERM; resolves when the process is gone. */
   stop(): Promise<Exit>;
   kill9(): Promise<Exit>;
-  /** Another process with the same environment and data; this one must be gone. */
-  restart(): Promise<Service>;
+  /** Another process with the same data and environment, but for `changes`; this one must be gone. */
+  restart(changes?: Readonly<Record<string, string>>): Promise<Service>;
 };
 
 const children = new Set<ChildProcess>();
@@ -140,7 +140,7 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
     dataDir,
     stop: () => end("SIGTERM"),
     kill9: () => end("SIGKILL"),
-    restart: () => startService(given),
+    restart: (changes = {}) => startService({ ...given, ...changes }),
   };
 }
 

@@ -26,8 +26,7 @@ export type Profile = {
   open(url: string): Promise<ProfileTab>;
   cookies(): Promise<Cookie[]>;
   setCookies(cookies: readonly Cookie[]): Promise<void>;
-  /** As time does with a cookie that has expired. */
-  deleteCookie(name: string): Promise<void>;
+  deleteCookie(name: string, domain: string): Promise<void>;
   /** Quits the browser and starts it again; tabs are gone. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -49,7 +48,7 @@ export async function startProfile({ authority, binds }: Options): Promise<Profi
   const launch = () =>
     chromium.launchPersistentContext(directory, {
       executablePath: "/usr/bin/chromium",
-      args: [...CHROMIUM_FLAGS, "--host-resolver-rules=MAP *.example.com 127.0.0.1", features],
+      args: [...CHROMIUM_FLAGS, "--host-resolver-rules=MAP *.test 127.0.0.1", features],
       env: { PATH: process.env.PATH ?? "", HOME: home },
     });
   const events: DeviceEvent[] = [];
@@ -81,7 +80,7 @@ export async function startProfile({ authority, binds }: Options): Promise<Profi
     },
     cookies: () => context.cookies(),
     setCookies: (cookies) => context.addCookies([...cookies]),
-    deleteCookie: (name) => context.clearCookies({ name }),
+    deleteCookie: (name, domain) => context.clearCookies({ name, domain }),
     async restart() {
       await context.close();
       context = await launch();

@@ -31,7 +31,9 @@ export type Origin = {
   isFaulty: (path: string) => boolean;
   /** Called with each request to the service that reaches the origin. */
   observe: (request: Http2ServerRequest, path: string) => void;
-  /** Response headers of the service as they are passed on. */
+  /** Whether the login passes the offer to bind the session on. */
+  offersAtLogin: boolean;
+  /** Response headers of the service, and of the login, as they are passed on. */
   change: (headers: OutgoingHttpHeaders, path: string) => OutgoingHttpHeaders;
   /** Requests for `/v1/auth/refresh` that reached the origin, whatever became of them. */
   refreshes: number;
@@ -45,6 +47,9 @@ export type Origin = {
   revoke(subject: string): Promise<void>;
   stop(): Promise<void>;
 };
+
+/** Names of the origin beside `localhost`, each of a site of its own, for browsers that resolve them to this machine. */
+export const SITES = Array.from({ length: 30 }, (_, index) => `site${index + 1}.test`);
 
 /** @param realm the second argument of `createSession`, an expression */
 const PAGE = (
@@ -69,7 +74,7 @@ export async function bundleKit(entry = "index.ts"): Promise<string> {
 
 /** @param env of the service, beside what an origin in front of it needs */
 export async function startOrigin(env: Readonly<Record<string, string>> = {}): Promise<Origin> {
-  const { authority, server: pem } = serverAuthority(["localhost"]);
+  const { authority, server: pem } = serverAuthority(["localhost", ...SITES, ...SITES.map((site) => `other.${site}`)]);
   const [kit, device] = await Promise.all([bundleKit(), bundleKit("device/index.ts")]);
   const service = await startService({ TRUST_PROXY: "1", ...env });
   const sockets = new Set<Socket>();
@@ -91,6 +96,7 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     },
     isFaulty: () => true,
     observe: () => {},
+    offersAtLogin: true,
     change: (headers) => headers,
     refreshes: 0,
     apiCalls: [],
@@ -131,7 +137,9 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
     else if (pathname === "/scripted") html(PAGE(env.SESSION_HINT_COOKIE ?? "", "withDeviceKey()"));
     else if (pathname === "/login") await logIn(searchParams.get("subject") ?? "alice", response);
     else if (pathname === "/api") respondToApi(request, response);
-    else if (pathname === "/other") html("<!doctype html><title>other</title>");
+    else if (pathname === "/clear") {
+      response.writeHead(200, { "clear-site-data": `"${searchParams.get("what")}"` }).end();
+    } else if (pathname === "/other") html("<!doctype html><title>other</title>");
     else if (pathname === "/plain") html(PAGE(""));
     else if (pathname === "/") html(PAGE(env.SESSION_HINT_COOKIE ?? ""));
     else response.writeHead(404).end();
@@ -147,8 +155,13 @@ export async function startOrigin(env: Readonly<Record<string, string>> = {}): P
   async function logIn(subject: string, response: Http2ServerResponse): Promise<void> {
     const { adminToken } = origin.service;
     const created = message(await openAdmin(origin.service).call(admin.createSession, { subject }, bearer(adminToken)));
-    const headers = { "content-type": "text/html", "set-cookie": created.setCookies as string[] };
-    response.writeHead(200, headers).end("<!doctype html><title>signed in</title>");
+    const offer = created.secureSessionRegistration as string | undefined;
+    const headers = {
+      "content-type": "text/html",
+      "set-cookie": created.setCookies as string[],
+      ...(offer && origin.offersAtLogin && { "secure-session-registration": offer }),
+    };
+    response.writeHead(200, origin.change(headers, "/login")).end("<!doctype html><title>signed in</title>");
   }
 
   async function passOn(request: Http2ServerRequest, response: Http2ServerResponse, path: string): Promise<void> {

@@ -1,0 +1,166 @@
+/** What the scenarios of device binding do: a bound session, refreshes, expired cookies, and what was sent for them. */
+import type { Cookie } from "playwright-core";
+import { type MovedClock, movedClock } from "../../support/moved-clock.ts";
+import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
+import type { Tab } from "../engines/driver.ts";
+import { type Origin, SITES, startOrigin } from "../engines/origin.ts";
+import { eventually } from "../engines/pages.ts";
+import { type Profile, type ProfileTab, startProfile } from "./profiles.ts";
+
+export const DEVICE_COOKIE = "refresh_token_device";
+export const REFRESH = "/v1/auth/refresh";
+export const REGISTER = "/v1/auth/device";
+export const RENEW = "/v1/auth/device/refresh";
+
+/** One life of a device cookie, ms: longer than what makes a browser renew with every request. */
+export const LIFE_MS = 300_000;
+
+/** A request to the service, as it passed the origin. */
+export type Seen = {
+  readonly path: string;
+  readonly proof: string | undefined;
+  readonly skipped: string | undefined;
+  readonly cookie: string;
+};
+
+/** A user of a browser profile, with the session at one site. */
+export type User = {
+  readonly profile: Profile;
+  readonly subject: string;
+  readonly host: string;
+  /** The origin of the site. */
+  readonly url: string;
+};
+
+/** Steps of its clock look like a blocked event loop to a service. */
+const SERVICE = { OVERLOAD_MAX_LOOP_DELAY: "0" };
+
+export type Bed = {
+  readonly origin: Origin;
+  readonly clock: MovedClock;
+  /** Emptied by tests. */
+  readonly seen: Seen[];
+  /** The names of the audit events about a user's sessions so far, over restarts. */
+  audit(user: User): readonly string[];
+  /** Starts the service again, which is gone or goes now. */
+  restartService(changes?: Readonly<Record<string, string>>): Promise<void>;
+  profile(binds?: boolean): Promise<Profile>;
+  /** A user of a profile, at a site of its own: a browser signs at most six times in nine minutes for a site. */
+  user(profile: Profile): User;
+  stop(): Promise<void>;
+};
+
+export async function startBed(env: Readonly<Record<string, string>> = {}): Promise<Bed> {
+  const clock = movedClock();
+  const origin = await startOrigin({ DEVICE_BINDING: "on", ...SERVICE, ...env, ...clock.env });
+  const sites = SITES.values();
+  const seen: Seen[] = [];
+  const profiles = new Set<Profile>();
+  let past = "";
+  origin.observe = ({ headers }, path) => {
+    const text = (name: string) => headers[name] as string | undefined;
+    const [proof, skipped] = [text("secure-session-response"), text("secure-session-skipped")];
+    seen.push({ path, proof, skipped, cookie: text("cookie") ?? "" });
+  };
+  return {
+    origin,
+    clock,
+    seen,
+    audit: ({ subject }) =>
+      eventsOf(past + origin.service.stderr())
+        .filter((event) => event.subject === subject)
+        .map(({ event }) => String(event)),
+    async restartService(changes) {
+      await origin.service.stop();
+      past += origin.service.stderr();
+      origin.service = await origin.service.restart(changes);
+    },
+    async profile(binds = true) {
+      const profile = await startProfile({ authority: origin.authority, binds });
+      profiles.add(profile);
+      return profile;
+    },
+    user(profile) {
+      const host = sites.next().value;
+      if (host === undefined) throw new Error("no site is left");
+      return { profile, host, subject: host, url: `https://${host}:${origin.port}` };
+    },
+    async stop() {
+      for (const profile of profiles) await profile.close();
+      await origin.stop();
+    },
+  };
+}
+
+function eventsOf(output: string): Record<string, unknown>[] {
+  return output
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+export const pathsOf = (seen: readonly Seen[]): string[] => seen.map(({ path }) => path);
+
+/** Signs in, in a tab of its own. */
+export const signIn = ({ profile, url, subject }: User): Promise<ProfileTab> =>
+  profile.open(`${url}/login?subject=${subject}`);
+
+export const deviceCookieOf = async ({ profile, host }: User) =>
+  (await profile.cookies()).find(({ name, domain }) => name === DEVICE_COOKIE && domain === host);
+
+/** The device cookie, as soon as there is one. */
+export async function deviceCookie(user: User): Promise<Cookie> {
+  const found = await eventually(
+    () => deviceCookieOf(user),
+    (cookie) => cookie !== undefined,
+  );
+  return found as Cookie;
+}
+
+export type Refreshed = {
+  readonly status: number;
+  readonly code?: string;
+  readonly claims?: Readonly<Record<string, unknown>>;
+};
+
+/** A refresh as a page makes it; status 0 where the network failed. */
+export async function refreshIn(tab: Tab): Promise<Refreshed> {
+  const text = await tab.evaluate<string>(
+    `fetch("${REFRESH}", { method: "POST" }).then(async (r) => JSON.stringify({ status: r.status, body: await r.json() }), () => '{"status":0}')`,
+  );
+  const { status, body } = JSON.parse(text) as {
+    status: number;
+    body?: { data?: { accessToken: string }; error?: { code: string } };
+  };
+  const payload = body?.data?.accessToken.split(".")[1];
+  return {
+    status,
+    ...(body?.error && { code: body.error.code }),
+    ...(payload && { claims: JSON.parse(Buffer.from(payload, "base64url").toString()) }),
+  };
+}
+
+/** A signed-in user whose session is bound: the key was used. */
+export async function bound(user: User, { seen }: Bed): Promise<ProfileTab> {
+  const tab = await signIn(user);
+  await deviceCookie(user);
+  await refreshIn(tab);
+  seen.length = 0;
+  return tab;
+}
+
+/** Time passes at the service, which is back from the sleep that this looks like. */
+export async function passTime({ origin, clock }: Bed, ms: number): Promise<void> {
+  clock.pass(ms);
+  const client = openAdmin(origin.service);
+  await until(async () => {
+    message(await client.call(admin.createSession, { subject: "nobody" }, bearer(origin.service.adminToken)));
+  });
+}
+
+/** One life of a device cookie passes, at the service and in the browser. */
+export async function passLife({ profile, host }: User, bed: Bed, lifeMs = LIFE_MS): Promise<void> {
+  await passTime(bed, lifeMs);
+  await profile.deleteCookie(DEVICE_COOKIE, host);
+}

@@ -1,0 +1,61 @@
+/**
+ * The promise: whoever has copied all cookies of a profile is served until the device cookie among them expires, and never
+ * after, while the profile itself goes on.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Bed, bound, DEVICE_COOKIE, LIFE_MS, passLife, passTime, refreshIn, startBed, type User } from "./bed.ts";
+import type { Profile, ProfileTab } from "./profiles.ts";
+
+/** `npm run test:browser` has the long form. */
+const RUNS = process.env.BROWSERS === "long" ? 20 : 3;
+
+let bed: Bed;
+let profile: Profile;
+let thief: Profile;
+beforeAll(async () => {
+  bed = await startBed();
+  [profile, thief] = await Promise.all([bed.profile(), bed.profile()]);
+});
+afterAll(() => bed?.stop());
+
+/** Every cookie of the user's site, in the other profile; the copy of an expired one stays there. */
+async function copyCookies({ host }: User): Promise<void> {
+  const cookies = (await profile.cookies()).filter(({ domain }) => domain === host);
+  expect(cookies.map(({ name }) => name)).toContain(DEVICE_COOKIE);
+  const expires = Date.now() / 1000 + 86_400;
+  await thief.setCookies(cookies.map((cookie) => ({ ...cookie, expires })));
+}
+
+/** The user goes on: a refresh after a renewal. */
+async function expectServed(tab: ProfileTab): Promise<void> {
+  expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
+}
+
+test.each(Array.from({ length: RUNS }, (_, run) => ({ run: run + 1 })))(
+  "run $run: a copied profile is not served after one life, and the profile is",
+  async ({ run }) => {
+    const user = bed.user(profile);
+    const tab = await bound(user, bed);
+    // Copied at any time of the cookie's life.
+    const ageMs = Math.floor((LIFE_MS * 0.9 * ((run * 7) % RUNS)) / RUNS);
+    await passTime(bed, ageMs);
+    await copyCookies(user);
+    const stolen = await thief.open(`${user.url}/other`);
+    // In every other run it is used within its life, too: that is served, and a later refresh of the user as well.
+    if (run % 2 === 0) {
+      expect(await refreshIn(stolen)).toMatchObject({ status: 200 });
+      await expectServed(tab);
+    }
+    for (let life = 0; life < 2; life++) {
+      await passLife(user, bed, life === 0 ? LIFE_MS - ageMs : LIFE_MS);
+      const attempts = await Promise.all([refreshIn(stolen), refreshIn(stolen)]);
+      expect(attempts.map(({ status }) => status)).not.toContain(200);
+      await expectServed(tab);
+      expect((await refreshIn(stolen)).status).not.toBe(200);
+    }
+    expect(bed.audit(user).filter((event) => event === "device_proof_missing")).toHaveLength(6);
+    expect(bed.audit(user)).not.toContain("session_ended");
+    await stolen.close();
+    await tab.close();
+  },
+);
