@@ -77,6 +77,16 @@ describe.each([
     expect(adminPorts.from).not.toEqual([]);
   });
 
+  test("it may call Redis, and pods with a label may call its admin API", () => {
+    const [dns, redis] = find(manifests, "NetworkPolicy").spec.egress;
+    expect(dns.ports.map(({ port }: { port: number }) => port)).toEqual([53, 53]);
+    const labels = { "app.kubernetes.io/name": "redis" };
+    expect(redis).toEqual({ to: [{ podSelector: { matchLabels: labels } }], ports: [{ port: 6379 }] });
+    const [, admin] = find(manifests, "NetworkPolicy").spec.ingress;
+    const allowed = { matchLabels: { "session-service.example/admin": "allowed" } };
+    expect(admin.from).toEqual([{ namespaceSelector: allowed }, { podSelector: allowed }]);
+  });
+
   test("everything selects the pods, and nothing else does", () => {
     const labels = { "app.kubernetes.io/name": "session-service" };
     expect(podOf(manifests).metadata.labels).toEqual(labels);

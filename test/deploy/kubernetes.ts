@@ -23,8 +23,11 @@ const documents = (text: string) => parseAllDocuments(text).map((document) => do
 export const kustomize = (directory: string): Manifest[] =>
   documents(execFileSync(join(TOOLS, "kubectl/kubectl"), ["kustomize", directory], { encoding: "utf8" }));
 
-export const helmTemplate = (...args: readonly string[]): Manifest[] =>
-  documents(execFileSync(join(TOOLS, "helm/helm"), ["template", ...args], { encoding: "utf8" }));
+export const helm = (...args: readonly string[]): string =>
+  execFileSync(join(TOOLS, "helm/helm"), [...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+
+/** What `helm install` would send. */
+export const helmTemplate = (...args: readonly string[]): Manifest[] => documents(helm("template", ...args));
 
 const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
 const validators = new Map<string, ValidateFunction>();
