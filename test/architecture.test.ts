@@ -26,6 +26,7 @@ const WALLS: Record<string, readonly string[]> = {
   verifier: ["gen"],
   browser: [],
   config: [],
+  console: ["session", "gen"],
   cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts", "doctor", "store/redis/acl.ts"],
   doctor: ["config", "files", "tokens", "store"],
 };

@@ -83,6 +83,17 @@ function dependencies(directory: string, root: RootManifest): Record<string, str
   return Object.fromEntries(imported.map((name) => [name, `^${known[name]}`]));
 }
 
+/** The console's page: what is bundled, instead of its sources. */
+function buildConsole(directory: string): void {
+  const page = join(directory, "src/console/page");
+  mkdirSync(page, { recursive: true });
+  for (const file of ["index.html", "style.css", "icon.svg"])
+    cpSync(join(ROOT, "src/console/page", file), join(page, file));
+  const script = `import { buildConsolePage } from ${JSON.stringify(join(ROOT, "src/console/build.ts"))};
+    process.stdout.write(await buildConsolePage());`;
+  writeFileSync(join(page, "main.js"), execFileSync(process.execPath, ["--input-type=module", "-e", script]));
+}
+
 function build(name: string, directory: string, root: RootManifest): void {
   const { entries, assets, maxUnpackedKb: _, ...manifest } = readManifest(name);
   rmSync(directory, { recursive: true, force: true });
@@ -95,6 +106,7 @@ function build(name: string, directory: string, root: RootManifest): void {
     exported.length > 0,
   );
   for (const [, source] of bin) chmodSync(join(directory, compiled(source, ".js")), 0o755);
+  if (name === "service") buildConsole(directory);
   for (const asset of assets) {
     mkdirSync(join(directory, dirname(asset)), { recursive: true });
     cpSync(join(ROOT, asset), join(directory, asset), { recursive: true });

@@ -1,6 +1,6 @@
 /** Which callers of the admin API are accepted. */
 import type { Read } from "./reader.ts";
-import { adminToken, boolean, list, readableFile } from "./values.ts";
+import { adminToken, boolean, list, oneOf, readableFile } from "./values.ts";
 
 export function readAdmin(read: Read) {
   return {
@@ -9,5 +9,7 @@ export function readAdmin(read: Read) {
     adminTokensFile: read("ADMIN_TOKENS_FILE", readableFile, undefined),
     /** Whether `/metrics` requires a credential with the scope `metrics`. */
     metricsAuth: read("METRICS_AUTH", boolean, false),
+    /** Whether the admin listener serves the console. */
+    console: read("CONSOLE", oneOf("on", "off"), "on" as const),
   };
 }

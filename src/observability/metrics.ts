@@ -22,6 +22,8 @@ export type Metrics = {
   stored(operation: string, replied: boolean, seconds: number): void;
   /** @param read the values, at each exposition */
   gauge(name: string, help: string, read: () => Samples | Promise<Samples>): void;
+  /** The same as values. */
+  values(): Promise<readonly MetricValues[]>;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
@@ -31,6 +33,15 @@ export type Samples = readonly { readonly labels: Readonly<Record<string, string
 
 /** From 0.5 ms to 1 s. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
+export type MetricValues = {
+  readonly name: string;
+  readonly values: readonly {
+    readonly value: number;
+    readonly labels: Readonly<Record<string, string | number>>;
+    /** Of a histogram: the name with `_bucket`, `_sum` or `_count`. */
+    readonly metricName?: string;
+  }[];
+};
 
 /** @param log what the log did, where its counts are wanted */
 export function createMetrics(log?: LogCounts): Metrics {
@@ -64,6 +75,7 @@ export function createMetrics(log?: LogCounts): Metrics {
     },
     gauge,
     count: createEventCount(counter),
+    values: async () => (await registry.getMetricsAsJSON()) as MetricValues[],
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };
 }

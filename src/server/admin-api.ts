@@ -6,14 +6,20 @@ import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import type { Config } from "../config/config.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
+import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { withConsole } from "./console.ts";
+import { liveData } from "./console-live.ts";
 import { metricsPage } from "./metrics-page.ts";
 
 type Deps = ApiDeps &
   SessionAdminServiceDeps & {
     readonly access: AdminAccess;
     readonly failureLimit: RateLimit;
+    readonly ring: KeyRing;
+    readonly feed: Pick<RevocationFeed, "watch" | "state">;
   };
 
 const always =
@@ -30,5 +36,12 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     pages: [["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)]],
     notFound: always(404, "not found\n"),
     badRequest: always(400, "bad request\n"),
+    ...(config.console === "on" && {
+      around: (rpc, _options, headersFor) => {
+        const { access, audit, log, failureLimit, ring, metrics, feed, ready } = deps;
+        const live = () => liveData({ metrics, feed, ring, times: config, ready });
+        return withConsole({ access, audit, log, failureLimit, live, trustProxy: config.trustProxy }, headersFor, rpc);
+      },
+    }),
   });
 }

@@ -29,7 +29,7 @@ type Deps = {
   readonly ring: KeyRing;
   readonly access: AdminAccess;
   readonly store: SessionStore;
-  readonly feed: Pick<RevocationFeed, "watch">;
+  readonly feed: Pick<RevocationFeed, "watch" | "state">;
   /** `iss` of the access tokens. */
   readonly issuer: string;
 };
@@ -63,6 +63,7 @@ export function createApis(deps: Deps): Apis {
       access,
       issuer,
       feed,
+      ring,
       clock: Date.now,
       audience: audiences[0] ?? issuer,
       revokedKeyIds: () => ring.current.revokedKids,

@@ -4,7 +4,7 @@ import type { ClientData, EndReason, SessionId } from "./model.ts";
 export type SessionEvent = {
   /** By the clock of the instance that recorded it, ms. */
   readonly time: number;
-  readonly type: "created" | "ended" | "elevated" | "all_ended";
+  readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for the end of all. */
   readonly sid?: SessionId;
   /** Absent where it was not known. */

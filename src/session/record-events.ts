@@ -83,6 +83,9 @@ function keptOf(event: AuditEvent, requester: Requester, clock: Clock): SessionE
     }
     case "session_elevated":
       return { ...common(requester, clock), type: "elevated", sid: event.sid, subject: event.subject };
+    case "device_bound":
+    case "device_unbound":
+      return { ...common(requester, clock), type: event.event, sid: event.sid, subject: event.subject };
     case "all_sessions_ended":
       return { ...common(requester, clock), type: "all_ended", revokedUntil: event.revokedUntil };
     default:

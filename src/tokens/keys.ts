@@ -11,14 +11,17 @@ import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKe
 export type Jwks = { readonly keys: readonly PublicJwk[] };
 type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
 
+/** A key without its secret. */
+export type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
+
 /** A ring made ready for use; immutable. */
 export type Keys = SigningKeys["current"] &
   MacKeys["current"] & {
     readonly jwks: Jwks;
+    /** All keys without their secrets. */
+    readonly states: readonly KeySummary[];
     /** Signing keys revoked in an emergency: no verifier may accept their tokens. */
     readonly revokedKids: readonly string[];
-    /** Every key: its kind, its state, and since when it is in that state, ms since the epoch. */
-    readonly states: readonly (Pick<RingKey, "state" | "since"> & { readonly kind: KeyKind })[];
   };
 
 /** Imports the keys of a ring. Throws KeyRingFault on one that does not work. */
@@ -34,8 +37,10 @@ export function readyKeys(ring: Ring): Keys {
     mac,
     macs: new Map(macs.map((key): [number, MacKey] => [key.id, key])),
     jwks: { keys: live.map((key) => key.public) },
+    states: KEY_KINDS.flatMap((kind) =>
+      ring[kind].map(({ kid, alg, state, since }): KeySummary => ({ kind, kid, alg, state, since })),
+    ),
     revokedKids: ring.signing.filter((key) => key.state === "revoked").map((key) => key.kid),
-    states: KEY_KINDS.flatMap((kind) => ring[kind].map(({ state, since }) => ({ kind, state, since }))),
   });
 }
 

@@ -44,6 +44,7 @@ const BAD: Record<string, string> = {
   SESSION_IDLE_TTL: "soon",
   SESSION_ABSOLUTE_TTL: "1e9",
   REUSE_INTERVAL: "10m",
+  CONSOLE: "perhaps",
   MAX_SESSIONS_PER_SUBJECT: "0",
   EVENT_RETENTION: "401d",
   ALLOWED_ORIGINS: "*",

@@ -41,6 +41,9 @@ test("what happens at about one time is written together, with who caused it; re
   recorder.audit({ event: "authn_failed", operation: "Refresh", reason: "forged" }, UNKNOWN_REQUESTER);
   recorder.audit({ event: "session_elevated", sid, subject: "alice", methods: [], contextClass: "" }, requester);
   recorder.audit(ended, requester);
+  const device = { algorithm: "ES256", thumbprint: "thumb" } as const;
+  recorder.audit({ event: "device_registered", sid, subject: "alice", ...device }, UNKNOWN_REQUESTER);
+  recorder.audit({ event: "device_bound", sid, subject: "alice", ...device }, UNKNOWN_REQUESTER);
   recorder.audit({ event: "all_sessions_ended", revokedUntil: 4 }, requester);
   await vi.runAllTimersAsync();
   const by = { address: "192.0.2.1", admin: "support" };
@@ -49,6 +52,7 @@ test("what happens at about one time is written together, with who caused it; re
       { time: 5, type: "created", sid, subject: "alice", client, clientId: "web" },
       { time: 5, type: "elevated", sid, subject: "alice", ...by },
       { time: 5, type: "ended", sid, subject: "alice", reason: "logout", ...by },
+      { time: 5, type: "device_bound", sid, subject: "alice" },
       { time: 5, type: "all_ended", revokedUntil: 4, ...by },
     ],
   ]);

@@ -20,6 +20,8 @@ export const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEven
   ended: SessionEventType.ENDED,
   elevated: SessionEventType.ELEVATED,
   all_ended: SessionEventType.ALL_ENDED,
+  device_bound: SessionEventType.DEVICE_BOUND,
+  device_unbound: SessionEventType.DEVICE_UNBOUND,
 };
 
 type IntrospectedType = Extract<Introspection, { readonly active: true }>["tokenType"];

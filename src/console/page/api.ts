@@ -1,0 +1,110 @@
+/** What the page asks of the service: the admin API by its generated client, and the console's own routes. */
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+
+/** Scripts of other origins cannot send it. */
+const OWN = { "x-session-console": "1" };
+
+const withOwnHeader: Interceptor = (next) => (request) => {
+  for (const [name, value] of Object.entries(OWN)) request.header.set(name, value);
+  return next(request);
+};
+
+export const sessions = createClient(
+  SessionAdminService,
+  createConnectTransport({
+    baseUrl: `${location.origin}/console/api`,
+    interceptors: [withOwnHeader],
+    defaultTimeoutMs: 15_000,
+  }),
+);
+
+export type Scope = "sessions:create" | "sessions:read" | "sessions:revoke" | "introspect" | "watch" | "metrics";
+export type Me = { readonly name: string; readonly scopes: readonly Scope[]; readonly expiresAt: number };
+
+/** One of the console's own routes. @throws ConnectError */
+async function own(method: string, path: string, body?: unknown): Promise<unknown> {
+  const headers = body === undefined ? OWN : { ...OWN, "content-type": "application/json" };
+  const response = await fetch(path, {
+    method,
+    headers,
+    signal: AbortSignal.timeout(15_000),
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  }).catch((error: unknown) => {
+    throw new ConnectError(String(error), Code.Unknown);
+  });
+  if (response.ok) return response.json();
+  throw new ConnectError(`${response.status}`, CODES[response.status] ?? Code.Internal);
+}
+
+const CODES: Readonly<Record<number, Code>> = {
+  401: Code.Unauthenticated,
+  403: Code.PermissionDenied,
+  429: Code.ResourceExhausted,
+  503: Code.Unavailable,
+};
+
+export const signIn = (token: string) => own("POST", "/console/session", { token }) as Promise<Me>;
+export const signOut = () => own("DELETE", "/console/session");
+export const live = () => own("GET", "/console/live") as Promise<Live>;
+
+/** Who is signed in, if anybody is. */
+export async function whoAmI(): Promise<Me | undefined> {
+  try {
+    return (await own("GET", "/console/session")) as Me;
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.Unauthenticated) return undefined;
+    throw error;
+  }
+}
+
+export type Live = {
+  readonly now: number;
+  readonly storeResponds: boolean;
+  readonly ringLost: boolean;
+  readonly feed: { readonly ageMs?: number; readonly watchers: number };
+  readonly keys: readonly LiveKey[];
+  readonly metrics: readonly {
+    readonly name: string;
+    readonly values: readonly {
+      readonly value: number;
+      readonly labels: Readonly<Record<string, string | number>>;
+      readonly metricName?: string;
+    }[];
+  }[];
+};
+
+export type LiveKey = {
+  readonly kind: string;
+  readonly kid: string;
+  readonly alg: string;
+  readonly state: string;
+  readonly since: number;
+  readonly next?: { readonly step: "sign" | "leave"; readonly from: number };
+};
+
+/** A failure in the words of the person in front of the page. */
+export function explain(error: unknown): { readonly title: string; readonly text: string } {
+  switch (ConnectError.from(error).code) {
+    case Code.Unavailable:
+    case Code.DeadlineExceeded:
+      return {
+        title: "The session store does not respond",
+        text: "This is an outage, not an empty result. Sessions are as they were; nobody has been signed out by it.",
+      };
+    case Code.PermissionDenied:
+      return {
+        title: "Not allowed",
+        text: "The admin token that you signed in with does not have the scope for this.",
+      };
+    case Code.ResourceExhausted:
+      return { title: "Too many attempts", text: "Wait a moment, then try again." };
+    case Code.InvalidArgument:
+      return { title: "The request was refused", text: ConnectError.from(error).rawMessage };
+    default:
+      return { title: "The service cannot be reached", text: "Check the network, and whether this instance runs." };
+  }
+}
+
+export const isSignedOut = (error: unknown) => ConnectError.from(error).code === Code.Unauthenticated;

@@ -1,0 +1,87 @@
+/** The frame: who is signed in, and which view is shown. The address has the view, so that back and forward work. */
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { type Me, signOut, whoAmI } from "./api.ts";
+import { LiveView } from "./live.tsx";
+import { Loading, Problem } from "./parts.tsx";
+import { SessionsView } from "./sessions.tsx";
+import { SignIn } from "./sign-in.tsx";
+
+type State =
+  | { readonly is: "asking" }
+  | { readonly is: "out"; readonly expired: boolean }
+  | { readonly is: "in"; readonly me: Me }
+  | { readonly is: "failed"; readonly error: unknown };
+
+/** `#/live`, or `#/sessions?subject=…`. */
+function readRoute(): { readonly view: string; readonly subject: string } {
+  const [view = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  return { view, subject: new URLSearchParams(query).get("subject") ?? "" };
+}
+
+function useRoute() {
+  const [route, setRoute] = useState(readRoute);
+  useEffect(() => {
+    const onChange = () => setRoute(readRoute());
+    addEventListener("hashchange", onChange);
+    return () => removeEventListener("hashchange", onChange);
+  }, []);
+  return route;
+}
+
+export function App() {
+  const [state, setState] = useState<State>({ is: "asking" });
+  const route = useRoute();
+  const ask = useCallback(() => {
+    setState({ is: "asking" });
+    whoAmI().then(
+      (me) => setState(me === undefined ? { is: "out", expired: false } : { is: "in", me }),
+      (error: unknown) => setState({ is: "failed", error }),
+    );
+  }, []);
+  useEffect(ask, [ask]);
+  const onExpired = useCallback(() => setState({ is: "out", expired: true }), []);
+
+  if (state.is === "asking") return <Loading what="Loading…" />;
+  if (state.is === "failed") {
+    return (
+      <main class="narrow">
+        <Problem error={state.error} retry={ask} />
+      </main>
+    );
+  }
+  if (state.is === "out") return <SignIn expired={state.expired} onSignedIn={(me) => setState({ is: "in", me })} />;
+
+  const leave = () => signOut().then(() => setState({ is: "out", expired: false }), onExpired);
+  const isLive = route.view === "live";
+  return (
+    <>
+      <header>
+        <span class="brand">
+          <img src="/console/icon.svg" alt="" width="24" height="24" />
+          <b>Session console</b>
+        </span>
+        <nav aria-label="Views">
+          <a href="#/sessions" aria-current={isLive ? undefined : "page"}>
+            Sessions
+          </a>
+          <a href="#/live" aria-current={isLive ? "page" : undefined}>
+            Live
+          </a>
+        </nav>
+        <span class="who">
+          <span class="soft" title={`Scopes: ${state.me.scopes.join(", ")}`}>
+            {state.me.name}
+          </span>
+          <button type="button" class="quiet" onClick={leave}>
+            Sign out
+          </button>
+        </span>
+      </header>
+      {isLive ? (
+        <LiveView me={state.me} onExpired={onExpired} />
+      ) : (
+        <SessionsView key={route.subject} me={state.me} subject={route.subject} onExpired={onExpired} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,62 @@
+/** What the live page makes of two readings of the service's metrics. */
+import type { Live } from "./api.ts";
+
+export type Sample = {
+  readonly at: number;
+  readonly refreshes: number;
+  readonly latency: Latency | undefined;
+};
+export type Latency = { readonly p50: number; readonly p99: number };
+
+type Values = Live["metrics"][number]["values"];
+
+const valuesOf = (live: Live, name: string): Values =>
+  live.metrics.find((metric) => metric.name === name)?.values ?? [];
+
+export function total(live: Live, name: string): number {
+  return valuesOf(live, name).reduce((sum, { value }) => sum + value, 0);
+}
+
+/** The counts of a metric by one of its labels, the highest first. */
+export function byLabel(live: Live, name: string, label: string): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  for (const { labels, value } of valuesOf(live, name)) {
+    const key = String(labels[label] ?? "");
+    counts.set(key, (counts.get(key) ?? 0) + value);
+  }
+  return [...counts].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a);
+}
+
+/** How long the refreshes between two readings took, ms; undefined if there were none. */
+export function latencyBetween(before: Live, after: Live): Latency | undefined {
+  const [old, now] = [bucketsOf(before), bucketsOf(after)];
+  const buckets = [...now].map(([le, count]) => [le, count - (old.get(le) ?? 0)] as const).sort(([a], [b]) => a - b);
+  const count = buckets.at(-1)?.[1] ?? 0;
+  if (count <= 0) return undefined;
+  return { p50: quantile(buckets, count * 0.5), p99: quantile(buckets, count * 0.99) };
+}
+
+/** Counts of refreshes by the upper bound of their bucket, s. */
+function bucketsOf(live: Live): Map<number, number> {
+  const buckets = new Map<number, number>();
+  for (const { metricName, labels, value } of valuesOf(live, "session_rpc_duration_seconds")) {
+    if (metricName !== "session_rpc_duration_seconds_bucket" || labels.method !== "Refresh") continue;
+    const le = labels.le === "+Inf" ? Number.POSITIVE_INFINITY : Number(labels.le);
+    buckets.set(le, (buckets.get(le) ?? 0) + value);
+  }
+  return buckets;
+}
+
+/** Within its bucket, as Prometheus estimates it. */
+function quantile(buckets: readonly (readonly [number, number])[], rank: number): number {
+  let [below, countBelow] = [0, 0];
+  for (const [le, count] of buckets) {
+    if (count >= rank) {
+      if (le === Number.POSITIVE_INFINITY) return below * 1000;
+      const share = count === countBelow ? 1 : (rank - countBelow) / (count - countBelow);
+      return (below + (le - below) * share) * 1000;
+    }
+    [below, countBelow] = [le, count];
+  }
+  return below * 1000;
+}

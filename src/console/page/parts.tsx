@@ -1,0 +1,82 @@
+/** Small parts that the views share. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { explain } from "./api.ts";
+import { absolute, ago } from "./format.ts";
+
+export function Time({ ms }: { readonly ms: number | undefined }) {
+  if (ms === undefined) return <span class="soft">unknown</span>;
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={absolute(ms)}>
+      {ago(ms)}
+    </time>
+  );
+}
+
+export function Problem({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) {
+  const { title, text } = explain(error);
+  return (
+    <div class="notice bad" role="alert">
+      <div>
+        <strong>{title}</strong>
+        <p>{text}</p>
+      </div>
+      {retry && (
+        <button type="button" class="quiet" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Loading({ what }: { readonly what: string }) {
+  return (
+    <div class="loading" role="status">
+      <span class="spinner" aria-hidden="true" />
+      {what}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children !== undefined && <p>{children}</p>}
+    </div>
+  );
+}
+
+type ConfirmProps = {
+  readonly title: string;
+  readonly action: string;
+  readonly busy: boolean;
+  readonly error: unknown;
+  readonly onConfirm: () => void;
+  readonly onCancel: () => void;
+  readonly children: ComponentChildren;
+};
+
+/** Asks before something that cannot be undone. The browser keeps the focus inside, and Escape cancels. */
+export function Confirm({ title, action, busy, error, onConfirm, onCancel, children }: ConfirmProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  // Closed by the browser, which gives the focus back to where it was.
+  const close = () => dialog.current?.close();
+  return (
+    <dialog ref={dialog} aria-labelledby="confirm-title" onClose={onCancel}>
+      <h2 id="confirm-title">{title}</h2>
+      {children}
+      {error !== undefined && <Problem error={error} />}
+      <div class="actions">
+        <button type="button" class="quiet" onClick={close}>
+          Cancel
+        </button>
+        <button type="button" class="danger" disabled={busy} onClick={onConfirm}>
+          {busy ? "Ending…" : action}
+        </button>
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,103 @@
+import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { absolute, deviceOf, msOf } from "./format.ts";
+import { Time } from "./parts.tsx";
+
+type Props = {
+  readonly session: Session;
+  readonly withSubject: boolean;
+  readonly mayEnd: boolean;
+  readonly onEnd: () => void;
+};
+
+export function SessionCard({ session, withSubject, mayEnd, onEnd }: Props) {
+  const { client, subject, clientId } = session;
+  const name = client?.displayName ?? "";
+  const device = deviceOf(client?.userAgent ?? "");
+  return (
+    <li class="card session">
+      <div class="session-head">
+        <div>
+          <h2>
+            {device}
+            {name !== "" && <span class="soft"> · {name}</span>}
+          </h2>
+          {withSubject && (
+            <a class="subject" href={`#/sessions?${new URLSearchParams({ subject })}`}>
+              {subject}
+            </a>
+          )}
+        </div>
+        <button
+          type="button"
+          class="quiet danger-text"
+          disabled={!mayEnd}
+          title={mayEnd ? undefined : "Needs the scope sessions:revoke"}
+          aria-label={`End the session on ${device}`}
+          onClick={onEnd}
+        >
+          End
+        </button>
+      </div>
+      <dl class="facts">
+        <Fact name="Last refresh">
+          <Time ms={msOf(session.lastRefreshTime)} />
+        </Fact>
+        <Fact name="Created">
+          <Time ms={msOf(session.createTime)} />
+        </Fact>
+        <Fact name="Expires if idle">
+          <Time ms={msOf(session.idleExpireTime)} />
+        </Fact>
+        <Fact name="Expires in any case">
+          <Time ms={msOf(session.absoluteExpireTime)} />
+        </Fact>
+        <Fact name="Place">{client?.ipAddress || <span class="soft">not given</span>}</Fact>
+        <Fact name="Application">{clientId}</Fact>
+        <Fact name="Device key">
+          <Binding session={session} />
+        </Fact>
+      </dl>
+      <Details session={session} />
+    </li>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** Sessions of a service without device binding have none. */
+function Binding({ session: { deviceBinding } }: { readonly session: Session }) {
+  if (deviceBinding === undefined) return <span class="badge">not bound</span>;
+  return deviceBinding.bound ? <span class="badge good">bound</span> : <span class="badge">registered</span>;
+}
+
+function Details({ session }: { readonly session: Session }) {
+  const authTime = msOf(session.authTime);
+  const claims = JSON.stringify(session.claims ?? {}, null, 2);
+  return (
+    <details>
+      <summary>Details</summary>
+      <dl class="facts wide">
+        <Fact name="Session id">
+          <code>{session.sessionId}</code>
+        </Fact>
+        <Fact name="User agent">{session.client?.userAgent || <span class="soft">not given</span>}</Fact>
+        <Fact name="Audiences">{session.audiences.join(", ")}</Fact>
+        {authTime !== undefined && (
+          <Fact name="Authenticated">{`${absolute(authTime)} ${session.amr.join(", ")} ${session.acr}`}</Fact>
+        )}
+        {claims !== "{}" && (
+          <Fact name="Claims">
+            <pre>{claims}</pre>
+          </Fact>
+        )}
+      </dl>
+    </details>
+  );
+}

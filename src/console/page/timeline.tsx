@@ -1,0 +1,98 @@
+/** What happened to the sessions of a user. */
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { type Session, type SessionEvent, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { sessions as api, isSignedOut } from "./api.ts";
+import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
+import { Empty, Loading, Problem } from "./parts.tsx";
+
+type Props = { readonly subject: string; readonly live: readonly Session[]; readonly onExpired: () => void };
+type Loaded = { readonly events: readonly SessionEvent[]; readonly next: string };
+
+export function Timeline({ subject, live, onExpired }: Props) {
+  const [loaded, setLoaded] = useState<Loaded>();
+  const [error, setError] = useState<unknown>();
+  const load = useCallback(
+    async (before?: Loaded) => {
+      setError(undefined);
+      try {
+        const page = await api.listSessionEvents({ subject, pageSize: 50, pageToken: before?.next ?? "" });
+        setLoaded({ events: [...(before?.events ?? []), ...page.events], next: page.nextPageToken });
+      } catch (failure) {
+        if (isSignedOut(failure)) onExpired();
+        else setError(failure);
+      }
+    },
+    [subject, onExpired],
+  );
+  useEffect(() => {
+    load();
+  }, [load]);
+  const devices = new Map(live.map(({ sessionId, client }) => [sessionId, deviceOf(client?.userAgent ?? "")]));
+  for (const { sessionId, client } of loaded?.events ?? []) {
+    if (client !== undefined) devices.set(sessionId, deviceOf(client.userAgent));
+  }
+  return (
+    <section aria-labelledby="timeline-title">
+      <h1 id="timeline-title">Timeline</h1>
+      {error !== undefined && <Problem error={error} retry={() => load()} />}
+      {error === undefined && loaded === undefined && <Loading what="Loading the timeline…" />}
+      {loaded?.events.length === 0 && (
+        <Empty title="Nothing is recorded">Events are kept for a bounded time (EVENT_RETENTION).</Empty>
+      )}
+      <ol class="timeline">
+        {loaded?.events.map((event) => (
+          <Entry
+            key={`${event.sessionId} ${event.type} ${msOf(event.eventTime)}`}
+            event={event}
+            device={devices.get(event.sessionId)}
+          />
+        ))}
+      </ol>
+      {loaded !== undefined && loaded.next !== "" && (
+        <button type="button" class="quiet wide" onClick={() => load(loaded)}>
+          Show earlier events
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Entry({ event, device }: { readonly event: SessionEvent; readonly device: string | undefined }) {
+  const ms = msOf(event.eventTime) ?? 0;
+  const { kind, text } = describe(event);
+  const by = [event.admin && `by ${event.admin}`, event.ipAddress && `from ${event.ipAddress}`].filter(Boolean);
+  return (
+    <li class={kind}>
+      <time dateTime={new Date(ms).toISOString()} title={absolute(ms)}>
+        {ago(ms)}
+      </time>
+      <div>
+        <b>{event.sessionId === "" ? "Everybody" : (device ?? "A device that is no longer known")}</b> {text}
+        <p class="soft">
+          {by.length > 0 && `${by.join(", ")} · `}
+          {absolute(ms)}
+          {event.sessionId !== "" && <code title="Session id">{event.sessionId.slice(-8)}</code>}
+        </p>
+      </div>
+    </li>
+  );
+}
+
+function describe(event: SessionEvent): { readonly kind: string; readonly text: string } {
+  switch (event.type) {
+    case SessionEventType.CREATED:
+      return { kind: "good", text: "signed in" };
+    case SessionEventType.ENDED:
+      return { kind: "bad", text: whyEnded(event.revocationReason) };
+    case SessionEventType.ELEVATED:
+      return { kind: "", text: "authenticated again" };
+    case SessionEventType.ALL_ENDED:
+      return { kind: "bad", text: "was signed out: all sessions that existed then were ended" };
+    case SessionEventType.DEVICE_BOUND:
+      return { kind: "good", text: "was bound to the key of its device" };
+    case SessionEventType.DEVICE_UNBOUND:
+      return { kind: "", text: "was freed of its device key" };
+    default:
+      return { kind: "", text: "something that this console does not know" };
+  }
+}

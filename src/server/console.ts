@@ -1,0 +1,158 @@
+/** The console of the admin listener: its page, its sign-in, and the admin API for those who are signed in. */
+import { randomBytes } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { consoleCookie, readConsoleCookie } from "../console/cookie.ts";
+import { isFromConsole } from "../console/origin.ts";
+import { createSignIns, type SignIns } from "../console/sign-ins.ts";
+import { type Handler, type Request, type Response, respond } from "../listener/exchange.ts";
+import type { Page } from "../listener/pages.ts";
+import { NodeRequestSource } from "../listener/request-source.ts";
+import type { SecurityHeaders } from "../listener/security-headers.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Admin, AdminAccess } from "../session/admin-access.ts";
+import type { Audit, Requester } from "../session/audit.ts";
+import type { RateLimit } from "../session/ports.ts";
+import { consoleFiles } from "./console-files.ts";
+
+const ROOT = "/console";
+const API = `${ROOT}/api/`;
+/** A sign-in: one admin token. */
+const MAX_BODY_BYTES = 8 * 1024;
+
+type Deps = {
+  readonly access: AdminAccess;
+  readonly audit: Audit;
+  readonly log: Logger;
+  readonly failureLimit: RateLimit;
+  readonly trustProxy: number;
+  readonly live: () => Promise<unknown>;
+};
+
+type Exchange = {
+  readonly request: Request;
+  readonly response: Response;
+  readonly source: NodeRequestSource;
+  /** Whether the browser came by https. */
+  readonly secure: boolean;
+  readonly cookie: string | undefined;
+};
+
+/** Serves what is below `/console`; anything else goes to `rpc`. */
+export function withConsole(deps: Deps, headersFor: SecurityHeaders, rpc: Handler): Handler {
+  const secret = () => randomBytes(32).toString("base64url");
+  const signIns = createSignIns({ access: deps.access, clock: Date.now, secret });
+  const files = consoleFiles();
+  return (request, response) => {
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    if (path !== ROOT && !path.startsWith(`${ROOT}/`)) return rpc(request, response);
+    for (const [name, value] of headersFor(request)) response.setHeader(name, value);
+    const source = new NodeRequestSource(request, deps.trustProxy);
+    const secure = source.origin()?.startsWith("https:") ?? false;
+    const cookie = readConsoleCookie(request.headers.cookie, secure);
+    const exchange = { request, response, source, secure, cookie };
+    const file = files(path);
+    const work = file === undefined ? handle(deps, signIns, exchange, path, rpc) : sendFile(exchange, file);
+    work.catch((err: unknown) => {
+      deps.log.error({ event: "bug", err, method: "console" }, "bug");
+      response.destroy();
+    });
+  };
+}
+
+async function sendFile({ request, response }: Exchange, file: Promise<Page>): Promise<void> {
+  if (request.method !== "GET" && request.method !== "HEAD") return respond(response, 405, { allow: "GET, HEAD" });
+  const { status, type, body, headers } = await file;
+  const fields = { ...headers, "content-type": type, "content-length": Buffer.byteLength(body) };
+  respond(response, status, fields, request.method === "HEAD" ? undefined : body);
+}
+
+async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: string, rpc: Handler): Promise<void> {
+  const { request, response, source, secure, cookie } = exchange;
+  if (!isFromConsole(request.headers, source.origin())) return refuse(response, 403, "forbidden");
+  const session = `${request.method} ${path}`;
+  if (session === `POST ${ROOT}/session`) return signIn(deps, signIns, exchange);
+  if (session === `DELETE ${ROOT}/session`) {
+    const name = cookie && signIns.find(cookie)?.admin.name;
+    if (cookie !== undefined) signIns.remove(cookie);
+    if (name) deps.log.info({ event: "console_signed_out", by: name, address: source.address() }, "console_signed_out");
+    return sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
+  }
+  const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
+  if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
+  const { admin, token, expiresAt } = signedIn;
+  if (session === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
+  if (session === `GET ${ROOT}/live`) {
+    if (!admin.scopes.has("metrics")) return refuse(response, 403, "permission_denied");
+    return sendJson(response, 200, await deps.live());
+  }
+  if (!path.startsWith(API) || request.method !== "POST") return refuse(response, 404, "not_found");
+  request.url = path.slice(API.length - 1);
+  delete request.headers.cookie;
+  request.headers.authorization = `Bearer ${token}`;
+  rpc(request, response);
+}
+
+const describe = ({ name, scopes }: Admin, expiresAt: number) => ({ name, scopes: [...scopes], expiresAt });
+
+async function signIn(deps: Deps, signIns: SignIns, { request, response, source, secure }: Exchange): Promise<void> {
+  const token = tokenIn(request.headers, await readBody(request));
+  if (token === undefined) return refuse(response, 400, "invalid_argument");
+  const cookie = signIns.add(token);
+  const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
+  const requester: Requester = { address: () => source.address(), adminName: signedIn?.admin.name };
+  if (cookie === undefined || signedIn === undefined) {
+    const event = { event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true } as const;
+    deps.audit(event, requester);
+    const retryAfterMs = await deps.failureLimit.take(source.address() ?? "");
+    if (retryAfterMs === undefined) return refuse(response, 401, "unauthenticated");
+    deps.audit({ event: "rate_limited", limit: "failures" }, requester);
+    return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
+  }
+  const { admin, expiresAt } = signedIn;
+  deps.log.info({ event: "console_signed_in", by: admin.name, address: source.address() }, "console_signed_in");
+  sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
+}
+
+/** The token in the body of a sign-in. */
+function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string | undefined {
+  if (body === undefined || headers["content-type"] !== "application/json") return undefined;
+  try {
+    const { token } = JSON.parse(body) as { readonly token?: unknown };
+    return typeof token === "string" && token !== "" ? token : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The body as text; undefined if it is too long. */
+async function readBody(request: Request): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MAX_BODY_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** Connect's form of an error, so that the page has one. */
+function refuse(
+  response: Response,
+  status: number,
+  code: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  sendJson(response, status, { code }, headers);
+}
+
+function sendJson(response: Response, status: number, value: unknown, headers: Readonly<Record<string, string>> = {}) {
+  const body = JSON.stringify(value);
+  const fields = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "cache-control": "no-store",
+    ...headers,
+  };
+  respond(response, status, fields, body);
+}

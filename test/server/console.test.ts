@@ -1,0 +1,155 @@
+/** The console's server side, attacked: its cookie, its sign-in, its pages. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+
+const TOKEN = "full-".repeat(8);
+const OWN = { "x-session-console": "1" };
+const JSON_TYPE = { "content-type": "application/json" };
+const LIST = "/console/api/auth.admin.v1.SessionAdminService/ListSessions";
+
+let service: Service;
+let cookie: string;
+
+beforeAll(async () => {
+  service = await startService({ ADMIN_TOKENS: TOKEN, RATE_LIMIT_FAILURES: "5/60s", TRUST_PROXY: "1" });
+  cookie = cookieOf(await signIn());
+});
+afterAll(() => service.stop());
+
+function signIn(body: string = JSON.stringify({ token: TOKEN }), headers: Readonly<Record<string, string>> = {}) {
+  return request(service.adminUrl, {
+    method: "POST",
+    path: "/console/session",
+    headers: { ...OWN, ...JSON_TYPE, ...headers },
+    body,
+  });
+}
+const cookieOf = (response: { readonly headers: Headers }) => response.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+const list = (headers: Readonly<Record<string, string>>, path = LIST) =>
+  request(service.adminUrl, { method: "POST", path, headers: { ...JSON_TYPE, ...headers }, body: "{}" });
+
+test("with the cookie and the page's header the admin API responds; without either it does not", async () => {
+  expect((await list({ ...OWN, cookie })).status).toBe(200);
+  expect((await list(OWN)).status).toBe(401);
+  expect((await list({ cookie })).status).toBe(403);
+  expect((await list({ ...OWN, cookie: `${cookie}x` })).status).toBe(401);
+});
+
+test.each([
+  ["another site", { "sec-fetch-site": "cross-site" }],
+  ["a sibling", { "sec-fetch-site": "same-site" }],
+  ["another origin", { origin: "http://127.0.0.1:1" }],
+  ["no origin", { origin: "null" }],
+])("a request from %s is refused, whatever it carries", async (_, headers) => {
+  expect((await list({ ...OWN, cookie, ...headers })).status).toBe(403);
+  expect((await signIn(undefined, headers)).status).toBe(403);
+});
+
+test("no other origin may send the page's header: there is no CORS", async () => {
+  const response = await request(service.adminUrl, {
+    method: "OPTIONS",
+    path: LIST,
+    headers: { origin: "https://evil.example", "access-control-request-headers": "x-session-console" },
+  });
+  expect(response.headers.get("access-control-allow-origin")).toBeNull();
+  expect(response.headers.get("access-control-allow-headers")).toBeNull();
+});
+
+test("the cookie is no credential anywhere else, and a planted one beside it makes neither count", async () => {
+  const direct = await list({ ...OWN, cookie }, "/auth.admin.v1.SessionAdminService/ListSessions");
+  expect(direct.status).toBe(401);
+  const other = cookieOf(await signIn());
+  expect((await list({ ...OWN, cookie: `${cookie}; ${other}` })).status).toBe(401);
+  expect((await list({ ...OWN, cookie: `session_console=planted; ${cookie}` })).status).toBe(401);
+});
+
+test("by https the cookie is Secure and of this host alone", async () => {
+  const response = await signIn(undefined, { "x-forwarded-proto": "https" });
+  expect(response.headers.getSetCookie()).toEqual([
+    expect.stringMatching(/^__Host-session_console=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/),
+  ]);
+  const secure = cookieOf(response);
+  expect((await list({ ...OWN, cookie: secure, "x-forwarded-proto": "https" })).status).toBe(200);
+  // The plain name can be planted by a sibling domain: by https it does not count.
+  const plain = secure.replace("__Host-", "");
+  expect((await list({ ...OWN, cookie: plain, "x-forwarded-proto": "https" })).status).toBe(401);
+});
+
+test("signing out ends the sign-in, not only the cookie", async () => {
+  const own = cookieOf(await signIn());
+  const out = await request(service.adminUrl, {
+    method: "DELETE",
+    path: "/console/session",
+    headers: { ...OWN, cookie: own },
+  });
+  expect(out.headers.getSetCookie()).toEqual([expect.stringMatching(/^session_console=; .*Max-Age=0$/)]);
+  expect((await list({ ...OWN, cookie: own })).status).toBe(401);
+});
+
+test.each([
+  ["no JSON", "token"],
+  ["no token", "{}"],
+  ["a token that is no text", '{"token":1}'],
+  ["too much", JSON.stringify({ token: "x".repeat(10_000) })],
+])("a sign-in with %s is refused", async (_, body) => {
+  expect((await signIn(body)).status).toBe(400);
+});
+
+test("a form cannot sign anybody in", async () => {
+  const response = await signIn(`token=${TOKEN}`, { "content-type": "application/x-www-form-urlencoded" });
+  expect(response.status).toBe(400);
+});
+
+test("guessing is limited by address, and the right token still signs in", async () => {
+  const guess = () => signIn(JSON.stringify({ token: "guess".repeat(8) }), { "x-forwarded-for": "192.0.2.9" });
+  const statuses: number[] = [];
+  for (let at = 0; at < 7; at++) statuses.push((await guess()).status);
+  expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429]);
+  expect((await guess()).headers.get("retry-after")).toMatch(/^\d+$/);
+  expect((await signIn(undefined, { "x-forwarded-for": "192.0.2.9" })).status).toBe(200);
+  expect(service.stderr()).toContain('"operation":"ConsoleSignIn"');
+  expect(service.stderr()).toContain('"event":"console_signed_in"');
+  expect(service.stderr()).not.toContain(TOKEN);
+});
+
+test("signing in and out are logged with the credential's name", async () => {
+  expect(service.stderr()).toMatch(/"event":"console_signed_in","by":"ADMIN_TOKENS\[0\]","address":"127\.0\.0\.1"/);
+  expect(service.stderr()).toMatch(/"event":"console_signed_out","by":"ADMIN_TOKENS\[0\]"/);
+});
+
+describe("the page", () => {
+  test("it runs nothing that is inline or from elsewhere, and stands in no frame", async () => {
+    const response = await request(service.adminUrl, { path: "/console" });
+    expect(response.status).toBe(200);
+    const policy = response.headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain("unsafe");
+    expect(response.headers.get("x-frame-options")).toBe("DENY");
+    expect(response.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(response.body).not.toMatch(/<script>|style=|https?:\/\//);
+  });
+
+  test("its script names no other host", async () => {
+    const { status, body, headers } = await request(service.adminUrl, { path: "/console/main.js" });
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toContain("javascript");
+    const hosts = [...body.matchAll(/https?:\/\/[\w.-]+/g)].map(([url]) => url);
+    expect([...new Set(hosts)].filter((url) => !/w3\.org|127\.0\.0\.1|localhost/.test(url))).toEqual([]);
+  });
+
+  test.each(["/console/../data", "/console/main.tsx", "/console/x", "/console/"])("%s is not there", async (path) => {
+    expect([401, 403, 404]).toContain((await request(service.adminUrl, { path, headers: { ...OWN, cookie } })).status);
+  });
+
+  test("only the admin listener has it", async () => {
+    expect((await request(service.publicUrl, { path: "/console" })).status).toBe(404);
+  });
+});
+
+test("with CONSOLE=off there is none", async () => {
+  const without = await startService({ CONSOLE: "off" });
+  expect((await request(without.adminUrl, { path: "/console" })).status).toBe(404);
+  await without.stop();
+});
