@@ -9,11 +9,12 @@ fi
 umask 077
 random() { od -An -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 password=$(random)
-hash=$(printf %s "$password" | sha256sum | cut -d ' ' -f 1)
+sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
+hash=$(printf %s "$password" | sha256 | cut -d ' ' -f 1)
 # As docs/operations.md has it. Redis reads this file as a user of its own; it holds no secret but a hash.
 cat >"$directory/users.acl" <<ACL
 user default off
-user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +pexpireat +pexpiretime +zadd +zrandmember +zrangebyscore +zrem +zremrangebyscore +zrevrangebylex
+user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +pexpireat +pexpiretime +zadd +zcard +zrandmember +zrangebyscore +zrem +zremrangebyscore +zrevrangebylex
 ACL
 chmod 644 "$directory/users.acl"
 printf 'REDIS_PASSWORD=%s\nADMIN_TOKEN=%s\n' "$password" "$(random)" >"$directory/.env"

@@ -123,6 +123,6 @@ test("the rights of the Redis user are those that docs/operations.md gives", () 
     [...(readFileSync(path, "utf8").match(/.*\+info.*\+eval.*/)?.[0] ?? "").matchAll(/(?<= )[+~&][^\s`]+/g)].map(
       String,
     );
-  expect(rightsOf("deploy/container/secrets.sh")).toEqual(rightsOf("docs/operations.md"));
+  expect(rightsOf("deploy/container/secrets.sh"), "copy them into secrets.sh").toEqual(rightsOf("docs/operations.md"));
   expect(rightsOf("docs/operations.md").length).toBeGreaterThan(15);
 });

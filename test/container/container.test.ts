@@ -4,10 +4,12 @@
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { chmod, chown, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort, startRedis } from "../support/redis.ts";
+import { scratch } from "../support/service.ts";
 import { cookie, logIn, successor } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 import { type Image, makeImage } from "./image.ts";
@@ -157,4 +159,44 @@ describe("a container on a read-only root", () => {
     container = await start();
     expect((await refresh(successor(served) as string)).status).toBe(200);
   });
+});
+
+/** A mounted Secret of Kubernetes with `fsGroup`: root's, readable by the group, behind links that change all at once. */
+async function mountSecret(volume: string, name: string, text: string): Promise<void> {
+  const [uid, gid] = [0, Number(image.config.user.split(":")[1])];
+  const mount = join(volume, "keys");
+  await mkdir(join(mount, "..2026_11_21"), { recursive: true });
+  const file = join(mount, "..2026_11_21", name);
+  await writeFile(file, text);
+  await chmod(file, 0o440);
+  await chown(file, uid, gid);
+  await chmod(mount, 0o3777);
+  await symlink("..2026_11_21", join(mount, "..data"));
+  await symlink(join("..data", name), join(mount, name));
+}
+
+test("a container starts on Redis with the key ring of a mounted Kubernetes Secret", async () => {
+  const redis = await startRedis();
+  const volume = await makeVolume(image);
+  const ring = join(scratch(), "keys.json");
+  execFileSync(process.execPath, ["src/main.ts", "keys", "create", "--file", ring]);
+  await mountSecret(volume, "keys.json", readFileSync(ring, "utf8"));
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const container = await runContainer(image, volume, {
+    PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    KEYS_FILE: "/data/keys/keys.json",
+    REDIS_URL: redis.url,
+    REDIS_COMMAND_TIMEOUT: "10s",
+    ADMIN_TOKENS: "a".repeat(64),
+    DRAIN_DELAY: "0",
+  });
+  await until(async () =>
+    expect(container.stdout() + container.stderr()).toMatch(/"event":"ready"|KEYS_FILE|key ring/),
+  );
+  expect(container.stderr()).not.toContain("key ring");
+  expect((await request(`http://127.0.0.1:${port}`, { path: "/readyz" })).status).toBe(200);
+  process.kill(container.pid, "SIGTERM");
+  expect(await container.exited).toMatchObject({ code: 0 });
+  await redis.stop();
 });
