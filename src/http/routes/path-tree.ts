@@ -1,3 +1,4 @@
+import { LiteralTable } from "./literal-table.ts";
 import type { Route } from "./model.ts";
 import { decodeAll } from "./percent.ts";
 
@@ -13,9 +14,11 @@ export interface Path {
   readonly colon: boolean;
 }
 
-/** @returns undefined if a segment is empty (as after a trailing slash), which no route matches */
-export function parsePath(path: string): Path | undefined {
-  if (path.charCodeAt(0) !== 0x2f) return undefined;
+/**
+ * @param escaped whether it contains percent-escapes
+ * @returns undefined if a segment is empty (as after a trailing slash), which no route matches
+ */
+export function parsePath(path: string, escaped: boolean): Path | undefined {
   const raw: string[] = [];
   const { length } = path;
   let [start, last] = [1, 1];
@@ -28,7 +31,6 @@ export function parsePath(path: string): Path | undefined {
     start = end + 1;
   }
   if (start === length && start > 1) return undefined;
-  const escaped = path.includes("%");
   const decoded = escaped ? raw.map(decodeOrNothing) : raw;
   return { raw, decoded, escaped, colon: path.indexOf(":", last) !== -1 };
 }
@@ -36,15 +38,15 @@ export function parsePath(path: string): Path | undefined {
 /** A node of the template tree: the segments that may follow. */
 class Node {
   /** By decoded literal. */
-  readonly literals = new Map<string, Node>();
-  /** The literal, if there is exactly one: comparing it is cheaper than hashing part of the path. */
-  only: readonly [literal: string, next: Node] | undefined;
+  readonly literals = new LiteralTable<Node>();
   star: Node | undefined;
   doubleStar: Node | undefined;
   /** The route that ends here without a verb, and those with one, by decoded verb. */
   end: Route | undefined;
   readonly verbs = new Map<string, Route>();
 }
+
+const newNode = (): Node => new Node();
 
 /** The result of a search. */
 export interface Found {
@@ -60,19 +62,16 @@ export class PathTree {
   readonly #verbs = new Set<string>();
   /** Maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
   #longestVerb = 0;
+  /** Whether a literal or a verb contains a colon, or a verb a slash. */
+  #hasUnusualVerbs = false;
 
   insert(route: Route): void {
+    if (/:|%3A/i.test(route.segments.join("/")) || /[:/]|%3A|%2F/i.test(route.verb)) this.#hasUnusualVerbs = true;
     let node = this.#root;
     for (const segment of route.segments) {
       if (segment === "*") node = node.star ??= new Node();
       else if (segment === "**") node = node.doubleStar ??= new Node();
-      else {
-        const literal = decodeAll(segment);
-        const next: Node = node.literals.get(literal) ?? new Node();
-        node.literals.set(literal, next);
-        node.only = node.literals.size === 1 ? [literal, next] : undefined;
-        node = next;
-      }
+      else node = node.literals.add(decodeAll(segment), newNode);
     }
     const verb = decodeAll(route.verb);
     if (verb === "") node.end = route;
@@ -81,6 +80,19 @@ export class PathTree {
       this.#verbs.add(verb);
     }
     this.#longestVerb = Math.max(this.#longestVerb, route.verb.length * 3);
+  }
+
+  /**
+   * The route of a path without escapes, if it is found without trying several ways.
+   * @param path with a leading slash
+   */
+  findDirectly(path: string): Route | undefined | typeof UNDECIDED {
+    const colon = this.#verbs.size === 0 ? -1 : path.lastIndexOf(":");
+    if (colon === -1) return follow(this.#root, path, path.length, "");
+    const verb = path.slice(colon + 1);
+    // The colon may belong to a longer verb, to a literal, or to the value of a wildcard.
+    if (this.#hasUnusualVerbs || !this.#verbs.has(verb)) return UNDECIDED;
+    return follow(this.#root, path, colon, verb) ?? UNDECIDED;
   }
 
   /**
@@ -168,8 +180,38 @@ function endsInLiteral({ segments }: Route): boolean {
 }
 
 function literalChild(node: Node, decoded: string | undefined): Node | undefined {
-  if (node.only !== undefined) return node.only[0] === decoded ? node.only[1] : undefined;
-  return decoded === undefined || node.literals.size === 0 ? undefined : node.literals.get(decoded);
+  return decoded === undefined ? undefined : node.literals.get(decoded);
+}
+
+/** Several ways on, or a verb: `find` decides. */
+export const UNDECIDED: unique symbol = Symbol("undecided");
+
+/** Where the segments of the last path end that `findDirectly` has found a route for. One array, as a match is synchronous. */
+export const segmentEnds: number[] = [];
+
+/**
+ * Follows a path without escapes while there is one way on.
+ * @param length where the path ends and its verb starts
+ */
+function follow(root: Node, path: string, length: number, verb: string): Route | undefined | typeof UNDECIDED {
+  let node = root;
+  let start = 1;
+  let count = 0;
+  if (length === 1) return endOf(root, verb) ?? (root.doubleStar && UNDECIDED);
+  for (;;) {
+    if (node.doubleStar !== undefined) return UNDECIDED;
+    const slash = path.indexOf("/", start);
+    const end = slash === -1 ? length : slash;
+    if (end === start) return undefined;
+    segmentEnds[count++] = end;
+    const literal = node.literals.find(path, start, end);
+    if (literal !== undefined && node.star !== undefined) return UNDECIDED;
+    const next = literal ?? node.star;
+    if (next === undefined) return undefined;
+    if (slash === -1) return endOf(next, verb) ?? (next.doubleStar && UNDECIDED);
+    node = next;
+    start = end + 1;
+  }
 }
 
 /** Decodes for comparison; undefined, which equals no literal, if the escapes are malformed. */

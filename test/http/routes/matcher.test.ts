@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMatcher, type Match, parseTemplate, type Route, type RouteTable } from "../../../src/http/index.ts";
 import { RichService } from "../gen/rich/v1/rich_pb.ts";
@@ -288,5 +289,48 @@ describe("tables with one route twice", () => {
     expect(both).toThrow(
       `${other} of rich.v1.RichService.Echo is the same route as ${one} of rich.v1.RichService.Echo`,
     );
+  });
+});
+
+describe("the direct way to a route", () => {
+  const LITERALS = ["a", "b", "kind", "a%3Ab", "aaaa:run", ...Array.from({ length: 12 }, (_, i) => `x${i + 10}_same`)];
+  const segment = fc.constantFrom(...LITERALS.slice(0, 4), ...LITERALS.slice(5), "*", "*", "**");
+  const template = fc
+    .tuple(fc.array(segment, { minLength: 1, maxLength: 4 }), fc.constantFrom("", "", ":run", ":a:b", ":b", ":a%2Fb"))
+    .map(([parts, verb]) => {
+      const last = parts.indexOf("**");
+      const valid = parts.filter((part, index) => !part.startsWith("*") || last === -1 || index <= last);
+      return `/${valid.map((part, index) => (part.startsWith("*") ? `{v${index}=${part}}` : part)).join("/")}${verb}`;
+    });
+  const requestPath = fc
+    .array(fc.constantFrom(...LITERALS.filter((text) => !text.includes("%")), "a:b", "c", "", ":run"), { maxLength: 5 })
+    .chain((parts) => fc.constantFrom("", ":run", ":b", ":a:b", "/").map((end) => `/${parts.join("/")}${end}`));
+  const method = fc.constantFrom("GET", "POST", "*");
+
+  it("finds what the search does, which alone handles escapes", () => {
+    const some = { escaped: 0, matched: 0 };
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(method, template), { minLength: 4, maxLength: 12 }),
+        fc.array(requestPath, { minLength: 20 }),
+        (lines, paths) => {
+          const routes = new Map(
+            lines.map(([verb, path]) => [`${verb} ${path.replace(/v\d/g, "")}`, `${verb} ${path}`]),
+          );
+          const matcher = createMatcher([tableOf(...routes.values())]);
+          for (const path of paths) {
+            // The same path with one letter escaped.
+            const escaped = path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
+            const direct = matcher.match("GET", path);
+            expect([path, summary(direct)]).toEqual([path, summary(matcher.match("GET", escaped))]);
+            if (escaped !== path) some.escaped++;
+            if (direct.kind === "route") some.matched++;
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+    expect(some.escaped).toBeGreaterThan(1_000);
+    expect(some.matched).toBeGreaterThan(100);
   });
 });

@@ -1,0 +1,71 @@
+/** A literal and what follows it, in a list of those with the same key. */
+interface Entry<Next> {
+  readonly literal: string;
+  readonly next: Next;
+  readonly other: Entry<Next> | undefined;
+}
+
+/** More literals than this with one key are found by hashing all their characters. */
+const MAX_SAME_KEY = 8;
+
+/**
+ * The literals of one place in templates, found in a path without cutting it up: by their length and last characters, then
+ * compared.
+ */
+export class LiteralTable<Next> {
+  readonly #byName = new Map<string, Next>();
+  #byKey = new Map<number, Entry<Next>>();
+  /** The literal, if there is exactly one. */
+  #only: readonly [literal: string, next: Next] | undefined;
+  #isCrowded = false;
+
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  /** What follows a literal, added if it is new. */
+  add(literal: string, create: () => Next): Next {
+    const known = this.#byName.get(literal);
+    if (known !== undefined) return known;
+    const next = create();
+    this.#byName.set(literal, next);
+    this.#only = this.size === 1 ? [literal, next] : undefined;
+    const key = keyOf(literal, 0, literal.length);
+    const other = this.#byKey.get(key);
+    this.#byKey.set(key, { literal, next, other });
+    let same = 1;
+    for (let entry = other; entry !== undefined; entry = entry.other) same++;
+    if (same > MAX_SAME_KEY) this.#isCrowded = true;
+    return next;
+  }
+
+  get(literal: string): Next | undefined {
+    if (this.#only !== undefined) return this.#only[0] === literal ? this.#only[1] : undefined;
+    return this.size === 0 ? undefined : this.#byName.get(literal);
+  }
+
+  /** What follows the literal that the path has from `start` to `end`. */
+  find(path: string, start: number, end: number): Next | undefined {
+    if (this.#only !== undefined) {
+      const [literal, next] = this.#only;
+      return literal.length === end - start && path.startsWith(literal, start) ? next : undefined;
+    }
+    if (this.size === 0) return undefined;
+    if (this.#isCrowded) return this.#byName.get(path.slice(start, end));
+    let entry = this.#byKey.get(keyOf(path, start, end));
+    while (entry !== undefined) {
+      if (entry.literal.length === end - start && path.startsWith(entry.literal, start)) return entry.next;
+      entry = entry.other;
+    }
+    return undefined;
+  }
+}
+
+/** How many characters of a literal are part of its key. */
+const KEY_CHARACTERS = 4;
+
+function keyOf(text: string, start: number, end: number): number {
+  let key = end - start;
+  for (let at = Math.max(start, end - KEY_CHARACTERS); at < end; at++) key = (key * 31 + text.charCodeAt(at)) | 0;
+  return key;
+}
