@@ -1,13 +1,13 @@
 /** The server of the example: pages, a login of its own, and an API that takes access tokens. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 // In your project: "@session-service/verifier".
 import { createVerifier } from "../../src/verifier/index.ts";
 import { buildPage } from "./assets.ts";
-import { type Login, signIn } from "./login.ts";
+import { signIn } from "./login.ts";
 import { passOn } from "./proxy.ts";
+import { respond, send } from "./responses.ts";
 
 export type Settings = {
-  readonly port: number;
   /** Where browsers find the application, the issuer of access tokens too. */
   readonly origin: string;
   readonly publicUrl: string;
@@ -16,15 +16,13 @@ export type Settings = {
 };
 
 const NOTES = ["Water the plants", "Call the bank", "Book the train to Vienna"];
+const MAX_BODY_BYTES = 10_000;
 
-const SECURITY_HEADERS = {
-  // Scripts of this origin only: a script that an attacker brings in could use the session.
-  "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  "x-content-type-options": "nosniff",
-};
-
-export async function startApplication(settings: Settings): Promise<{ close(): Promise<void> }> {
-  const { port, origin, publicUrl, adminUrl, adminToken } = settings;
+/** What serves one request. */
+export async function createApplication(
+  settings: Settings,
+): Promise<(request: IncomingMessage, response: ServerResponse) => void> {
+  const { origin, publicUrl, adminUrl, adminToken } = settings;
   const files = await buildPage();
   // Keys and revocations are followed in the background: checking a token takes no request.
   const verifier = createVerifier({ adminUrl, adminToken, issuer: origin, audience: origin });
@@ -36,21 +34,38 @@ export async function startApplication(settings: Settings): Promise<{ close(): P
     if (pathname.startsWith("/v1/auth/")) passOn(publicUrl, request, response);
     else if (route === "POST /login") await logIn(request, response);
     else if (route === "GET /api/notes") await listNotes(request, response);
-    else {
-      const file = files.get(pathname);
-      response.writeHead(file ? 200 : 404, { ...SECURITY_HEADERS, "content-type": file?.type ?? "text/plain" });
-      response.end(file?.body ?? "not found");
-    }
+    else if (request.method === "GET" || request.method === "HEAD") showPage(pathname, request, response);
+    else respond(response, 405, { error: "method not allowed" });
+  }
+
+  function showPage(pathname: string, request: IncomingMessage, response: ServerResponse): void {
+    // By another name (127.0.0.1) it would be another site, with other cookies.
+    const isOther = request.headers.host !== new URL(origin).host;
+    const file = files.get(pathname);
+    if (isOther) send(response, 308, { location: origin + pathname }, "");
+    else send(response, file ? 200 : 404, { "content-type": file?.type ?? "text/plain" }, file?.body ?? "not found");
   }
 
   async function logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // Without this, another site could sign a visitor in to an account of the attacker's.
     if (request.headers.origin !== origin) return respond(response, 403, { error: "wrong origin" });
-    const cookies = await signIn(settings, JSON.parse(await bodyOf(request)) as Login, request);
-    if (cookies === undefined) return respond(response, 401, { error: "wrong email or password" });
-    // All of them: the refresh token's and the hint that a page may read.
-    response.setHeader("set-cookie", cookies);
-    respond(response, 200, {});
+    const body = await bodyOf(request);
+    if (body === undefined) return respond(response, 413, { error: "too large" });
+    const login = new URLSearchParams(body);
+    const credentials = { email: login.get("email") ?? "", password: login.get("password") ?? "" };
+    const result = await signIn(settings, credentials, request);
+    if (result.ok) {
+      // All of them: the refresh token's, and the hint that a page may read.
+      const headers = { "set-cookie": result.cookies };
+      // A browser whose script has not run sends the form itself.
+      const isForm = request.headers["sec-fetch-mode"] === "navigate";
+      return isForm ? send(response, 303, { ...headers, location: "/" }, "") : respond(response, 200, {}, headers);
+    }
+    if (result.reason === "limited") {
+      return respond(response, 429, { error: "too many attempts" }, { "retry-after": String(result.retryAfterS) });
+    }
+    if (result.reason === "wrong") return respond(response, 401, { error: "wrong email or password" });
+    respond(response, 503, { error: "sign-in is unavailable" }, { "retry-after": "5" });
   }
 
   async function listNotes(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -61,29 +76,22 @@ export async function startApplication(settings: Settings): Promise<{ close(): P
     respond(response, verdict.reason === "unavailable" ? 503 : 401, { error: verdict.reason });
   }
 
-  const server = createServer((request, response) => {
-    serve(request, response).catch(() => response.headersSent || respond(response, 400, { error: "bad request" }));
-  });
-  await new Promise<void>((resolve) => server.listen(port, "localhost", resolve));
-  return {
-    async close() {
-      verifier.close();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+  return (request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      // A client that has left is no fault.
+      if (request.destroyed && !request.complete) return;
+      console.error(error);
+      if (!response.headersSent) respond(response, 500, { error: "internal error" });
+    });
   };
 }
 
-function respond(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
-  response.end(JSON.stringify(body));
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
+/** Undefined for a body that is too large. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) {
     body += chunk;
-    if (body.length > 10_000) throw new Error("too large");
+    if (body.length > MAX_BODY_BYTES) return undefined;
   }
   return body;
 }

@@ -1,33 +1,58 @@
 /** The login: checks a password and creates a session. Yours may be an identity provider's callback instead. */
-import { randomBytes, scryptSync, timingSafeEqual } from "node:crypto";
+import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { promisify } from "node:util";
+import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 
-export type Login = { readonly email: string; readonly password: string };
+export type Credentials = { readonly email: string; readonly password: string };
+
+export type SignIn =
+  | { readonly ok: true; readonly cookies: string[] }
+  | { readonly ok: false; readonly reason: "wrong" | "unavailable" }
+  | { readonly ok: false; readonly reason: "limited"; readonly retryAfterS: number };
 
 type Account = { readonly id: string; readonly name: string; readonly salt: Buffer; readonly hash: Buffer };
 
-const hashOf = (password: string, salt: Buffer) => scryptSync(password, salt, 32);
+/** Not on the main thread, which it would block for all. Cost by OWASP's recommendation. */
+const COST: ScryptOptions = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 };
+const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
+const hashOf = (password: string, salt: Buffer): Promise<Buffer> => derive(password, salt, 32, COST);
 
-function account(id: string, name: string, password: string): Account {
+async function account(id: string, name: string, password: string): Promise<Account> {
   const salt = randomBytes(16);
-  return { id, name, salt, hash: hashOf(password, salt) };
+  return { id, name, salt, hash: await hashOf(password, salt) };
 }
 
-/** Instead of a database. Limit the attempts per account and address in a real one. */
-const ACCOUNTS = new Map([["alice@example.com", account("alice", "Alice Liddell", "correct horse")]]);
-/** Checked when there is no such account, so that the time taken does not say so. */
-const NOBODY = account("", "", randomBytes(16).toString("hex"));
+/** Instead of a database. `nobody` is checked when there is no such account, so that the time taken does not say so. */
+const accounts = Promise.all([
+  account("alice", "Alice Liddell", "correct horse"),
+  account("", "", randomBytes(16).toString("hex")),
+]).then(([alice, nobody]) => ({ byEmail: new Map([["alice@example.com", alice]]), nobody }));
 
-/** @returns the cookies of the new session, or undefined for wrong credentials */
+/** Attempts to guess: few by account and address, more by address. With several processes, count them in a common store. */
+const byAccount = new RateLimiterMemory({ points: 5, duration: 300 });
+const byAddress = new RateLimiterMemory({ points: 50, duration: 300 });
+
+/** @param adminUrl the admin API: its token stays on the server */
 export async function signIn(
   { adminUrl, adminToken }: { readonly adminUrl: string; readonly adminToken: string },
-  { email, password }: Login,
+  { email, password }: Credentials,
   request: IncomingMessage,
-): Promise<string[] | undefined> {
-  const found = ACCOUNTS.get(email) ?? NOBODY;
-  if (!timingSafeEqual(hashOf(password, found.salt), found.hash) || found === NOBODY) return undefined;
+): Promise<SignIn> {
+  const address = request.socket.remoteAddress ?? "";
+  const name = `${email} ${address}`;
+  try {
+    // Before the password is hashed: that is expensive on purpose.
+    await Promise.all([byAddress.consume(address), byAccount.consume(name)]);
+  } catch (limit) {
+    return { ok: false, reason: "limited", retryAfterS: Math.ceil((limit as RateLimiterRes).msBeforeNext / 1000) };
+  }
+  const { byEmail, nobody } = await accounts;
+  const found = byEmail.get(email) ?? nobody;
+  const matches = timingSafeEqual(await hashOf(password, found.salt), found.hash);
+  if (!matches || found === nobody) return { ok: false, reason: "wrong" };
+  await byAccount.delete(name);
   const userAgent = request.headers["user-agent"] ?? "";
-  // By the admin API: the admin token stays on the server.
   const response = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
     method: "POST",
     headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
@@ -35,11 +60,12 @@ export async function signIn(
       subject: found.id,
       // To show in the page. Whoever has the token can read its claims.
       claims: { name: found.name },
-      client: { userAgent, ipAddress: request.socket.remoteAddress, displayName: deviceName(userAgent) },
+      client: { userAgent, ipAddress: address, displayName: deviceName(userAgent) },
     }),
-  });
-  if (!response.ok) throw new Error(`CreateSession: ${response.status}`);
-  return ((await response.json()) as { setCookies: string[] }).setCookies;
+    signal: AbortSignal.timeout(5_000),
+  }).catch(() => undefined);
+  if (!response?.ok) return { ok: false, reason: "unavailable" };
+  return { ok: true, cookies: ((await response.json()) as { setCookies: string[] }).setCookies };
 }
 
 /** What people call their device, roughly. */

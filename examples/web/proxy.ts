@@ -3,6 +3,8 @@
  * first-party one everywhere. In production your reverse proxy does this (docs/browser.md has a configuration for nginx).
  */
 import { request as forward, type IncomingMessage, type ServerResponse } from "node:http";
+import { pipeline } from "node:stream";
+import { respond } from "./responses.ts";
 
 export function passOn(publicUrl: string, request: IncomingMessage, response: ServerResponse): void {
   const headers = {
@@ -14,10 +16,18 @@ export function passOn(publicUrl: string, request: IncomingMessage, response: Se
     connection: "close",
   };
   const upstream = forward(publicUrl + request.url, { method: request.method, headers }, (reply) => {
-    response.writeHead(reply.statusCode ?? 502, reply.headers);
-    reply.pipe(response);
+    // They are of one connection.
+    const { connection: _, "keep-alive": __, "transfer-encoding": ___, ...passed } = reply.headers;
+    response.writeHead(reply.statusCode ?? 502, passed);
+    // Ends both when one of them ends early: half a response is not passed off as a whole one.
+    pipeline(reply, response, () => {});
   });
   // The kit takes it for what it is: an outage, no logout.
-  upstream.on("error", () => (response.headersSent ? response.destroy() : response.writeHead(502).end()));
+  upstream.on("error", () => {
+    if (response.headersSent) response.destroy();
+    else respond(response, 502, { error: "the session service cannot be reached" });
+  });
+  // A browser that gives up ends the request to the service, too.
+  response.on("close", () => upstream.destroy());
   request.pipe(upstream);
 }

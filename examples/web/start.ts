@@ -5,13 +5,33 @@
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { startApplication } from "./application.ts";
+import { createApplication } from "./application.ts";
+import { respond } from "./responses.ts";
 
 const PORT = Number(process.env.PORT ?? 3000);
 const DATA_DIR = process.env.DATA_DIR ?? join(import.meta.dirname, "data");
 const ORIGIN = `http://localhost:${PORT}`;
+
+function fail(message: string): never {
+  console.error(message);
+  process.exit(1);
+}
+
+// Before anything else is started: a port in use is the usual reason why it cannot.
+let application: Awaited<ReturnType<typeof createApplication>> | undefined;
+const server = createServer((request, response) => {
+  if (application) application(request, response);
+  else respond(response, 503, { error: "starting" });
+});
+server.once("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EADDRINUSE") fail(`Cannot listen on port ${PORT}: ${error.message}`);
+  fail(`Port ${PORT} is in use. Choose another one: PORT=${PORT + 1} npm run example:web`);
+});
+if (!(PORT > 0 && PORT < 65_536)) fail(`PORT must be a number from 1 to 65535, not "${process.env.PORT}".`);
+await new Promise<void>((resolve) => server.listen(PORT, "localhost", resolve));
 
 const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/main.ts")], {
   env: {
@@ -30,14 +50,34 @@ const service = spawn(process.execPath, [join(import.meta.dirname, "../../src/ma
   },
   stdio: ["ignore", "pipe", "inherit"],
 });
-service.once("exit", (code) => process.exit(code ?? 1));
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => service.kill("SIGINT"));
+// Neither runs without the other.
+let stopping = false;
+service.once("error", (error) => fail(`The session service cannot be started: ${error.message}`));
+service.once("exit", (code, signal) => {
+  if (stopping) process.exit(0);
+  fail(`The session service has ended (${signal ?? `exit code ${code}`}).`);
+});
+process.once("exit", () => service.kill());
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    stopping = true;
+    service.kill("SIGINT");
+  });
+}
 
 // The first line that the service writes says where it listens.
-const lines = createInterface({ input: service.stdout });
-lines.once("line", async (line) => {
-  const ready = JSON.parse(line) as { public: string; admin: string };
-  const adminToken = readFileSync(join(DATA_DIR, "admin-token"), "utf8").trim();
-  await startApplication({ port: PORT, origin: ORIGIN, publicUrl: ready.public, adminUrl: ready.admin, adminToken });
-  console.log(`Open ${ORIGIN} and sign in as alice@example.com with the password "correct horse".`);
+createInterface({ input: service.stdout }).once("line", async (line) => {
+  try {
+    const ready = JSON.parse(line) as { public: string; admin: string };
+    const adminToken = readFileSync(join(DATA_DIR, "admin-token"), "utf8").trim();
+    application = await createApplication({
+      origin: ORIGIN,
+      publicUrl: ready.public,
+      adminUrl: ready.admin,
+      adminToken,
+    });
+    console.log(`Open ${ORIGIN} and sign in as alice@example.com with the password "correct horse".`);
+  } catch (error) {
+    fail(`The application cannot be started: ${error}`);
+  }
 });

@@ -1,18 +1,15 @@
 /** `examples/web` as a visitor meets it: run by its one command, used in a browser. */
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { scratch } from "../support/service.ts";
-import { freePort } from "./engines/driver.ts";
+import { type Example, startExample } from "./example.ts";
 
 /** `SCREENSHOTS=<directory>` keeps them. */
 const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
 
-let child: ChildProcess;
-let exited: Promise<unknown>;
+let example: Example;
 let browser: Browser;
 let url: string;
 let context: BrowserContext;
@@ -21,25 +18,13 @@ let problems: string[];
 
 beforeAll(async () => {
   mkdirSync(SCREENSHOTS, { recursive: true });
-  const port = await freePort();
-  child = spawn(process.execPath, ["examples/web/start.ts"], {
-    env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(scratch(), "data") },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  exited = new Promise((resolve) => child.once("exit", resolve));
-  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
-  const [line] = await Promise.race([
-    new Promise<string[]>((resolve) => lines.once("line", (text) => resolve([text]))),
-    exited.then(() => ["ended"]),
-  ]);
-  url = `http://localhost:${port}`;
-  expect(line).toContain(url);
+  example = await startExample();
+  url = example.url;
   browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
 });
 afterAll(async () => {
   await browser?.close();
-  child?.kill("SIGINT");
-  await exited;
+  await example?.stop();
 });
 
 beforeEach(async () => {
@@ -51,6 +36,8 @@ beforeEach(async () => {
   page.on("console", (entry) => entry.type() === "error" && problems.push(entry.text()));
   await page.goto(url);
 });
+
+const isFocused = (selector: string) => page.evaluate(`document.activeElement?.matches(${JSON.stringify(selector)})`);
 
 const screenshot = (name: string, of = page) => of.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 
@@ -93,6 +80,64 @@ test("a wrong password is refused, and the form says so", async () => {
   await page.getByRole("alert").filter({ hasText: "Wrong email or password." }).waitFor();
   await screenshot("wrong-password");
   expect(await context.cookies()).toEqual([]);
+  expect(await isFocused("#password")).toBe(true);
+});
+
+test("many wrong passwords are refused before they are checked, and the form says so", async () => {
+  await page.getByLabel("Email").fill("mallory@example.com");
+  const responses: number[] = [];
+  page.on("response", (response) => response.url().endsWith("/login") && responses.push(response.status()));
+  while (!responses.includes(429)) {
+    const before = responses.length;
+    await page.getByLabel("Password").fill(`guess ${before}`);
+    await page.keyboard.press("Enter");
+    await expect.poll(() => responses.length).toBe(before + 1);
+  }
+  expect(responses).toEqual([401, 401, 401, 401, 401, 429]);
+  await page.getByRole("alert").filter({ hasText: "Too many attempts." }).waitFor();
+});
+
+test("a login whose service does not respond is no fault of the visitor, and the form says so", async () => {
+  example.pause();
+  await page.getByLabel("Email").fill("alice@example.com");
+  await page.getByLabel("Password").fill("correct horse");
+  const response = page.waitForResponse(`${url}/login`);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  expect((await response).status()).toBe(503);
+  await page.getByRole("alert").filter({ hasText: "Signing in is not possible at the moment." }).waitFor();
+  await screenshot("service-down");
+  example.resume();
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Book the train to Vienna").waitFor();
+});
+
+test("a form that the browser sends itself leads to the page, and leaves no password in its address", async () => {
+  await page.getByLabel("Email").fill("alice@example.com");
+  await page.getByLabel("Password").fill("correct horse");
+  await page.evaluate("document.getElementById('login').submit()");
+  await page.getByText("Book the train to Vienna").waitFor();
+  expect(page.url()).toBe(`${url}/`);
+});
+
+test("the focus and the announcements follow what happens", async () => {
+  const other = await browser.newContext();
+  const elsewhere = await other.newPage();
+  await elsewhere.goto(url);
+  await signIn(elsewhere);
+  await signIn(page);
+  expect(await isFocused("#notes-title")).toBe(true);
+  const says = (text: string) => page.getByRole("status").filter({ hasText: text }).waitFor();
+  await says("You are signed in.");
+  await page
+    .getByRole("button", { name: /^Sign out .* last seen/ })
+    .first()
+    .click();
+  await says("is signed out.");
+  expect(await isFocused("#devices-title")).toBe(true);
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+  await says("You are signed out.");
+  expect(await isFocused("#email")).toBe(true);
+  await other.close();
 });
 
 test("a device signs the others out", async () => {
@@ -123,7 +168,6 @@ test("a page that is offline keeps what it shows and says so", async () => {
 
 test("it works on a phone and by keyboard alone", async () => {
   await page.setViewportSize({ width: 360, height: 740 });
-  const isFocused = (selector: string) => page.evaluate(`document.activeElement?.matches(${JSON.stringify(selector)})`);
   await expect.poll(() => isFocused("#email")).toBe(true);
   await screenshot("phone-login");
   await page.keyboard.type("alice@example.com");

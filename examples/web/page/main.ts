@@ -8,24 +8,35 @@ type Device = { sessionId: string; displayName?: string; lastRefreshTime: string
 const session = createSession({ hintCookie: "signed_in" });
 
 const find = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
-const [banner, loginError] = [find("banner"), find("login-error")];
-const form = find<HTMLFormElement>("login");
+const [banner, news, loginError] = [find("banner"), find("news"), find("login-error")];
+const [form, password] = [find<HTMLFormElement>("login"), find<HTMLInputElement>("password")];
 
 let shown = session.snapshot;
+let atLogin = false;
 session.subscribe(show);
 
 function show(): void {
   const before = shown;
   shown = session.snapshot;
   const { state, claims } = shown;
+  const isOther = claims?.sid !== before.claims?.sid;
   document.body.dataset.state = state;
+  document.title = state === "ended" ? "Sign in – Notes" : "Notes";
   find("name").textContent = String(claims?.name ?? "");
   banner.textContent = state === "offline" ? "You are offline. What you see may be out of date." : "";
   // Another person may have signed in: nothing of the one before stays.
-  if (state === "ended" || claims?.sid !== before.claims?.sid)
-    for (const id of ["notes", "devices"]) find(id).replaceChildren();
-  if (state === "active" && (before.state !== "active" || claims?.sid !== before.claims?.sid)) void load();
-  if (state === "ended") find("email").focus();
+  if (state === "ended" || isOther) for (const id of ["notes", "devices"]) find(id).replaceChildren();
+  if (state === "active" && (before.state !== "active" || isOther)) void load();
+  // What had the focus may be gone: it goes to where the next step is.
+  if (state === "ended") {
+    if (before.claims) news.textContent = "You are signed out.";
+    find("email").focus();
+    atLogin = true;
+  } else if (state === "active" && atLogin) {
+    news.textContent = "You are signed in.";
+    find("notes-title").focus();
+    atLogin = false;
+  }
 }
 
 async function load(): Promise<void> {
@@ -42,6 +53,7 @@ async function load(): Promise<void> {
 async function attempt(action: () => Promise<void>): Promise<void> {
   try {
     await action();
+    if (session.snapshot.state !== "offline") banner.textContent = "";
   } catch (error) {
     if (error instanceof SessionError && error.reason === "ended") return;
     banner.textContent = "That did not work. Check your connection and try again.";
@@ -56,49 +68,64 @@ async function read(path: string, method = "GET"): Promise<Record<string, unknow
 
 /** Text is set as text: what a user agent calls itself is not HTML. */
 function item(text: string, detail = ""): HTMLLIElement {
-  const [element, main, small] = ["li", "span", "small"].map((name) => document.createElement(name));
-  (main as HTMLElement).textContent = text;
-  (small as HTMLElement).textContent = detail;
-  element?.append(main as HTMLElement, small as HTMLElement);
-  return element as HTMLLIElement;
+  const element = document.createElement("li");
+  const [main, small] = [document.createElement("span"), document.createElement("small")];
+  main.textContent = text;
+  small.textContent = detail;
+  element.append(main, small);
+  return element;
 }
 
-function deviceItem({ sessionId, displayName, lastRefreshTime, current }: Device): HTMLLIElement {
+function deviceItem({ sessionId, displayName = "A device", lastRefreshTime, current }: Device): HTMLLIElement {
   const time = new Date(lastRefreshTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-  const element = item(displayName ?? "A device", current ? "This device" : `Last seen ${time}`);
+  const element = item(displayName, current ? "This device" : `Last seen ${time}`);
   if (current) return element;
   const button = document.createElement("button");
   button.className = "quiet";
   button.textContent = "Sign out";
-  button.setAttribute("aria-label", `Sign out ${displayName ?? "a device"}`);
-  button.onclick = () => endSessions(`/v1/auth/sessions/${sessionId}`, "DELETE");
+  button.setAttribute("aria-label", `Sign out ${displayName}, last seen ${time}`);
+  button.onclick = () => endSessions(`/v1/auth/sessions/${sessionId}`, "DELETE", `${displayName} is signed out.`);
   element.append(button);
   return element;
 }
 
-const endSessions = (path: string, method: string) =>
+const endSessions = (path: string, method: string, done: string) =>
   attempt(async () => {
     await read(path, method);
     await load();
+    news.textContent = done;
+    // The button that was pressed is gone.
+    find("devices-title").focus();
   });
 
-find("end-others").onclick = () => endSessions("/v1/auth/sessions:revokeOthers", "POST");
+find("end-others").onclick = () =>
+  endSessions("/v1/auth/sessions:revokeOthers", "POST", "All other devices are signed out.");
 find("sign-out").onclick = () => attempt(() => session.end());
+
+const LOGIN_ERRORS: Readonly<Record<number, string>> = {
+  401: "Wrong email or password.",
+  429: "Too many attempts. Please wait some minutes.",
+  503: "Signing in is not possible at the moment. Please try again in a minute.",
+};
+
+function refuse(message: string): void {
+  loginError.textContent = message;
+  password.focus();
+  password.select();
+}
 
 form.onsubmit = async (event) => {
   event.preventDefault();
   loginError.textContent = "";
   try {
-    const response = await fetch("/login", {
-      method: "POST",
-      body: JSON.stringify(Object.fromEntries(new FormData(form))),
-    });
-    if (response.ok) {
-      form.reset();
-      // The cookie is there: every tab looks again.
-      await session.begin();
-    } else loginError.textContent = response.status === 401 ? "Wrong email or password." : "Please try again.";
+    // As the browser would send it.
+    const body = new URLSearchParams([...new FormData(form)] as [string, string][]);
+    const response = await fetch("/login", { method: "POST", body });
+    if (!response.ok) return refuse(LOGIN_ERRORS[response.status] ?? "Please try again.");
+    form.reset();
+    // The cookie is there: every tab looks again.
+    await session.begin();
   } catch {
-    loginError.textContent = "The server cannot be reached. Please try again.";
+    refuse("The server cannot be reached. Please try again.");
   }
 };

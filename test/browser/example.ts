@@ -1,0 +1,60 @@
+/** Runs `examples/web` as its one command does. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { scratch } from "../support/service.ts";
+import { freePort } from "./engines/driver.ts";
+
+export type Example = {
+  readonly port: number;
+  readonly url: string;
+  readonly child: ChildProcess;
+  /** The session service that it has started. */
+  readonly servicePid: number;
+  /** Its exit code. */
+  readonly exited: Promise<number | null>;
+  /** The session service stands still. */
+  pause(): void;
+  resume(): void;
+  stop(): Promise<void>;
+};
+
+/** Starts the program; `errors` is what it has written on stderr when it has ended. */
+export function runExample(port: number, env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, ["examples/web/start.ts"], {
+    env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(scratch(), "data"), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    errors += text;
+  });
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { child, exited, errors: () => errors };
+}
+
+export async function startExample(): Promise<Example> {
+  const port = await freePort();
+  const { child, exited, errors } = runExample(port);
+  const lines = createInterface({ input: child.stdout });
+  const url = `http://localhost:${port}`;
+  await new Promise<void>((resolve, reject) => {
+    lines.on("line", (line) => line.includes(url) && resolve());
+    void exited.then((code) => reject(new Error(`exit code ${code}: ${errors()}`)));
+  });
+  const servicePid = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim());
+  return {
+    port,
+    url,
+    child,
+    servicePid,
+    exited,
+    pause: () => process.kill(servicePid, "SIGSTOP"),
+    resume: () => process.kill(servicePid, "SIGCONT"),
+    async stop() {
+      child.kill("SIGINT");
+      await exited;
+    },
+  };
+}
