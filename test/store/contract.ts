@@ -4,6 +4,7 @@ import type { NewSession, Revocation, SessionId } from "../../src/session/model.
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { firstState, type PresentedToken } from "../../src/session/rotation.ts";
 import type { Backend } from "./backends.ts";
+import { deviceContract } from "./device-contract.ts";
 import { eventsContract } from "./events.ts";
 import { listAllContract } from "./list-all.ts";
 import {
@@ -625,6 +626,8 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     });
 
     describe("listAll", () => listAllContract(() => ({ backend, store, login })));
+
+    describe("device binding", () => deviceContract(() => ({ backend, store, login })));
 
     describe("events", () => eventsContract(() => ({ backend, store })));
 

@@ -5,10 +5,13 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { DevicePresentation } from "../../src/session/device-binding.ts";
+import type { DeviceKey } from "../../src/session/device-key.ts";
 import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
 import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
+import { someKey } from "./device-contract.ts";
 import { ModelStore } from "./model.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
 
@@ -26,6 +29,8 @@ const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrar
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
 const R = REUSE_INTERVAL;
 const IDLE = 240 * SECOND;
+/** The life of a device cookie. */
+const LIFE = 3 * R;
 
 const step = fc.oneof(
   {
@@ -35,9 +40,25 @@ const step = fc.oneof(
       user: pick,
       cap: fc.integer({ min: 1, max: 4 }),
       replaces: fc.option(pick),
+      required: fc.boolean(),
     }),
   },
-  { weight: 30, arbitrary: fc.record({ does: fc.constant("rotate" as const), session: pick, recent: fc.nat(4) }) },
+  {
+    weight: 30,
+    arbitrary: fc.record({
+      does: fc.constant("rotate" as const),
+      session: pick,
+      recent: fc.nat(4),
+      device: fc.option(
+        fc.record({ key: fc.nat(3), age: fc.constantFrom(0, R, LIFE, LIFE + 1), skipped: fc.boolean() }),
+      ),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ does: fc.constant("register" as const), session: pick, recent: fc.nat(4), key: fc.nat(1) }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("unbind" as const), session: pick }) },
   {
     weight: 1,
     arbitrary: fc.record({ does: fc.constant("mangle" as const), session: pick, by: fc.integer({ min: -2, max: 3 }) }),
@@ -74,6 +95,16 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
+type Device = Extract<Step, { does: "rotate" }>["device"];
+
+/** What is presented of a device: the cookie of one of two keys, or none. */
+function presentation(device: Device, keys: readonly DeviceKey[], now: number): DevicePresentation | undefined {
+  if (device === null) return undefined;
+  const key = keys[device.key];
+  const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: now - device.age };
+  return { lifeMs: LIFE, cookie, skipped: device.skipped };
+}
+
 /** A store may still know why a session is gone; the model never does. */
 function gone(result: RotateOutcome): RotateOutcome {
   return !result.ok && (result.reason === "idle" || result.reason === "expired")
@@ -89,6 +120,7 @@ async function play(history: readonly Step[]): Promise<void> {
   model.now = Math.max(...start) + SECOND;
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 
+  const keys = [someKey("ES256"), someKey("RS256")];
   const users = [subject(), subject()];
   const clientId = subject("history");
   const sids: SessionId[] = [sidOf(users[0] ?? "")]; // one that was never created
@@ -102,7 +134,9 @@ async function play(history: readonly Step[]): Promise<void> {
   for (const step of history) {
     switch (step.does) {
       case "create": {
-        const session = newSession(user(step.user), { clientId, idleTimeout: IDLE, absoluteLifetime: 4 * IDLE });
+        const lifetimes = { idleTimeout: IDLE, absoluteLifetime: 4 * IDLE };
+        const required = step.required ? { deviceRequired: true as const } : {};
+        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         await all(model.create(session, first, step.cap, replaces), (store) =>
@@ -125,11 +159,24 @@ async function play(history: readonly Step[]): Promise<void> {
                 issuedAt: model.now,
               };
         const fresh = nonce();
-        const expected = model.rotate(sid(step.session), presented, fresh);
-        await all(expected, async (store) => gone(await store.rotate(sid(step.session), presented, fresh)));
+        const device = "device" in step ? presentation(step.device, keys, model.now) : undefined;
+        const expected = model.rotate(sid(step.session), presented, fresh, device);
+        await all(expected, async (store) => gone(await store.rotate(sid(step.session), presented, fresh, device)));
         if ("child" in expected && expected.child.nonce === fresh) known.push(expected.child);
         break;
       }
+      case "register": {
+        const known = tokens.get(sid(step.session)) ?? [];
+        const token = known.at(-1 - step.recent) ?? known[0] ?? { generation: 1, nonce: nonce(), issuedAt: 0 };
+        const key = keys[step.key] ?? someKey();
+        await all(model.registerKey(sid(step.session), token, key), (store) =>
+          store.registerKey(sid(step.session), token, key),
+        );
+        break;
+      }
+      case "unbind":
+        await all(model.unbind(sid(step.session)), (store) => store.unbind(sid(step.session)));
+        break;
       case "wait":
         model.now += step.ms;
         await Promise.all(backends.map((backend) => backend.advance(step.ms)));
