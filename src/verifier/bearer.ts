@@ -1,5 +1,5 @@
 import { bearerToken } from "./bearer-token.ts";
-import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
+import { type Accepted, REFUSED, type Refusal } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
 /** The response to a request that is not authorized: 401 with a challenge (RFC 6750 section 3), or 503. */
@@ -13,7 +13,7 @@ export type Rejection = {
   readonly body: string;
 };
 
-export type Authorization = { readonly ok: true; readonly claims: Claims } | Rejection;
+export type Authorization = Accepted | Rejection;
 
 const unauthenticated = (challenge: string): Omit<Rejection, "reason"> => ({
   ok: false,

@@ -4,5 +4,5 @@ export { accessTokenInterceptor, callerClaims } from "./connect.ts";
 export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
 export type { VerifierOptions } from "./options.ts";
 export type { Report, VerifierEvent } from "./report.ts";
-export { type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
+export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
 export { createVerifier, type Verifier } from "./verifier.ts";

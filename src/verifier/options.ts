@@ -11,6 +11,8 @@ export type VerifierOptions = {
    * `jwksUrl` is read: a logout takes effect when the token expires, and `stalenessMs()` is Infinity.
    */
   readonly adminUrl?: string;
+  /** Whether only clients are accepted that have proven possession of the device key of their session. Default: false. */
+  readonly requireDeviceBound?: boolean;
   /** The bearer token of the admin API; a function if it is rotated. */
   readonly adminToken?: string | (() => string);
   /** The key set, if it is not at the admin API. */
@@ -39,6 +41,7 @@ export type VerifierOptions = {
 export type Settings = {
   readonly issuer: string;
   readonly audiences: ReadonlySet<string>;
+  readonly requireDeviceBound: boolean;
   readonly jwksUrl: string;
   readonly policy: "introspect" | "refuse";
   readonly maxStalenessMs: number;
@@ -62,6 +65,7 @@ export function resolveOptions(options: VerifierOptions): Settings {
   if (!(Number.isInteger(cacheSize) && cacheSize >= 2)) {
     throw new RangeError("createVerifier: cacheSize must be a whole number, at least 2");
   }
+  const { requireDeviceBound = false } = options;
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
-  return { issuer, audiences, jwksUrl, policy, maxStalenessMs, cacheSize, fetch, clock, monotonic };
+  return { issuer, audiences, requireDeviceBound, jwksUrl, policy, maxStalenessMs, cacheSize, fetch, clock, monotonic };
 }

@@ -27,6 +27,8 @@ export type Checked = { readonly ok: true; readonly claims: Claims; readonly key
 export type Expectations = {
   readonly issuer: string;
   readonly audiences: ReadonlySet<string>;
+  /** Whether the claim `device_bound` must be there. */
+  readonly requireDeviceBound?: boolean;
   /**
    * Wall clock, ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, one that is
    * accepted late may be revoked.
@@ -96,7 +98,8 @@ function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectat
   const nowMs = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
   if (nowMs >= exp * 1000) return "expired"; // on or after (RFC 7519 section 4.1.4)
-  return exp < iat ? "malformed" : undefined;
+  if (exp < iat) return "malformed";
+  return expected.requireDeviceBound && claims.device_bound !== true ? "not_device_bound" : undefined;
 }
 
 /** Seconds since the epoch. A JSON number may also be infinite, such as 1e999. */

@@ -10,6 +10,8 @@ export type Claims = {
   /** The session: revocations are matched on it. */
   readonly sid: string;
   readonly client_id: string;
+  /** Present when the client proved possession of the device key that the session is bound to. */
+  readonly device_bound?: true;
   readonly [name: string]: unknown;
 };
 
@@ -27,6 +29,7 @@ export const REFUSALS = [
   "wrong_issuer",
   "wrong_audience",
   "not_bearer",
+  "not_device_bound",
   "not_yet_valid",
   "expired",
   "revoked",
@@ -34,7 +37,14 @@ export const REFUSALS = [
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-export type Verdict = { readonly ok: true; readonly claims: Claims } | { readonly ok: false; readonly reason: Refusal };
+export type Accepted = {
+  readonly ok: true;
+  readonly claims: Claims;
+  /** Whether the client has proven possession of the device key of its session. */
+  readonly deviceBound: boolean;
+};
+
+export type Verdict = Accepted | { readonly ok: false; readonly reason: Refusal };
 
 /** One constant per reason. */
 export const REFUSED: { readonly [reason in Refusal]: Verdict } = Object.freeze(

@@ -6,7 +6,7 @@ import { RecentlyUsed } from "./recently-used.ts";
 import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
 import { type Checked, checkToken } from "./token.ts";
-import { REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
+import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
 
 export interface Verifier {
   /** Decides whether to accept an access token. Never rejects. */
@@ -77,6 +77,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
   };
 }
 
+function acceptedOf(claims: Claims): Accepted {
+  return { ok: true, claims, deviceBound: claims.device_bound === true };
+}
+
 class VerifierCore {
   readonly #settings: Settings;
   readonly #keys: KeySet;
@@ -134,7 +138,7 @@ class VerifierCore {
       ...checked,
       createdAtMs: typeof sct === "number" ? sct : iat * 1000,
       expiresAtMs: exp * 1000,
-      accepted: Promise.resolve<Verdict>(Object.freeze({ ok: true, claims: checked.claims })),
+      accepted: Promise.resolve<Verdict>(Object.freeze(acceptedOf(checked.claims))),
     };
     this.#cache.set(token, entry);
     return entry;

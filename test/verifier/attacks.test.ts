@@ -15,7 +15,7 @@ afterAll(() => target.close());
 describe("a good token", () => {
   it("is accepted with its claims, which are frozen for all who share them", async () => {
     const verdict = await verifier.verify(token({}, { role: { admin: false } }));
-    expect(verdict).toEqual({ ok: true, claims: { ...claims, role: { admin: false } } });
+    expect(verdict).toEqual({ ok: true, claims: { ...claims, role: { admin: false } }, deviceBound: false });
     if (!verdict.ok) return;
     expect(() => Object.assign(verdict.claims, { sub: "root" })).toThrow(TypeError);
     expect(() => Object.assign(verdict.claims.role as object, { admin: true })).toThrow(TypeError);

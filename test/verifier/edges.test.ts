@@ -74,6 +74,19 @@ test.each<[what: string, claims: object, clock: number, verdict: string]>([
   expect(verdictOf(token(claims), clock)).toBe(verdict);
 });
 
+test.each<[what: string, claims: object, verdict: string]>([
+  ["whose client has proven its device key", { device_bound: true }, "ok"],
+  ["without the claim", {}, "not_device_bound"],
+  ["with the claim in another form", { device_bound: "true" }, "not_device_bound"],
+  ["with the claim denied", { device_bound: false }, "not_device_bound"],
+  ["that is refused anyway", { exp: 1 }, "expired"],
+])("where a device key is required, a token %s", (_, claims, verdict) => {
+  const expected = { issuer: ISSUER, audiences: new Set([AUDIENCE]), clock: () => NOW_MS, requireDeviceBound: true };
+  const checked = checkToken(token(claims), keySet, expected);
+  expect(checked.ok ? "ok" : checked.reason).toBe(verdict);
+  expect(verdictOf(token({ device_bound: true }))).toBe("ok");
+});
+
 test("a token of the longest length is read, a longer one is not", () => {
   const LONGEST = 16_384;
   const padding = LONGEST - token({ x: "" }).length;

@@ -1,0 +1,22 @@
+/** The searches of device.search.test.ts to their ends: part of `npm run search`; about two minutes. */
+import { isReplaceable, judgeDevice } from "../../../src/session/device-binding.ts";
+import { explore } from "../rotation-search/explore.ts";
+import { BROWSER, FAILOVER, THIEF } from "./searches.ts";
+import { type Assumptions, session } from "./world.ts";
+
+const SEARCHES: readonly (readonly [name: string, Omit<Assumptions, "judge" | "isReplaceable">])[] = [
+  ["no wrong logout, 1 refresh in flight", BROWSER],
+  ["no wrong logout, 1 refresh in flight, keys taken away", { ...BROWSER, unbinds: true }],
+  ["no wrong logout, 2 refreshes in flight", { ...BROWSER, inFlight: 2 }],
+  ["no wrong logout, 1 refresh in flight, a failover", FAILOVER],
+  ["a thief with a copied jar and a key of its own", THIEF],
+];
+
+for (const [name, assumptions] of SEARCHES) {
+  const { states, depth, fixpoint, counterexample } = explore(
+    session({ judge: judgeDevice, isReplaceable, ...assumptions }),
+  );
+  console.log(`${fixpoint ? "proved" : "COUNTEREXAMPLE"}  ${name}: ${states} states, ${depth} steps deep`);
+  for (const line of counterexample) console.log(`    ${line}`);
+  if (!fixpoint) process.exitCode = 1;
+}

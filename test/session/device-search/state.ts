@@ -1,0 +1,60 @@
+/** The state of the model in world.ts. Its now is 0, all that has happened lies at or before it. */
+
+/** Ticks: half of the reuse interval each. */
+export const R = 2;
+/** How long a request may be in flight. */
+export const FLIGHT = 1;
+/** How long a device cookie is fresh. */
+export const LIFE = 6;
+/** When a mark was issued. */
+export const NEVER_FRESH = -1000;
+
+/** By name: those of the browser are letters, one for each that anything still knows. */
+export type Key = string;
+export const THIEF: Key = "thief";
+export type Cookie = { readonly key: Key; readonly issuedAt: number };
+export type Device = { readonly key: Key; readonly state: "registered" | "bound"; readonly since: number };
+
+export type Refresh = {
+  readonly issuedAt: number;
+  readonly cookie: Cookie | undefined;
+  readonly skipped: boolean;
+  readonly sentAt: number;
+  /** When the child was issued that arrives, should it arrive. */
+  readonly response: number | undefined;
+  /** Whether the response offers to register a key. */
+  readonly offers: boolean;
+};
+
+/** A registration or a renewal. */
+export type Call = {
+  readonly kind: "register" | "renew";
+  readonly key: Key;
+  readonly sentAt: number;
+  /** When its cookie was issued, or that there is none to be had; undefined before it has run. */
+  readonly response: number | "refused" | undefined;
+};
+
+export type Jar = {
+  /** When the token was issued. */
+  readonly issuedAt: number;
+  readonly cookie: Cookie | undefined;
+  readonly mark: Key | undefined;
+};
+
+export type Thief = Jar & { readonly copiedAt: number; readonly own: Cookie | undefined };
+
+export type World = {
+  readonly device: Device | undefined;
+  readonly mintedAt: number;
+  readonly jar: Jar;
+  /** The key that the browser has. */
+  readonly key: Key | undefined;
+  /** Whether the browser was offered to register a key, and has not done so yet. */
+  readonly offered: boolean;
+  readonly refreshes: readonly Refresh[];
+  readonly call: Call | undefined;
+  readonly thief: Thief | undefined;
+  /** What the store falls back to. */
+  readonly replica: { readonly device: Device | undefined } | undefined;
+};

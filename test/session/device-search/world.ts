@@ -1,0 +1,285 @@
+/**
+ * A model of one session that is bound to a device, to be searched for a wrong logout and for a thief that stays.
+ *
+ * A browser with one cookie jar and any number of tabs: refreshes, registrations and renewals, each acted upon within R/2 of being
+ * sent, any number of times, its response lost or late, in any order. It renews before it refreshes without a device cookie, and
+ * reports it (`Secure-Session-Skipped`) where it could not. It may lose the response to a registration, and the key with it. With
+ * `unbinds` support staff takes keys away at any time; with `failover` the store falls back to an earlier state, once.
+ *
+ * A thief copies the whole jar at any moment, but no key. From then on it does what it likes: it presents any token with any cookie
+ * that it has, and registers a key of its own. It is lucky: rotation serves it whenever the device precondition does.
+ *
+ * What rotation adds is searched beside this (rotation-search). Here a served refresh returns the child of the last R, or a new one.
+ */
+import type {
+  DevicePresentation,
+  DeviceVerdict,
+  isReplaceable,
+  judgeDevice,
+} from "../../../src/session/device-binding.ts";
+import type { Model, Step } from "../rotation-search/explore.ts";
+import { canonical, freshKey } from "./canonical.ts";
+import {
+  type Call,
+  type Cookie,
+  type Device,
+  FLIGHT,
+  type Jar,
+  type Key,
+  LIFE,
+  NEVER_FRESH,
+  R,
+  THIEF,
+  type World,
+} from "./state.ts";
+
+/** A browser drops a device cookie before a request that carries it could arrive too late. */
+const KEPT = LIFE - FLIGHT;
+
+export type Assumptions = {
+  readonly judge: typeof judgeDevice;
+  readonly isReplaceable: typeof isReplaceable;
+  readonly inFlight: number;
+  /** Whether requests take time: up to R/2. */
+  readonly slow: boolean;
+  readonly thief: boolean;
+  readonly registers: "at any time" | "when offered";
+  readonly unbinds?: boolean;
+  readonly failover?: boolean;
+  /** Whether tokens keep the time of their issue: for rules with other boundaries. */
+  readonly exact?: boolean;
+};
+
+const thumbprintOf = (key: Key) => Uint8Array.from(key, (character) => character.charCodeAt(0));
+const full = ({ key, ...device }: Device) => ({
+  ...device,
+  key: { algorithm: "ES256" as const, bytes: thumbprintOf(key), thumbprint: thumbprintOf(key) },
+});
+
+export function session(assumptions: Assumptions): Model<World> {
+  return {
+    start: {
+      device: undefined,
+      mintedAt: -R - 1,
+      jar: { issuedAt: 0, cookie: undefined, mark: undefined },
+      key: undefined,
+      offered: true,
+      refreshes: [],
+      call: undefined,
+      thief: undefined,
+      replica: undefined,
+    },
+    canonical: (world) => canonical(world, assumptions.exact === true),
+    *steps(world) {
+      yield timePasses(world, assumptions);
+      yield* browserSends(world, assumptions);
+      yield* requestsRun(world, assumptions);
+      yield* responsesArrive(world);
+      if (assumptions.unbinds && world.device !== undefined) {
+        yield { label: () => "the key is taken away", world: { ...world, device: undefined } };
+      }
+      if (assumptions.failover) yield* storeFails(world);
+      if (assumptions.thief) yield* thiefActs(world, assumptions);
+    },
+  };
+}
+
+function timePasses(world: World, { slow, registers }: Assumptions): Step<World> {
+  const flight = slow ? FLIGHT : 0;
+  const older = <T extends { readonly issuedAt: number }>(one: T | undefined) =>
+    one && one.issuedAt !== NEVER_FRESH ? { ...one, issuedAt: one.issuedAt - 1 } : one;
+  const aged = (time: number) => time - 1;
+  const { device, jar, thief, call, replica } = world;
+  const since = (one: Device | undefined) => one && { ...one, since: one.since - 1 };
+  const drop = (cookie: Cookie | undefined) => (cookie && cookie.issuedAt < -KEPT ? undefined : cookie);
+  const still = world.refreshes.filter(({ sentAt }) => sentAt > -flight);
+  return {
+    label: () => "0.5 R",
+    world: {
+      ...world,
+      device: since(device),
+      mintedAt: aged(world.mintedAt),
+      offered: registers === "at any time", // a browser registers at once
+      jar: { ...jar, issuedAt: aged(jar.issuedAt), cookie: drop(older(jar.cookie)) },
+      refreshes: still.map((r) => ({
+        ...r,
+        issuedAt: aged(r.issuedAt),
+        cookie: older(r.cookie),
+        sentAt: aged(r.sentAt),
+        response: r.response === undefined ? undefined : aged(r.response),
+      })),
+      call:
+        call === undefined || call.sentAt <= -flight
+          ? undefined
+          : {
+              ...call,
+              sentAt: aged(call.sentAt),
+              response: typeof call.response === "number" ? aged(call.response) : call.response,
+            },
+      thief: thief && {
+        ...thief,
+        issuedAt: aged(thief.issuedAt),
+        copiedAt: aged(thief.copiedAt),
+        cookie: older(thief.cookie),
+        own: older(thief.own),
+      },
+      replica: replica && { device: since(replica.device) },
+    },
+  };
+}
+
+/** What a jar sends: the device cookie while it is there, else the mark. */
+const evidenceOf = ({ cookie, mark }: Jar): Cookie | undefined =>
+  cookie ?? (mark === undefined ? undefined : { key: mark, issuedAt: NEVER_FRESH });
+
+function* browserSends(world: World, { inFlight, registers }: Assumptions): Iterable<Step<World>> {
+  const { jar, key, refreshes, call } = world;
+  if (refreshes.length < inFlight) {
+    const skipped = key !== undefined && jar.cookie === undefined;
+    const refresh = {
+      issuedAt: jar.issuedAt,
+      cookie: evidenceOf(jar),
+      skipped,
+      sentAt: 0,
+      response: undefined,
+      offers: false,
+    };
+    const label = () => `a tab refreshes${skipped ? ", having renewed in vain" : ""}`;
+    yield { label, world: { ...world, refreshes: [...refreshes, refresh] } };
+  }
+  if (call !== undefined) return;
+  if (key !== undefined) {
+    const renewal: Call = { kind: "renew", key, sentAt: 0, response: undefined };
+    yield { label: () => `the browser renews with ${key}`, world: { ...world, call: renewal } };
+  }
+  if (registers === "when offered" && !world.offered) return;
+  const next = freshKey(world);
+  const registration: Call = { kind: "register", key: next, sentAt: 0, response: undefined };
+  yield {
+    label: () => `the browser registers ${next}`,
+    world: { ...world, call: registration, offered: registers === "at any time" },
+  };
+}
+
+const presentation = (cookie: Cookie | undefined, skipped: boolean): DevicePresentation => ({
+  lifeMs: LIFE,
+  cookie: cookie && { thumbprint: thumbprintOf(cookie.key), issuedAtMs: cookie.issuedAt },
+  skipped,
+});
+
+/** Serves a refresh: the device and the child after it. */
+function served(world: World, verdict: DeviceVerdict): World {
+  const mintedAt = world.mintedAt >= -R ? world.mintedAt : 0;
+  const first = verdict === "first_use" && world.device !== undefined;
+  return {
+    ...world,
+    mintedAt,
+    device: first ? { ...(world.device as Device), state: "bound", since: 0 } : world.device,
+  };
+}
+
+function judged(world: World, { judge }: Assumptions, issuedAt: number, cookie: Cookie | undefined, skipped: boolean) {
+  const subject = { device: world.device && full(world.device), createdAt: NEVER_FRESH };
+  return judge(subject, { issuedAt }, presentation(cookie, skipped), 0, R);
+}
+
+function* requestsRun(world: World, assumptions: Assumptions): Iterable<Step<World>> {
+  for (const [at, refresh] of world.refreshes.entries()) {
+    const verdict = judged(world, assumptions, refresh.issuedAt, refresh.cookie, refresh.skipped);
+    const { device } = world;
+    const label = () => `a refresh of the browser runs: ${verdict}`;
+    const stolen = device?.key === THIEF && device.state === "bound";
+    if (verdict === "two_holders") {
+      if (!stolen) yield { label, world: undefined }; // logged out by binding
+      continue; // the theft is detected
+    }
+    if (verdict === "missing" || verdict === "required") {
+      if (!refresh.skipped) yield { label, world: undefined }; // refused, although it is the user
+      continue;
+    }
+    if (stolen && device.since < -2 * R)
+      yield { label: () => `${label()}, and the theft is not detected`, world: undefined };
+    const after = served(world, verdict);
+    const asksForOffers = assumptions.registers === "when offered";
+    const isOpen = after.device === undefined || assumptions.isReplaceable(full(after.device), 0, R);
+    const response = { ...refresh, response: after.mintedAt, offers: asksForOffers && isOpen };
+    yield { label, world: { ...after, refreshes: world.refreshes.with(at, response) } };
+  }
+  const { call } = world;
+  if (call?.kind === "register") {
+    const device = registered(world, assumptions, call.key);
+    const label = () => `the registration of ${call.key} runs: ${device ? "registered" : "refused"}`;
+    const response = device ? 0 : "refused";
+    yield { label, world: { ...world, device: device ?? world.device, call: { ...call, response } } };
+  } else if (call !== undefined) {
+    const mine = world.device?.key === call.key;
+    const label = () => `the renewal with ${call.key} runs: ${mine ? "renewed" : "refused"}`;
+    yield { label, world: { ...world, call: { ...call, response: mine ? 0 : "refused" } } };
+  }
+}
+
+/** The device after a registration, unless it is refused. */
+function registered({ device }: World, { isReplaceable }: Assumptions, key: Key): Device | undefined {
+  if (device?.key === key) return device;
+  if (device !== undefined && !isReplaceable(full(device), 0, R)) return undefined;
+  return { key, state: "registered", since: 0 };
+}
+
+function* responsesArrive(world: World): Iterable<Step<World>> {
+  const { jar, call } = world;
+  for (const [at, { response, offers }] of world.refreshes.entries()) {
+    const refreshes = world.refreshes.toSpliced(at, 1);
+    if (response === undefined) continue;
+    yield {
+      label: () => "its response arrives",
+      world: { ...world, refreshes, offered: world.offered || offers, jar: { ...jar, issuedAt: response } },
+    };
+  }
+  if (call?.response === undefined) return;
+  const { key, response } = call;
+  if (typeof response === "number") {
+    const cookie = { key, issuedAt: response };
+    const label = () => `a device cookie of ${key} arrives`;
+    yield { label, world: { ...world, call: undefined, key, jar: { ...jar, cookie, mark: key } } };
+  } else if (call.kind === "renew") {
+    yield { label: () => `the browser gives ${key} up`, world: { ...world, call: undefined, key: undefined } };
+  }
+}
+
+function* storeFails(world: World): Iterable<Step<World>> {
+  const { device, replica } = world;
+  if (replica === undefined)
+    yield { label: () => "the replica stops following", world: { ...world, replica: { device } } };
+  else yield { label: () => "FAILOVER", world: { ...world, device: replica.device } };
+}
+
+function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World>> {
+  const { thief, jar, device } = world;
+  if (thief === undefined) {
+    const copy = { ...jar, copiedAt: 0, own: undefined };
+    yield { label: () => "the jar is COPIED", world: { ...world, thief: copy } };
+    return;
+  }
+  const mark = thief.mark === undefined ? undefined : { key: thief.mark, issuedAt: NEVER_FRESH };
+  for (const cookie of new Set([undefined, thief.cookie, mark, thief.own])) {
+    const verdict = judged(world, assumptions, thief.issuedAt, cookie, false);
+    const label = () => `the thief refreshes with ${cookie ? `a cookie of ${cookie.key}` : "no cookie"}: ${verdict}`;
+    if (verdict === "two_holders") {
+      // A copy of the profile, as it is, accuses nobody.
+      if (device !== undefined && device.key === thief.mark && cookie !== undefined) yield { label, world: undefined };
+      continue;
+    }
+    if (verdict === "missing" || verdict === "required") continue;
+    const bound = device?.state === "bound" && device.key !== THIEF;
+    if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined }; // it stays
+    const after = served(world, verdict);
+    yield { label, world: after };
+    yield { label, world: { ...after, thief: { ...thief, issuedAt: after.mintedAt } } };
+  }
+  const own = registered(world, assumptions, THIEF);
+  if (own !== undefined) {
+    const label = () => "the thief registers a key, or renews with it";
+    if (device?.state === "bound" && device.key !== THIEF) yield { label, world: undefined }; // it takes over
+    yield { label, world: { ...world, device: own, thief: { ...thief, own: { key: THIEF, issuedAt: 0 } } } };
+  }
+}

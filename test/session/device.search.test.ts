@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { isReplaceable, judgeDevice } from "../../src/session/device-binding.ts";
+import { DEVICE_MUTANTS, type DeviceMutant, mutatedRules, type Rules } from "./device-search/mutants.ts";
+import { BROWSER, FAILOVER, THIEF } from "./device-search/searches.ts";
+import { type Assumptions, session } from "./device-search/world.ts";
+import { explore } from "./rotation-search/explore.ts";
+
+const RULES: Rules = { judge: judgeDevice, isReplaceable };
+
+const search = (assumptions: Omit<Assumptions, keyof Rules>, bound?: number, rules = RULES) =>
+  explore(session({ ...rules, ...assumptions }), bound);
+
+/** Every state that can be brought about, and none that breaks the property. */
+const proved = { fixpoint: true, counterexample: [] };
+
+/** `npm run search` goes on to the end; in a test, as far as some seconds take. */
+const BOUND = 60_000;
+
+describe("binding logs no browser out", () => {
+  it("whatever becomes of its registrations, renewals and refreshes", () => {
+    expect(search(BROWSER)).toMatchObject(proved);
+  });
+
+  it("and neither does support staff that takes keys away", () => {
+    expect(search({ ...BROWSER, unbinds: true })).toMatchObject(proved);
+  });
+
+  it("with two refreshes in flight, as far as this goes", () => {
+    expect(search({ ...BROWSER, inFlight: 2 }, BOUND).counterexample).toEqual([]);
+  });
+
+  it("nor does a store that falls back to what it knew before, as far as this goes", () => {
+    expect(search(FAILOVER, BOUND).counterexample).toEqual([]);
+  });
+});
+
+it("a thief is served for one life of a device cookie, accuses nobody, and is detected if it binds first, as far as this goes", () => {
+  expect(search(THIEF, BOUND).counterexample).toEqual([]);
+});
+
+describe("the searches can fail", () => {
+  const SEARCHES: Record<DeviceMutant["noticedBy"], (rules: Rules) => readonly string[]> = {
+    browser: (rules) => search(BROWSER, undefined, rules).counterexample,
+    "two tabs": (rules) => search({ ...BROWSER, inFlight: 2 }, 3 * BOUND, rules).counterexample,
+    thief: (rules) => search(THIEF, BOUND, rules).counterexample,
+    "exact thief": (rules) => search({ ...THIEF, exact: true }, 5 * BOUND, rules).counterexample,
+  };
+
+  it.each(DEVICE_MUTANTS)("$name: noticed by $noticedBy", async (mutant) => {
+    expect(SEARCHES[mutant.noticedBy](await mutatedRules(mutant))).not.toEqual([]);
+  });
+});
