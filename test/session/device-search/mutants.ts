@@ -27,7 +27,7 @@ export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
     noticedBy: "exact thief",
   },
   {
-    name: "a device cookie is fresh for ever",
+    name: "a device cookie stays fresh",
     text: "Math.abs(now - cookie.issuedAtMs) > lifeMs",
     becomes: "false",
     noticedBy: "thief",
