@@ -44,7 +44,8 @@ describe.each([
   );
 
   test("has what it takes to run it", () => {
-    expect(manifests.map(({ kind }) => kind).sort()).toEqual([
+    const kinds = manifests.map(({ kind }) => kind).filter((kind) => kind !== "Ingress");
+    expect(kinds.sort()).toEqual([
       "ConfigMap",
       "Deployment",
       "HorizontalPodAutoscaler",
@@ -132,6 +133,17 @@ test("a misspelt field and a wrong type are found", () => {
   container.readynessProbe = container.readinessProbe;
   container.ports[0].containerPort = "8080";
   expect(faultsOf(manifest).join("\n")).toMatch(/readynessProbe[\s\S]*integer|integer[\s\S]*readynessProbe/);
+});
+
+test("the overlay's ingress leads to the public API on the origin of ISSUER, and nowhere else", () => {
+  const { tls, rules } = find(overlay, "Ingress").spec;
+  const { hostname } = new URL(configOf(overlay).issuer ?? "");
+  expect([tls[0].hosts, rules.map(({ host }: { host: string }) => host)]).toEqual([[hostname], [hostname]]);
+  const { spec, metadata } = find(overlay, "Service");
+  for (const { backend, path } of rules[0].http.paths) {
+    expect(backend.service).toEqual({ name: metadata.name, port: { name: spec.ports[0].name } });
+    expect(path).toMatch(/^\/(v1\/auth\/|auth\.v1\.SessionService\/|\.well-known\/jwks\.json)$/);
+  }
 });
 
 test("the overlay's image is pinned", () => {
