@@ -100,8 +100,8 @@ export async function renewDevice(
   }
   const { sid } = authenticated.token;
   if (sessionId !== undefined && sessionId !== sid) return NOTHING_TO_RENEW;
-  if (jwt === undefined) return proofRequired(tools, sid);
   const found = await deps.store.find(sid);
+  // Also without a proof: whoever asks learns in one request whether there is anything to prove.
   if (!found.ok || found.session.device === undefined) return NOTHING_TO_RENEW;
   const { session, now } = found;
   const { key } = found.session.device;

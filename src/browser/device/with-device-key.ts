@@ -25,8 +25,8 @@ export function withDeviceKey(realm: DeviceRealm = globalThis as unknown as Devi
     get(target, name) {
       if (name === "fetch") return fetch;
       const value: unknown = Reflect.get(target, name);
-      // What the browser provides works on its own global object only.
-      return typeof value === "function" ? value.bind(target) : value;
+      // Functions of the browser work on its own global object only. Its classes are left as they are.
+      return typeof value === "function" && !value.prototype ? value.bind(target) : value;
     },
   });
 }
@@ -35,17 +35,21 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
   let requests: DeviceRequests | undefined;
   let registers = false;
 
-  /** Looks at what a refresh returned: whose session it is, and whether the service offers to bind it. */
-  async function look(current: DeviceRequests, response: Response): Promise<void> {
+  /** Registers a key for the session that was refreshed, if the service offers it. */
+  async function accept(current: DeviceRequests, response: Response): Promise<void> {
     const offered = quoted(response.headers.get("secure-session-registration"), ";challenge=");
     if (!offered || registers) return;
-    const body = (await response.clone().json()) as { readonly data?: { readonly accessToken?: string } };
+    const body = (await response.json()) as { readonly data?: { readonly accessToken?: string } };
     const sid = claimsOf(body.data?.accessToken)?.sid;
-    if (!sid) return;
+    if (!sid || registers) return;
     registers = true;
-    await current.register(sid, offered).finally(() => {
-      registers = false;
-    });
+    current
+      .register(sid, offered)
+      // A browser without storage for keys; otherwise the next refresh offers it again.
+      .catch(() => {})
+      .finally(() => {
+        registers = false;
+      });
   }
 
   async function refresh(baseUrl: string, init: RequestInit): Promise<Response> {
@@ -61,7 +65,8 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
       current.doubt();
       response = await attempt();
     }
-    if (response.ok) void look(current, response).catch(() => {});
+    // Before the kit has the response: with that its requests are over, and what is left of them is aborted.
+    if (response.ok) await accept(current, response.clone()).catch(() => {});
     return response;
   }
 

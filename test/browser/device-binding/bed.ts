@@ -42,7 +42,7 @@ export type Bed = {
   /** Emptied by tests. */
   readonly seen: Seen[];
   /** The names of the audit events about a user's sessions so far, over restarts. */
-  audit(user: User): readonly string[];
+  audit(user: Pick<User, "subject">): readonly string[];
   /** Starts the service again, which is gone or goes now. */
   restartService(changes?: Readonly<Record<string, string>>): Promise<void>;
   profile(binds?: boolean): Promise<Profile>;

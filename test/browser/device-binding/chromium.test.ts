@@ -77,6 +77,21 @@ describe("registration", () => {
     expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
   });
 
+  test("is the browser's, also in a page that binds by script where browsers do not", async () => {
+    bed.origin.offersAtLogin = false;
+    await signIn(user);
+    const page = await profile.open(`${user.url}/scripted`);
+    // The script looks some seconds after the offer.
+    await eventually(
+      () => bed.seen.find(({ path, proof }) => path === RENEW && proof === undefined),
+      (found) => found !== undefined,
+    );
+    expect(await refreshIn(page)).toMatchObject({ status: 200, claims: { device_bound: true } });
+    expect(pathsOf(bed.seen).filter((path) => path === REGISTER)).toHaveLength(1);
+    expect(bed.audit(user)).not.toContain("device_key_refused");
+    await page.close();
+  });
+
   test("by a challenge that is refused is offered again with the next refresh", async () => {
     bed.origin.change = (headers, path) =>
       path === "/login" ? { ...headers, ...offerWith(headers, 'challenge="foreign"') } : headers;

@@ -142,6 +142,24 @@ describe("a browser without device bound sessions", () => {
     expect(withDeviceKey(realm)).toBe(realm);
   });
 
+  it("leaves functions and classes of the browser as usable as they are", () => {
+    const { indexedDB } = new DeviceWorld().storage;
+    const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
+    const global = {
+      ...platform,
+      // A method, which has no prototype, as functions of browsers have none.
+      setTimeout() {
+        if (this.marked !== true) throw new TypeError("Illegal invocation");
+        return 1;
+      },
+    };
+    const realm = withDeviceKey(global as unknown as Realm);
+    expect(realm.setTimeout(() => {}, 1)).toBe(1);
+    expect(realm.Date.now()).toBeCloseTo(Date.now(), -4);
+    expect(realm.BroadcastChannel).toBe(BroadcastChannel);
+    expect(realm.Math.random()).toBeLessThan(1);
+  });
+
   it("does not hang when storage never responds", async () => {
     const { world, tab } = await bound();
     world.storage.state = "stalled";

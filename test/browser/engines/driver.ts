@@ -68,7 +68,8 @@ export async function startChromium(
   const env = { PATH: process.env.PATH ?? "", HOME: home };
   // The back/forward cache as Chrome has it by default.
   const ignoreDefaultArgs = ["--disable-back-forward-cache"];
-  const options = { executablePath: "/usr/bin/chromium", args: CHROMIUM_FLAGS, ignoreDefaultArgs, env };
+  const args = [...CHROMIUM_FLAGS, "--disable-features=DeviceBoundSessions"];
+  const options = { executablePath: "/usr/bin/chromium", args, ignoreDefaultArgs, env };
   const browser = profile === "private" ? await chromium.launch(options) : undefined;
   const newContext = () => browser?.newContext() ?? chromium.launchPersistentContext(ordinaryProfile(), options);
   let context = await newContext();
