@@ -3,16 +3,16 @@
 set -eu
 
 # The oldest Node that the published packages promise to run on.
-[ -d test/oldest-node/node_modules ] || npm ci --prefix test/oldest-node --no-audit --no-fund >&2
+[ -d test/oldest-node/node_modules ] || npm ci --prefix test/oldest-node --no-audit --no-fund --loglevel error >&2
 
 # A mock server of the OpenAPI documents.
-[ -d test/mock-server/node_modules ] || npm ci --prefix test/mock-server --ignore-scripts --no-audit --no-fund >&2
+[ -d test/mock-server/node_modules ] || npm ci --prefix test/mock-server --ignore-scripts --no-audit --no-fund --loglevel error >&2
 
 missing=""
 command -v redis-server >/dev/null || missing="$missing redis-server"
 command -v strace >/dev/null || missing="$missing strace"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
-ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
+ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 2>/dev/null | grep -q . || missing="$missing libfaketime"
 command -v firefox-esr >/dev/null || missing="$missing firefox-esr"
 command -v WebKitWebDriver >/dev/null || missing="$missing webkit2gtk-driver"
 command -v xvfb-run >/dev/null || missing="$missing xvfb xauth"
@@ -27,7 +27,7 @@ for program in protoc-gen-go protoc-gen-go-grpc; do command -v "$program" >/dev/
 if [ "${CONTAINER:-}" = long ]; then
   for program in buildah debootstrap; do command -v "$program" >/dev/null || missing="$missing $program"; done
 fi
-python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip"
+for program in unzip shellcheck; do command -v "$program" >/dev/null || missing="$missing $program"; done
 
 if [ -z "$missing" ]; then
   exec sh test/tools/install.sh

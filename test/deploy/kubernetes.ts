@@ -1,19 +1,18 @@
-/** The manifests of deploy/, rendered by kubectl and helm, and the schemas of Kubernetes. */
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { Ajv, type ValidateFunction } from "ajv";
+/** The manifests of deploy/, rendered by kubectl and helm, checked against the types of Kubernetes. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { parseAllDocuments } from "yaml";
+import { scratch } from "../support/service.ts";
 
 const TOOLS = "test/tools/node_modules/.installed";
-const SCHEMAS = join(TOOLS, "python/kubernetes_validate/kubernetes-json-schema/v1.35.0-local-strict");
 
 export type Manifest = {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Record<string, string> };
-  // Its shape is what the schemas are for.
-  // biome-ignore lint/suspicious/noExplicitAny: manifests are checked against their schemas first
+  // Its shape is what the types of its kind are for.
+  // biome-ignore lint/suspicious/noExplicitAny: manifests are checked against those first
   readonly [field: string]: any;
 };
 
@@ -29,28 +28,27 @@ export const helm = (...args: readonly string[]): string =>
 /** What `helm install` would send. */
 export const helmTemplate = (...args: readonly string[]): Manifest[] => documents(helm("template", ...args));
 
-const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
-const validators = new Map<string, ValidateFunction>();
+/** `ConfigMap` of `v1` is `kubernetes-models/v1/ConfigMap`; `Deployment` of `apps/v1`, `kubernetes-models/apps/v1/Deployment`. */
+const typeOf = ({ apiVersion, kind }: Manifest) => `import("kubernetes-models/${apiVersion}/${kind}").I${kind}`;
 
-function readSchema(name: string): object {
-  const { $schema: _, ...schema } = JSON.parse(readFileSync(join(SCHEMAS, name), "utf8"));
-  return schema;
-}
-
-ajv.addSchema(readSchema("_definitions.json"), "/api/_definitions.json");
-
-/** The faults of a manifest by the strict schema of its kind: unknown fields are faults. */
-export function faultsOf(manifest: Manifest): string[] {
-  const [group = "", version] = manifest.apiVersion.includes("/") ? manifest.apiVersion.split("/") : ["", "v1"];
-  const groupName = group.split(".")[0];
-  const name = [manifest.kind.toLowerCase(), ...(groupName === "" ? [] : [groupName]), version].join("-");
-  let validate = validators.get(name);
-  if (validate === undefined) {
-    validate = ajv.compile({ ...readSchema(`${name}.json`), $id: `${name}.json` });
-    validators.set(name, validate);
-  }
-  validate(manifest);
-  return (validate.errors ?? []).map(
-    ({ instancePath, message, params }) => `${manifest.kind}${instancePath} ${message} ${JSON.stringify(params)}`,
+/** The faults of manifests by the types of their kinds: missing and unknown fields, wrong types, wrong values of enums. */
+export function faultsOf(manifests: readonly Manifest[]): string[] {
+  const directory = scratch();
+  symlinkSync(resolve("test/tools/node_modules"), join(directory, "node_modules"));
+  const lines = manifests.map(
+    (manifest) => `export const _: ${typeOf(manifest)} = ${JSON.stringify(manifest, null, 1)};`,
   );
+  const files = lines.map((line, at) => {
+    const name = `${manifests[at]?.kind}-${at}.ts`;
+    writeFileSync(join(directory, name), line);
+    return name;
+  });
+  const options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--types", "", "--ignoreConfig"];
+  const checked = spawnSync(resolve("node_modules/.bin/tsc"), [...options, ...files], {
+    cwd: directory,
+    encoding: "utf8",
+  });
+  const faults = checked.stdout.split("\n").filter((line) => line !== "");
+  if (checked.status !== 0 && faults.length === 0) throw new Error(`tsc failed: ${checked.stderr}`);
+  return faults;
 }
