@@ -27,7 +27,7 @@ const WALLS: Record<string, readonly string[]> = {
   browser: [],
   config: [],
   console: ["session", "gen"],
-  cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts", "doctor", "store/redis/acl.ts"],
+  cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts", "doctor", "store"],
   doctor: ["config", "files", "tokens", "store"],
 };
 

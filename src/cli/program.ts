@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { addAdminTokenCommand } from "./admin-token.ts";
+import { addBackupCommands } from "./backup.ts";
+import { addCompletionCommand } from "./completion.ts";
 import { addConfigCommand } from "./config.ts";
 import type { Context } from "./context.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -38,6 +40,8 @@ export function createProgram(context: Context): Command {
   addConfigCommand(program, context);
   addDoctorCommand(program, context);
   addRedisAclCommand(program, context);
+  addBackupCommands(program, context);
+  addCompletionCommand(program, context);
   return program;
 }
 

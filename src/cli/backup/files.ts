@@ -1,0 +1,46 @@
+/** The files of a service on its embedded store, and those of a backup. */
+import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Config, ConfigError, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/reader.ts";
+import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
+import { CommandError, refusing } from "../exit.ts";
+
+export type Files = {
+  readonly store: string;
+  readonly keys: string;
+  /** There only where the service has made its own. */
+  readonly adminToken: string;
+};
+
+export const filesOf = (directory: string): Files => ({
+  store: join(directory, "sessions.db"),
+  keys: join(directory, "keys.json"),
+  adminToken: join(directory, ADMIN_TOKEN_FILE),
+});
+
+/** @throws CommandError where the store is not the embedded one */
+export async function embeddedFiles(env: Environment): Promise<{ readonly config: Config; readonly files: Files }> {
+  const config = await refusing([ConfigError], async () => readConfig(env));
+  if (config.redis !== undefined) {
+    throw new CommandError("REDIS_URL is set: sessions are in Redis; docs/operations.md has how to copy it");
+  }
+  return { config, files: { ...filesOf(config.dataDir), keys: config.keysFile } };
+}
+
+/** Copies a file that is not there yet, for its owner alone, onto the disk. */
+export function copyWhole(from: string, to: string): void {
+  copyFileSync(from, to, constants.COPYFILE_EXCL);
+  chmodSync(to, 0o600);
+  sync(to);
+  sync(dirname(to));
+}
+
+export function sync(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,137 @@
+/** One script for each shell, complete in itself: it starts no process. */
+import type { Command } from "commander";
+import { type Node, nodesOf, type Values } from "./tree.ts";
+
+export function completionScript(shell: "bash" | "zsh" | "fish", program: Command): string {
+  const nodes = nodesOf(program);
+  return { bash, zsh, fish }[shell](nodes).trimEnd();
+}
+
+const NAME = "session-service";
+const FUNCTION = "_session_service";
+
+/** A line is a name: names have spaces. */
+const BASH_FILES = `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur")`;
+
+const words = (node: Node) => [...node.commands.map(({ word }) => word), ...node.choices];
+
+/** The commands of the line so far: words that lead from one node to another. */
+function bash(nodes: readonly Node[]): string {
+  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
+  const values = nodes.flatMap((node) =>
+    node.options
+      .filter((option) => option.values !== "none")
+      .map((option) => `    '${node.path} ${option.word}') ${bashValues(option.values)} ;;`),
+  );
+  const cases = nodes.map((node) => {
+    const options = node.options.map(({ word }) => word).join(" ");
+    const files = node.takesPath ? `; ${BASH_FILES}` : "";
+    return `    '${node.path}') [[ $cur == -* ]] && COMPREPLY=($(compgen -W '${options}' -- "$cur")) || { COMPREPLY=($(compgen -W '${words(node).join(" ")}' -- "$cur"))${files}; } ;;`;
+  });
+  return `# bash completion for ${NAME}
+${FUNCTION}() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' next i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    next=\${path:+$path }\${COMP_WORDS[i]}
+    case "$next" in
+      ${paths.map((path) => `'${path}'`).join(" | ")}) path=$next ;;
+    esac
+  done
+  case "$path $prev" in
+${values.join("\n")}
+  esac
+  case "$path" in
+${cases.join("\n")}
+  esac
+}
+complete -F ${FUNCTION} ${NAME}
+`;
+}
+
+function bashValues(values: Values): string {
+  if (values === "path") return `${BASH_FILES}; return`;
+  if (typeof values === "string") return "COMPREPLY=(); return";
+  return `COMPREPLY=($(compgen -W '${values.join(" ")}' -- "$cur")); return`;
+}
+
+function zsh(nodes: readonly Node[]): string {
+  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
+  const described = (entries: readonly { readonly word: string; readonly description: string }[]) =>
+    entries.map(({ word, description }) => `'${word.replaceAll(":", "\\:")}:${description}'`).join(" ");
+  const values = nodes.flatMap((node) =>
+    node.options
+      .filter((option) => option.values !== "none")
+      .map((option) => `    '${node.path} ${option.word}') ${zshValues(option.values)}; return ;;`),
+  );
+  const cases = nodes.map((node) => {
+    const choices = node.choices.map((word) => ({ word, description: "" }));
+    const files = node.takesPath ? "; _files" : "";
+    return `    '${node.path}')
+      if [[ $cur == -* ]]; then candidates=(${described(node.options)}); else candidates=(${described([...node.commands, ...choices])})${files}; fi ;;`;
+  });
+  return `#compdef ${NAME}
+# zsh completion for ${NAME}
+${FUNCTION}() {
+  local cur=\${words[CURRENT]} prev=\${words[CURRENT-1]} cmdpath='' next i
+  local -a candidates
+  for ((i = 2; i < CURRENT; i++)); do
+    next="\${cmdpath:+$cmdpath }\${words[i]}"
+    case "$next" in
+      (${paths.map((path) => `${path.replaceAll(" ", "\\ ")}`).join("|")}) cmdpath=$next ;;
+    esac
+  done
+  case "$cmdpath $prev" in
+${values.join("\n")}
+  esac
+  case "$cmdpath" in
+${cases.join("\n")}
+  esac
+  (( \${#candidates} )) && _describe '${NAME}' candidates
+}
+if [[ \${funcstack[1]} == _${NAME} ]]; then ${FUNCTION} "$@"; else compdef ${FUNCTION} ${NAME}; fi
+`;
+}
+
+function zshValues(values: Values): string {
+  if (values === "path") return "_files";
+  return typeof values === "string" ? "_message value" : `compadd -- ${values.join(" ")}`;
+}
+
+function fish(nodes: readonly Node[]): string {
+  const lines = nodes.flatMap((node) => {
+    const when = `-n '__session_service_at "${node.path}"'`;
+    return [
+      ...node.commands.map(
+        ({ word, description }) => `complete -c ${NAME} -f ${when} -a '${word}' -d '${description}'`,
+      ),
+      ...(node.choices.length > 0 ? [`complete -c ${NAME} -f ${when} -a '${node.choices.join(" ")}'`] : []),
+      ...(node.takesPath ? [`complete -c ${NAME} -F ${when}`] : []),
+      ...node.options.map(
+        ({ word, description, values }) =>
+          `complete -c ${NAME} ${when} -l '${word.replace(/^--/, "")}'${fishValues(values)} -d '${description}'`,
+      ),
+    ];
+  });
+  const paths = nodes.map(({ path }) => path).filter((path) => path !== "");
+  return `# fish completion for ${NAME}
+function __session_service_at
+    set -l path ''
+    set -l words (commandline -opc)
+    for word in $words[2..-1]
+        set -l next (string trim -- "$path $word")
+        if contains -- "$next" ${paths.map((path) => `'${path}'`).join(" ")}
+            set path $next
+        end
+    end
+    test "$path" = "$argv[1]"
+end
+complete -c ${NAME} -f
+${lines.join("\n")}
+`;
+}
+
+function fishValues(values: Values): string {
+  if (values === "none") return "";
+  if (values === "path") return " -r -F";
+  return values === "text" ? " -x" : ` -x -a '${values.join(" ")}'`;
+}

@@ -1,0 +1,47 @@
+/** The commands as shells complete them: for each path of commands, what may come next. */
+import type { Command } from "commander";
+
+export type Word = { readonly word: string; readonly description: string };
+
+export type Node = {
+  /** The commands that lead here, without the program's name: `keys rotate`. */
+  readonly path: string;
+  readonly commands: readonly Word[];
+  readonly options: readonly (Word & { readonly values: Values })[];
+  /** Words that an argument may be. */
+  readonly choices: readonly string[];
+  /** Whether an argument is a file or a directory. */
+  readonly takesPath: boolean;
+};
+
+/** What follows an option: nothing, one of some words, a path, or a text that nobody can complete. */
+export type Values = "none" | "path" | "text" | readonly string[];
+
+export function nodesOf(command: Command, path = ""): readonly Node[] {
+  const visible = command.createHelp().visibleCommands(command);
+  const own: Node = {
+    path,
+    commands: visible.map((each) => ({ word: each.name(), description: firstSentence(each.description()) })),
+    options: command
+      .createHelp()
+      .visibleOptions(command)
+      .map((option) => ({
+        word: option.long ?? option.short ?? "",
+        description: firstSentence(option.description),
+        values: valuesOf(option.flags, option.argChoices),
+      })),
+    choices: command.registeredArguments.flatMap((argument) => argument.argChoices ?? []),
+    takesPath: command.registeredArguments.some((argument) => argument.name() === "directory"),
+  };
+  const below = command.commands.filter((each) => visible.includes(each));
+  return [own, ...below.flatMap((each) => nodesOf(each, `${path} ${each.name()}`.trim()))];
+}
+
+function valuesOf(flags: string, choices: readonly string[] | undefined): Values {
+  if (choices !== undefined) return choices;
+  if (/[<[]path/.test(flags)) return "path";
+  return /[<[]/.test(flags) ? "text" : "none";
+}
+
+/** Short, and without what a shell would need quoted. */
+const firstSentence = (text: string) => (text.split(/[;:.(]/)[0] ?? "").replaceAll(/['"`\\[\]$]/g, "").trim();

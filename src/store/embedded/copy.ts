@@ -1,0 +1,57 @@
+/** Consistent copies of a database file, also while a service writes to it. */
+import { statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { isMainThread, Worker, workerData } from "node:worker_threads";
+
+/** How often the size of the copy is looked at, ms. */
+const LOOK_MS = 100;
+
+type Work = { readonly path: string; readonly copy: string };
+
+/**
+ * Copies a database into a new file. It runs in a thread of its own (this module): SQLite copies in one call, which would
+ * hold up everything else.
+ *
+ * @param onProgress is called with the share that is done, 0 to 1, roughly: the copy has no gaps and may be smaller
+ * @throws errors of SQLite
+ */
+export async function copyDatabase(path: string, copy: string, onProgress: (share: number) => void): Promise<void> {
+  const work: Work = { path, copy };
+  const worker = new Worker(new URL(import.meta.url), { workerData: work });
+  const bytes = sizeOf(path) + sizeOf(`${path}-wal`);
+  const timer = setInterval(() => onProgress(Math.min(1, sizeOf(copy) / bytes)), LOOK_MS);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      worker.once("error", reject);
+      worker.once("exit", () => resolve());
+    });
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+/** Whether another process has the database open. */
+export function isInUse(path: string): boolean {
+  const db = new DatabaseSync(path, { timeout: 500 });
+  try {
+    // In WAL mode every connection holds a shared lock on the file for as long as it is open.
+    db.exec("PRAGMA locking_mode = EXCLUSIVE");
+    db.exec("BEGIN IMMEDIATE");
+    db.exec("ROLLBACK");
+    return false;
+  } catch (error) {
+    if (error instanceof Error && /locked/.test(error.message)) return true;
+    throw error;
+  } finally {
+    db.close();
+  }
+}
+
+if (!isMainThread && typeof workerData === "object" && workerData !== null && "copy" in workerData) {
+  const { path, copy } = workerData as Work;
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
+  db.prepare("VACUUM INTO ?").run(copy);
+  db.close();
+}

@@ -1,0 +1,92 @@
+/** Backup and restore of the embedded store, and what is live after it. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { cookie, type LoggedIn, logIn } from "../support/sessions.ts";
+import { command } from "./command.ts";
+
+const refreshed = async (service: Service, { refreshToken }: LoggedIn) =>
+  (await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers: cookie(refreshToken) })).status;
+
+async function running(DATA_DIR?: string): Promise<Service> {
+  const service = await startService(DATA_DIR === undefined ? {} : { DATA_DIR });
+  onTestFinished(() => void service.kill("SIGKILL"));
+  return service;
+}
+
+/** A backup that was made while the service ran, and what happened before and after it. */
+async function backedUp() {
+  const service = await running();
+  const { dataDir: DATA_DIR } = service;
+  const [kept, ended] = [await logIn(service), await logIn(service)];
+  const backup = join(scratch(), "backup");
+  const made = await command(["backup", backup], { env: { DATA_DIR } });
+  expect(made).toEqual({ code: 0, out: expect.stringMatching(/^backed up to .*: 0\.\d MB\n$/), err: "" });
+  const env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
+  await command(["sessions", "end", ended.sid], { env });
+  return { service, DATA_DIR, backup, kept, ended };
+}
+
+test("a backup of a running service is restored with its sessions, or with none", async () => {
+  const { service, backup, kept, ended, DATA_DIR } = await backedUp();
+  expect(statSync(backup).mode & 0o777).toBe(0o700);
+  expect(readdirSync(backup).sort()).toEqual(["admin-token", "keys.json", "sessions.db"]);
+  for (const name of readdirSync(backup)) expect(statSync(join(backup, name)).mode & 0o777).toBe(0o600);
+
+  const open = await command(["restore", backup, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
+  expect([open.code, open.err]).toEqual([
+    1,
+    expect.stringMatching(/^a service has .*sessions\.db open: stop it first\n$/),
+  ]);
+  await service.stop();
+
+  const other = join(scratch(), "data");
+  expect((await command(["restore", backup, "--sessions", "keep"], { env: { DATA_DIR: other } })).code).toBe(0);
+  const second = await running(other);
+  expect([await refreshed(second, kept), await refreshed(second, ended)]).toEqual([200, 200]);
+  await second.stop();
+
+  const before = await command(["restore", backup, "--sessions", "end"], { env: { DATA_DIR } });
+  expect([before.code, before.err]).toEqual([1, expect.stringContaining("is there already: --force moves it aside")]);
+  const restored = await command(["restore", backup, "--sessions", "end", "--force", "--json"], { env: { DATA_DIR } });
+  expect([restored.code, restored.err]).toEqual([0, ""]);
+  const { replaced, sessionsEnded } = JSON.parse(restored.out);
+  expect([sessionsEnded, existsSync(join(replaced, "sessions.db"))]).toEqual([true, true]);
+  const third = await running(DATA_DIR);
+  expect([await refreshed(third, kept), await refreshed(third, ended)]).toEqual([401, 401]);
+  expect(await refreshed(third, await logIn(third))).toBe(200);
+  await third.stop();
+});
+
+test("a backup is made into an empty directory alone, of a store that is there", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  const again = await command(["backup", backup], { env: { DATA_DIR } });
+  expect(again).toEqual({ code: 1, out: "", err: `${backup} is not empty\n` });
+  await service.stop();
+  const none = await command(["backup", join(scratch(), "b")], { env: { DATA_DIR: scratch() } });
+  expect([none.code, none.err]).toEqual([1, expect.stringMatching(/^there is no store at /)]);
+  const redis = await command(["backup", join(scratch(), "b")], { env: { REDIS_URL: "redis://127.0.0.1:1" } });
+  expect([redis.code, redis.err]).toEqual([1, expect.stringMatching(/^REDIS_URL is set: /)]);
+});
+
+test("what is no whole backup is not restored, and what is there stays", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  const restoring = (from: string) =>
+    command(["restore", from, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
+  const before = readdirSync(DATA_DIR).sort();
+  expect((await restoring(scratch())).err).toMatch(/^this is no whole backup: .*sessions\.db is not there\n$/);
+  const broken = scratch();
+  writeFileSync(join(broken, "sessions.db"), "not a database ".repeat(1000));
+  expect((await restoring(broken)).err).toMatch(/^this is no whole backup: .*sessions\.db cannot be read/);
+  const torn = join(scratch(), "torn");
+  mkdirSync(torn);
+  const whole = readFileSync(join(backup, "sessions.db"));
+  writeFileSync(join(torn, "sessions.db"), whole.subarray(0, whole.length / 2));
+  expect((await restoring(torn)).err).toMatch(/^this is no whole backup/);
+  writeFileSync(join(torn, "sessions.db"), whole);
+  expect((await restoring(torn)).err).toMatch(/^key ring .*there is none/);
+  expect(readdirSync(DATA_DIR).sort()).toEqual(before);
+  expect((await command(["restore", backup], { env: { DATA_DIR } })).code).toBe(2);
+});
