@@ -24,6 +24,7 @@ command -v protoc >/dev/null || missing="$missing protobuf-compiler"
 command -v grpc_python_plugin >/dev/null || missing="$missing protobuf-compiler-grpc"
 /usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="$missing python3-grpcio"
 for program in protoc-gen-go protoc-gen-go-grpc; do command -v "$program" >/dev/null || missing="$missing $program"; done
+for shell in zsh fish; do command -v "$shell" >/dev/null || missing="$missing $shell"; done
 if [ "${CONTAINER:-}" = long ]; then
   for program in buildah debootstrap; do command -v "$program" >/dev/null || missing="$missing $program"; done
 fi
@@ -41,5 +42,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
   exec sh test/tools/install.sh
 fi
-echo "the tests need redis-server 7.0 or newer, strace, proxies, systemd, certutil, browsers and their drivers: install$missing and run this again" >&2
+echo "the tests need redis-server 7.0 or newer, strace, proxies, systemd, certutil, zsh, fish, browsers and their drivers: install$missing and run this again" >&2
 exit 1

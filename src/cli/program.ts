@@ -15,15 +15,19 @@ import { addTokenCommand } from "./token.ts";
 import { addWatchCommand } from "./watch.ts";
 
 /** Help is wrapped here where standard output is no narrower terminal: the documentation holds the same texts. */
-const HELP_WIDTH = 100;
+export const HELP_WIDTH = 100;
 
-export function createProgram(context: Context): Command {
+/** @param width of the help, characters */
+export function createProgram(
+  context: Context,
+  width = Math.min(process.stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
+): Command {
   const program = new Command("session-service")
     .description("Refreshes and ends the authentication sessions of users. Without a command it runs the service.")
     .version(version(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print the help of a command")
     .helpCommand("help [command]", "print the help of a command")
-    .configureHelp({ helpWidth: Math.min(process.stdout.columns ?? HELP_WIDTH, HELP_WIDTH) })
+    .configureHelp({ helpWidth: width })
     .showHelpAfterError("(--help explains this command)")
     .exitOverride()
     .addHelpText("after", `\n${PROGRAM_HELP}`);

@@ -17,13 +17,7 @@ export function addSessionsCommand(program: Command, context: Context): void {
       .option("--json", "for programs: the messages of the API as JSON")
       .addHelpText("after", `\n${help}${HELP}`);
 
-  add("list", "list live sessions, newest first")
-    .requiredOption("--subject <subject>", "of this user")
-    .option("--limit <count>", "the most sessions to list", count, 100)
-    .action(async (options) => (await import("./sessions/list.ts")).listSessions(context, options));
-  add("show", "show a live session")
-    .argument("<session-id>", "its id, `sid` in its access tokens")
-    .action(async (id, options) => (await import("./sessions/show.ts")).showSession(context, id, options));
+  addReaders(add, context);
   add(
     "end",
     "end sessions: their refresh tokens are refused at once, their access tokens by every service that follows the feed",
@@ -38,7 +32,42 @@ export function addSessionsCommand(program: Command, context: Context): void {
     .option("--created-before <time>", "with --everyone: only those created before, such as 2027-01-31T12:00:00Z", time)
     .option("--yes", "with --everyone: do not ask")
     .action(async (options) => (await import("./sessions/end-all.ts")).endAllSessions(context, options));
+  add("unbind", "take the device key from a session: its browser can refresh without it, or register another")
+    .argument("<session-id>", "its id")
+    .action(async (id, options) => (await import("./sessions/unbind.ts")).unbindSession(context, id, options));
   addCreate(add, context);
+}
+
+/** Adds a command with the options and the help that all of them have. */
+type Add = (name: string, description: string, help?: string) => Command;
+
+const LIST_HELP = `To end what is found:
+  session-service sessions list --client-id shop --ids | session-service sessions end -
+
+`;
+
+const EVENTS_HELP = `Events are kept for a bounded time. A session that was neither ended nor refreshed in time expires without one.
+
+`;
+
+function addReaders(add: Add, context: Context): void {
+  add("list", "list live sessions, newest first", LIST_HELP)
+    .option("--subject <subject>", "of this user")
+    .option("--client-id <id>", "of this application")
+    .option("--device <text>", "whose user agent or display name has this text, in upper or lower case")
+    .option("--created-after <time>", "created at this time or later, such as 2027-01-31T12:00:00Z", time)
+    .option("--created-before <time>", "created before this time", time)
+    .option("--limit <count>", "the most sessions to list", count, 100)
+    .option("--ids", "print their ids alone, one a line")
+    .action(async (options) => (await import("./sessions/list.ts")).listSessions(context, options));
+  add("show", "show a live session, or why it is not live any more")
+    .argument("<session-id>", "its id, `sid` in its access tokens")
+    .action(async (id, options) => (await import("./sessions/show.ts")).showSession(context, id, options));
+  add("events", "list what happened to a session, or to those of a user, newest first", EVENTS_HELP)
+    .option("--session <session-id>", "to this session, live or not")
+    .option("--subject <subject>", "to the last sessions of this user")
+    .option("--limit <count>", "the most events to list", count, 100)
+    .action(async (options) => (await import("./sessions/events.ts")).listEvents(context, options));
 }
 
 const END_ALL_HELP = `Give exactly one of --subject, --subjects-from and --everyone. Sessions that are created later live.
@@ -50,7 +79,7 @@ has them is its user.
 
 `;
 
-function addCreate(add: (name: string, description: string, help?: string) => Command, context: Context): void {
+function addCreate(add: Add, context: Context): void {
   add("create", "create a session, and print its tokens", CREATE_HELP)
     .requiredOption("--subject <subject>", "the user")
     .option("--claim <name=value...>", "claims of its access tokens; a value that is JSON is taken as such")
@@ -64,6 +93,7 @@ function addCreate(add: (name: string, description: string, help?: string) => Co
     .option("--auth-time <time>", "when the user authenticated: a time, or now")
     .option("--amr <method...>", "how: methods such as pwd, otp, hwk")
     .option("--acr <class>", "the class of that authentication")
+    .option("--require-device-binding", "its browser must bind it to a key; needs DEVICE_BINDING=on")
     .option("--replaces <session-id>", "the session that this one replaces")
     .action(async (options) => (await import("./sessions/create.ts")).createSession(context, options));
 }

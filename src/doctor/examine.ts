@@ -40,7 +40,7 @@ function readFindings(env: Environment): { readonly config?: Config; readonly fi
   try {
     const config = readConfig(env);
     const set = [...configVariables().keys()].filter((name) => env[name]).length;
-    return { config, findings: [report.ok(`no fault; ${set} variables are set`), ...misspelt(config)] };
+    return { config, findings: [report.ok(`no fault; variables set: ${set}`), ...misspelt(config)] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const faults = error.faults.map((line) => report.fault(line, "correct the variable (docs/configuration.md)"));

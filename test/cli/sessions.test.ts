@@ -100,6 +100,7 @@ describe("sessions list and show", () => {
       "created",
       "refreshed",
       "ends",
+      "bound",
       "device",
     ]);
     expect(lines.slice(1).map((line) => line.split(" ")[0])).toEqual([
@@ -123,8 +124,42 @@ describe("sessions list and show", () => {
       session,
     );
     await command(["sessions", "end", session.sessionId], { env });
-    const gone = await command(["sessions", "show", session.sessionId], { env });
-    expect(gone).toEqual({ code: 1, out: "", err: `there is no live session ${session.sessionId}\n` });
+    const gone = () => command(["sessions", "show", session.sessionId], { env });
+    await expect.poll(async () => (await gone()).err).toMatch(/: it ended at \d{4}-\S+Z \(revoked_by_admin\)\n$/);
+    expect(await gone()).toMatchObject({ code: 1, out: "" });
+    const never = await command(["sessions", "show", `${session.sessionId.slice(0, -3)}AAA`], { env });
+    expect(never).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^there is no live session \S+\n$/) });
+  });
+
+  test("list those of all users, by application, device and age, for another command to end", async () => {
+    const clientId = newSubject();
+    const [phone, laptop] = [
+      await created(newSubject(), "--client-id", clientId, "--display-name", "My Phone"),
+      await created(newSubject(), "--client-id", clientId, "--display-name", "laptop"),
+    ];
+    const list = async (...args: string[]) => (await command(["sessions", "list", "--ids", ...args], { env })).out;
+    const [one, other] = [phone.session.sessionId, laptop.session.sessionId];
+    expect(await list("--client-id", clientId)).toBe(`${other}\n${one}\n`);
+    expect(await list("--client-id", clientId, "--device", "phone")).toBe(`${one}\n`);
+    expect(await list("--client-id", clientId, "--created-before", "2026-01-01")).toBe("");
+    expect(await list("--client-id", clientId, "--created-after", "2026-01-01")).toBe(`${other}\n${one}\n`);
+    const input = await list("--client-id", clientId);
+    expect((await command(["sessions", "end", "-"], { env, input })).code).toBe(0);
+    expect(await list("--client-id", clientId)).toBe("");
+  });
+
+  test("list what happened to a user's sessions", async () => {
+    const subject = newSubject();
+    const { session } = await created(subject);
+    await command(["sessions", "end", session.sessionId], { env });
+    const events = async (...args: string[]) => (await command(["sessions", "events", ...args], { env })).out;
+    await expect.poll(() => events("--subject", subject)).toMatch(/ended +revoked_by_admin +\S+ .*\n\S+ +created /);
+    const { events: list } = JSON.parse(await events("--session", session.sessionId, "--json"));
+    expect(list.map(({ type }: { type: string }) => type)).toEqual([
+      "SESSION_EVENT_TYPE_ENDED",
+      "SESSION_EVENT_TYPE_CREATED",
+    ]);
+    expect((await command(["sessions", "events"], { env })).code).toBe(2);
   });
 
   test("an unknown user has none", async () => {

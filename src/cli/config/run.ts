@@ -20,7 +20,7 @@ export function checkConfig({ env, print, setExitCode }: Context, options: { str
   ];
   const set = [...configVariables().keys()].filter((name) => env[name]).length;
   if (options.json) print(JSON.stringify({ ok: !isFault, faults, warnings }));
-  else print(lines.length > 0 ? lines.join("\n") : `no fault; ${set} variables are set`);
+  else print(lines.length > 0 ? lines.join("\n") : `no fault; variables set: ${set}`);
 }
 
 /** Warnings are found beside faults: a misspelt name may be the cause of one. */

@@ -1,21 +1,20 @@
 /** Values of variables as they may be shown. */
 
-/** Variables whose text is a secret, wholly or in part, with what is shown instead. */
-const HIDDEN: Readonly<Record<string, (text: string) => string>> = {
-  ADMIN_TOKENS: (text) => `(hidden: ${text.split(",").length} of them)`,
-  REDIS_SENTINEL_PASSWORD: () => "(hidden)",
-  // The password, and whatever an ill-formed URL may have in its place.
-  REDIS_URL: (text) => {
-    const at = text.lastIndexOf("@");
-    if (at === -1) return text;
-    const [scheme = ""] = /^[a-z+]+:\/\//.exec(text) ?? [];
-    const user = /^([^:@,/]*):/.exec(text.slice(scheme.length))?.[1] ?? "";
-    return `${scheme}${user}:(hidden)@${text.slice(at + 1)}`;
-  },
-};
+/** Variables whose text is a secret, by their names, also by those that are still to come. */
+const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
 export function shownValue(name: string, text: string): string {
-  return HIDDEN[name]?.(text) ?? text;
+  if (SECRET.test(name)) return `(hidden: ${text.split(",").length})`;
+  return name.endsWith("_URL") ? withoutPassword(text) : text;
+}
+
+/** Also where a URL is ill-formed, and has its password in an unusual place. */
+function withoutPassword(url: string): string {
+  const at = url.lastIndexOf("@");
+  if (at === -1) return url;
+  const [scheme = ""] = /^[a-z+]+:\/\//.exec(url) ?? [];
+  const user = /^([^:@,/]*):/.exec(url.slice(scheme.length))?.[1] ?? "";
+  return `${scheme}${user}:(hidden)@${url.slice(at + 1)}`;
 }
 
 /** Defaults that follow from other variables, or that are made at the start. */
@@ -42,7 +41,7 @@ const isRate = (value: unknown): value is { readonly count: number; readonly win
   typeof value === "object" && value !== null && "windowMs" in value;
 
 /** Variables whose number is a time. */
-const isDuration = (name: string) => /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|TOLERANCE|WINDOW)$/.test(name);
+const isDuration = (name: string) => /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
 
 /** As it would be written in the environment. */
 function duration(ms: number): string {

@@ -4,6 +4,7 @@ import {
   type CreateSessionRequest,
   CreateSessionRequestSchema,
   CreateSessionResponseSchema,
+  DeviceBindingPolicy,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { DAY_MS, duration } from "../../config/values.ts";
 import { callOptions, openAdminApi } from "../admin-api/client.ts";
@@ -27,6 +28,7 @@ export type CreateOptions = ConnectionOptions & {
   readonly amr?: readonly string[];
   readonly acr?: string;
   readonly replaces?: string;
+  readonly requireDeviceBinding?: boolean;
   readonly json?: boolean;
 };
 
@@ -57,6 +59,7 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
     amr: [...amr],
     acr,
     replacesSessionId: replaces,
+    ...(options.requireDeviceBinding && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
     ...(options.claim && { claims: claimsOf(options.claim) }),
     ...(options.idleTimeout && { idleTimeout: durationFromMs(lifeOf("--idle-timeout", options.idleTimeout)) }),
     ...(options.absoluteLifetime && {

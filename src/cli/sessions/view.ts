@@ -1,7 +1,7 @@
 /** Sessions as people read them, and as programs do. */
 import { toJson } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { fields, table } from "../output/table.ts";
 import { moment, relative } from "../output/times.ts";
 
@@ -29,9 +29,19 @@ export function sessionTable(sessions: readonly Session[], nowMs: number): strin
     age(session.createTime),
     age(session.lastRefreshTime),
     age(session.idleExpireTime),
+    session.deviceBinding?.bound ? "yes" : "",
     deviceOf(session),
   ]);
-  return table([["session", "subject", "client", "created", "refreshed", "ends", "device"], ...rows]);
+  return table([["session", "subject", "client", "created", "refreshed", "ends", "bound", "device"], ...rows]);
+}
+
+function deviceKeyOf(
+  { deviceBinding: binding, deviceBindingPolicy: policy }: Session,
+  when: (time: Timestamp | undefined) => string,
+): string {
+  if (binding === undefined) return policy === DeviceBindingPolicy.REQUIRED ? "required, and none yet" : "";
+  const state = binding.bound ? "bound since" : "registered, not used yet, since";
+  return `${binding.algorithm} ${binding.thumbprint}, ${state} ${when(binding.sinceTime)}`;
 }
 
 export function sessionFields(session: Session, nowMs: number): string {
@@ -52,5 +62,6 @@ export function sessionFields(session: Session, nowMs: number): string {
     ["authenticated", when(session.authTime)],
     ["methods", session.amr.join(", ")],
     ["class", session.acr],
+    ["device key", deviceKeyOf(session, when)],
   ]);
 }

@@ -1,0 +1,66 @@
+import { type DescEnum, toJson } from "@bufbuild/protobuf";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import {
+  RevocationReasonSchema,
+  type SessionEvent,
+  SessionEventSchema,
+  SessionEventTypeSchema,
+} from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { type AdminApi, callOptions, openAdminApi } from "../admin-api/client.ts";
+import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { usageError } from "../exit.ts";
+import { table } from "../output/table.ts";
+
+type Options = ConnectionOptions & {
+  readonly session?: string;
+  readonly subject?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+};
+
+const PAGE_SIZE = 100;
+
+export async function listEvents(context: Context, options: Options): Promise<void> {
+  const { session = "", subject = "", limit } = options;
+  if ((session === "") === (subject === "")) throw usageError("give exactly one of --session and --subject");
+  const api = openAdminApi(context.env, options);
+  const events = await eventsOf(api, { sessionId: session, subject }, limit);
+  if (options.json) context.print(JSON.stringify({ events: events.map((event) => toJson(SessionEventSchema, event)) }));
+  else if (events.length === 0) context.note("no event is kept");
+  else context.print(table([["time", "event", "reason", "session", "address", "by"], ...events.map(rowOf)]));
+}
+
+/** The newest events of a session or a subject. */
+export async function eventsOf(
+  api: AdminApi,
+  of: { readonly sessionId: string; readonly subject: string },
+  limit: number,
+): Promise<readonly SessionEvent[]> {
+  const events: SessionEvent[] = [];
+  let pageToken = "";
+  do {
+    const pageSize = Math.min(PAGE_SIZE, limit - events.length);
+    const page = await api.client.listSessionEvents({ ...of, pageSize, pageToken }, callOptions()).catch((error) => {
+      throw api.failure(error);
+    });
+    events.push(...page.events);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "" && events.length < limit);
+  return events;
+}
+
+export const timeOf = ({ eventTime }: SessionEvent) =>
+  eventTime === undefined ? "" : timestampDate(eventTime).toISOString();
+
+/** The name of an enum's value in lower case, as the feed has it; empty for none, and for one that is newer than this. */
+const nameOf = ({ value }: DescEnum, number: number) =>
+  number === 0 ? "" : (value[number]?.localName ?? "").toLowerCase();
+
+/** Why a session ended. */
+export const reasonOf = ({ revocationReason }: SessionEvent) => nameOf(RevocationReasonSchema, revocationReason);
+
+function rowOf(event: SessionEvent): readonly string[] {
+  const type = nameOf(SessionEventTypeSchema, event.type);
+  return [timeOf(event), type, reasonOf(event), event.sessionId, event.ipAddress, event.admin];
+}
