@@ -25,6 +25,7 @@ type Manifest = {
   /** Commands that are no modules of the tree: files of the folder `bin` beside this manifest. */
   readonly bin?: Record<string, string>;
   readonly engines: { readonly node: string };
+  readonly peerDependencies?: Record<string, string>;
   /** Files and directories that are not modules, from the root. */
   readonly assets: readonly string[];
   /** Upper bound of the unpacked size, kB; held by a test. */
@@ -77,10 +78,16 @@ function importedPackages(directory: string): Set<string> {
   return found;
 }
 
-function dependencies(directory: string, root: RootManifest): Record<string, string> {
-  const known = { ...root.dependencies, ...root.optionalDependencies };
-  const imported = [...importedPackages(directory)].filter((name) => name in known).sort();
-  return Object.fromEntries(imported.map((name) => [name, `^${known[name]}`]));
+/** What a package imports, by how the root manifest depends on it; its peers are its user's affair. */
+function dependencies(directory: string, root: RootManifest, peers: Readonly<Record<string, string>>) {
+  const imported = [...importedPackages(directory)].filter((name) => !(name in peers)).sort();
+  const among = (known: Readonly<Record<string, string>>) =>
+    Object.fromEntries(imported.filter((name) => name in known).map((name) => [name, `^${known[name]}`]));
+  const optional = among(root.optionalDependencies ?? {});
+  return {
+    dependencies: among(root.dependencies),
+    ...(Object.keys(optional).length > 0 && { optionalDependencies: optional }),
+  };
 }
 
 /** The console's page: what is bundled, instead of its sources. */
@@ -133,7 +140,7 @@ function build(name: string, directory: string, root: RootManifest): void {
     ...(bin.length > 0 && {
       bin: Object.fromEntries(bin.map(([command, source]) => [command, compiled(source, ".js")])),
     }),
-    dependencies: dependencies(directory, root),
+    ...dependencies(directory, root, manifest.peerDependencies ?? {}),
   };
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }

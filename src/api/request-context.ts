@@ -1,6 +1,6 @@
 /** What the API knows of a request beyond its message: where it comes from, and which admin makes it. */
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import type { Requester } from "../session/audit.ts";
+import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
 /** What the listener knows of a request. Looked up only when it is needed. */
@@ -11,6 +11,8 @@ export interface RequestSource {
   address(): string | undefined;
   /** The certificate that the client presented. */
   certificate(): ClientCertificate | undefined;
+  /** Ids for the log. */
+  correlation(): Correlation;
   /** Aborts the call and drops unread output. */
   abort(): void;
 }
@@ -29,6 +31,10 @@ export class RequestContext implements Requester {
     return this.source.address();
   }
 
+  correlation(): Correlation {
+    return this.source.correlation();
+  }
+
   get adminName(): string | undefined {
     return this.admin?.name;
   }
@@ -39,6 +45,11 @@ const key = createContextKey<RequestContext | undefined>(undefined, { descriptio
 /** The context values of a call. */
 export function contextValuesOf(source: RequestSource): ContextValues {
   return createContextValues().set(key, new RequestContext(source));
+}
+
+/** The ids of a call for the log; none for one that did not come through a listener. */
+export function correlationOf(values: ContextValues | undefined): Correlation | undefined {
+  return values?.get(key)?.correlation();
 }
 
 /** Throws for a call that did not come through a listener: `contextValuesOf` was not used. */

@@ -11,6 +11,7 @@ import { readObservability } from "./observability.ts";
 import { type AddFault, ConfigError, createRead, type Environment, type Read } from "./reader.ts";
 import { readSessions } from "./sessions.ts";
 import { readStore } from "./store.ts";
+import { readTelemetry } from "./telemetry.ts";
 import { readTokens } from "./tokens.ts";
 
 export { ConfigError } from "./reader.ts";
@@ -31,6 +32,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readDeviceBinding(read, addFault, { ...listeners, ...browsers }),
     ...readLimits(read),
     ...readObservability(read),
+    ...readTelemetry(read, addFault),
   };
 }
 

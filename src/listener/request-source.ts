@@ -1,4 +1,5 @@
 /** Where a request comes from and what it was sent to, as far as the connection and the trusted proxies report. */
+import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
 import { isIP } from "node:net";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
@@ -7,15 +8,25 @@ import type { Request } from "./exchange.ts";
 /** The longest IPv6 address with brackets, zone and port fits. */
 const MAX_ADDRESS_LENGTH = 128;
 
+const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
+/** W3C Trace Context, section 3.2.2: the trace-id, which is not all zeros. */
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-|$)/;
+
 /** Looks nothing up before it is asked: most requests need none of it. */
 export class NodeRequestSource {
   readonly #request: Request;
   readonly #trustedProxies: number;
+  readonly #traceId: (() => string | undefined) | undefined;
+  #requestId: string | undefined;
 
-  /** @param trustedProxies how many proxies in front of the service are trusted (`TRUST_PROXY`) */
-  constructor(request: Request, trustedProxies: number) {
+  /**
+   * @param trustedProxies how many proxies in front of the service are trusted (`TRUST_PROXY`)
+   * @param traceId the trace of the current request, where there is tracing
+   */
+  constructor(request: Request, trustedProxies: number, traceId?: () => string | undefined) {
     this.#request = request;
     this.#trustedProxies = trustedProxies;
+    this.#traceId = traceId;
   }
 
   /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */
@@ -34,6 +45,14 @@ export class NodeRequestSource {
     return parseAddress(forwardedFor) ?? this.#request.socket.remoteAddress;
   }
 
+  /** For the log: `X-Request-Id`, or an id made when it is first asked for; and the trace that the request belongs to. */
+  correlation(): { readonly requestId: string; readonly traceId?: string } {
+    const { headers } = this.#request;
+    this.#requestId ??= matched(headers["x-request-id"], REQUEST_ID) ?? randomBytes(8).toString("hex");
+    const traceId = this.#traceId?.() ?? matched(headers.traceparent, TRACEPARENT);
+    return traceId === undefined ? { requestId: this.#requestId } : { requestId: this.#requestId, traceId };
+  }
+
   /** The certificate that the client presented. */
   certificate(): PeerCertificate | undefined {
     return clientCertificateOf(this.#request);
@@ -48,6 +67,11 @@ export class NodeRequestSource {
     if ("stream" in request) request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     else request.socket.destroy();
   }
+}
+
+/** The first group of a header field; undefined for one that has another form, or is not there once. */
+function matched(header: string | readonly string[] | undefined, form: RegExp): string | undefined {
+  return typeof header === "string" ? form.exec(header)?.[1] : undefined;
 }
 
 /** The scheme that the outermost trusted proxy was called with, if it reports one. */

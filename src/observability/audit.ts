@@ -46,11 +46,10 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit
       const level = levelOf(event);
       if (!log.isLevelEnabled(level)) return;
       const { adminName: by } = requester;
+      const address = requester.address();
+      const ids = requester.correlation?.();
       // Not the session: what its client sent is not for logs.
-      log[level](
-        { ...event, session: undefined, address: requester.address(), ...(by !== undefined && { by }) },
-        event.event,
-      );
+      log[level]({ ...event, session: undefined, address, ...(by !== undefined && { by }), ...ids }, event.event);
     } catch {
       // The operation that it records is done.
     }

@@ -24,6 +24,8 @@ export type Metrics = {
   gauge(name: string, help: string, read: () => Samples | Promise<Samples>): void;
   /** The same as values. */
   values(): Promise<readonly MetricValues[]>;
+  /** A request was not recorded as a trace: its limit is used up. */
+  traceLimited(): void;
   /** The exposition format and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
@@ -35,6 +37,8 @@ export type Samples = readonly { readonly labels: Readonly<Record<string, string
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 export type MetricValues = {
   readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram" | "summary";
   readonly values: readonly {
     readonly value: number;
     readonly labels: Readonly<Record<string, string | number>>;
@@ -60,6 +64,7 @@ export function createMetrics(log?: LogCounts): Metrics {
   const gauge: Metrics["gauge"] = (name, help, read) => createGauge(registry, name, help, read);
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
   const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
+  const tracesLimited = counter("session_traces_limited_total", "Requests not traced: the limit of traces is used up");
   if (log !== undefined) countLines(registry, log);
   return {
     streamOpened: (method) => streams.inc({ method }),
@@ -74,8 +79,9 @@ export function createMetrics(log?: LogCounts): Metrics {
       ]);
     },
     gauge,
+    traceLimited: () => tracesLimited.inc(),
     count: createEventCount(counter),
-    values: async () => (await registry.getMetricsAsJSON()) as MetricValues[],
+    values: async () => (await registry.getMetricsAsJSON()) as unknown as MetricValues[],
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };
 }

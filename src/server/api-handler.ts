@@ -1,6 +1,6 @@
 /** What both APIs have in common: the layers around their RPCs, from the socket inwards. */
 import type { DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
+import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
@@ -8,7 +8,7 @@ import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
-import { contextValuesOf } from "../api/request-context.ts";
+import { contextValuesOf, correlationOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
@@ -21,6 +21,7 @@ import { type SecurityHeaders, withSecurityHeaders } from "../listener/security-
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { responseHeaders } from "./response-headers.ts";
 
 export type ApiDeps = {
@@ -37,6 +38,8 @@ export type ApiDeps = {
   /** Accepts an ordinary call, or not: overload control. */
   readonly accept: () => boolean;
   readonly log: Logger;
+  /** Undefined: off. */
+  readonly telemetry?: Telemetry | undefined;
 };
 
 /** What makes an API: everything that the other one has not. */
@@ -79,7 +82,8 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
     ...parts.pages,
   ]);
-  return withOneHost(withPages(pages, headersFor, around(calls, options, headersFor)), badRequest);
+  const api = around(calls, options, headersFor);
+  return withOneHost(withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api), badRequest);
 }
 
 /** Beside the RPCs: what gRPC's own probes and tools call. */
@@ -92,8 +96,9 @@ function withProbes(router: ConnectRouter, { ready, draining }: ApiDeps, { servi
 
 /** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */
 function callOptions(config: Config, deps: ApiDeps, { service, gate }: ApiParts) {
-  const { log, metrics, onUnavailable } = deps;
-  const onBug = (err: unknown, method?: string) => log.error({ event: "bug", err, method }, "bug");
+  const { log, metrics, onUnavailable, telemetry } = deps;
+  const onBug = (err: unknown, method?: string, values?: ContextValues) =>
+    log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
   const admit = admissionControl(deps.accept);
   return {
     onBug,
@@ -101,8 +106,14 @@ function callOptions(config: Config, deps: ApiDeps, { service, gate }: ApiParts)
       admit(context);
       return gate(context);
     },
-    interceptors: [measure(metrics), errorTranslation({ onBug, onUnavailable }), requestValidation(service)],
-    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, config.trustProxy)),
+    interceptors: [
+      ...(telemetry?.interceptors ?? []),
+      measure(metrics),
+      errorTranslation({ onBug, onUnavailable }),
+      requestValidation(service),
+    ],
+    contextValues: (request: Request) =>
+      contextValuesOf(new NodeRequestSource(request, config.trustProxy, telemetry?.traceId)),
     jsonOptions,
     compressMinBytes,
     readMaxBytes: config.maxBodyBytes,

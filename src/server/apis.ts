@@ -12,12 +12,14 @@ import type { AdminAccess } from "../session/admin-access.ts";
 import type { Audit } from "../session/audit.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { createDeviceBinding } from "./device-binding.ts";
+import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 
 type Deps = {
@@ -29,6 +31,8 @@ type Deps = {
   readonly ring: KeyRing;
   readonly access: AdminAccess;
   readonly store: SessionStore;
+  readonly storeKind: OpenedStore["kind"];
+  readonly telemetry: Telemetry | undefined;
   readonly feed: Pick<RevocationFeed, "watch" | "state">;
   /** `iss` of the access tokens. */
   readonly issuer: string;
@@ -88,12 +92,15 @@ function createOverload({ config, log, metrics }: Deps): OverloadControl {
   return overload;
 }
 
-function commonDeps({ config, log, metrics, audit, entropy, ring, store, issuer }: Deps, overload: OverloadControl) {
+function commonDeps(deps: Deps, overload: OverloadControl) {
+  const { config, log, metrics, audit, entropy, ring, store, storeKind, issuer, telemetry } = deps;
+  const limited = overload.limit(store);
   return {
     log,
     metrics,
     audit,
-    store: overload.limit(store),
+    telemetry,
+    store: telemetry?.traceStore(limited, storeKind) ?? limited,
     accept: overload.accept,
     async ready() {
       if (ring.lost) throw new Error("the key ring's file is gone");

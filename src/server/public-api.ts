@@ -66,8 +66,8 @@ function jsonHandler(rpc: Handler, routes: ApiRoutes, options: CallOptions, head
   });
 }
 
-function reportCrossSite({ metrics, log }: ApiDeps, { missing, ...request }: CrossSiteRefusal): void {
+function reportCrossSite({ metrics, log }: ApiDeps, { missing, correlation, ...request }: CrossSiteRefusal): void {
   metrics.crossSiteRefused(request.header);
   const allowedBy = missing.map((permission) => PERMISSIONS[permission]);
-  log.info({ event: "cross_site_refused", ...request, allowedBy }, "cross_site_refused");
+  log.info({ event: "cross_site_refused", ...request, allowedBy, ...correlation }, "cross_site_refused");
 }

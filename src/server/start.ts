@@ -3,15 +3,16 @@ import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
-import { exposeState } from "../observability/state-metrics.ts";
 import { createRevocationFeed } from "../session/feed.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
 import { createApis } from "./apis.ts";
 import { both, openEventRecorder } from "./event-recorder.ts";
+import { exposeState } from "./expose-state.ts";
 import { followSecrets } from "./follow-secrets.ts";
 import { openListeners } from "./open-listeners.ts";
 import { openStore } from "./open-store.ts";
+import { openTelemetry } from "./open-telemetry.ts";
 import { openAdminAccess, openKeyRing, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
@@ -47,9 +48,9 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const ring = await openKeyRing(config);
   const access = await openAdminAccess(config);
   const metrics = createMetrics(logCounts);
+  const telemetry = await openTelemetry(config, metrics, log);
   const listeners = await openListeners(config, log, metrics);
   const { public: publicListener, admin: adminListener } = listeners;
-  const sockets = { public: publicListener, admin: adminListener };
   const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
   reportSettings(config, issuer, log);
   const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
@@ -67,19 +68,21 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const stopFollowing = followSecrets(ring, access, feed, log);
   const events = openEventRecorder(config, store, log);
   const audit = both(createAudit(log, metrics), events.audit);
-  const apis = createApis({ config, log, metrics, audit, entropy, ring, access, store, feed, issuer });
-  exposeState(metrics, {
-    listeners: Object.entries(sockets).map(([name, one]) => ({
-      name,
-      open: () => one.connections(),
-      most: one.maxConnections,
-    })),
-    feed: () => feed.state(),
-    keys: () => ring.current.states,
-    countSessions: () => store.count(),
+  const apis = createApis({
+    config,
+    log,
+    metrics,
+    audit,
+    entropy,
+    ring,
+    access,
+    store,
     storeKind: kind,
-    clock: Date.now,
+    feed,
+    issuer,
+    telemetry,
   });
+  exposeState(metrics, { listeners, feed, ring, opened: { kind, store } });
   publicListener.serve(apis.publicHandler);
   adminListener.serve(apis.adminHandler);
 
@@ -97,6 +100,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     async onClosed() {
       await events.close();
       await store.close();
+      await telemetry?.shutdown();
     },
   });
   await waitForStore(store, log).catch(async (error: unknown) => {

@@ -97,12 +97,17 @@ export type DeviceRefusalReason =
   | DeviceProofRefusal
   | `challenge_${Extract<DeviceChallengeCheck, { readonly ok: false }>["reason"]}`;
 
+/** Ids of a request: its own, and that of the trace that it belongs to. */
+export type Correlation = { readonly requestId: string; readonly traceId?: string };
+
 /** The origin of the request that an event belongs to. */
 export interface Requester {
   /** The network address that the request came from, if it is known. Looked up only when an event is recorded. */
   address(): string | undefined;
   /** The name of the credential that was presented to the admin API. */
   readonly adminName: string | undefined;
+  /** What finds the other records of the request. Looked up only when an event is recorded. */
+  correlation?(): Correlation;
 }
 
 /** Nothing is known of the requester. */

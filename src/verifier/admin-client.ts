@@ -26,7 +26,7 @@ export function createAdminClient(options: VerifierOptions, signal: AbortSignal)
   };
   const sessionManager = new Http2SessionManager(adminUrl, PING);
   signal.addEventListener("abort", () => sessionManager.abort());
-  const interceptors = [authenticate];
+  const interceptors = [...(options.interceptors ?? []), authenticate];
   return createClient(
     SessionAdminService,
     createConnectTransport({ baseUrl: adminUrl, httpVersion: "2", sessionManager, interceptors }),

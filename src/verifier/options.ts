@@ -1,4 +1,4 @@
-import type { Transport } from "@connectrpc/connect";
+import type { Interceptor, Transport } from "@connectrpc/connect";
 import type { Report } from "./report.ts";
 
 export type VerifierOptions = {
@@ -30,6 +30,8 @@ export type VerifierOptions = {
   readonly report?: Report;
   /** Replaces the connection to the admin API: mutual TLS, a proxy, tests. */
   readonly transport?: Transport;
+  /** Of the calls to the admin API, such as those that trace. Not with `transport`. */
+  readonly interceptors?: readonly Interceptor[];
   /** Replaces `fetch` for the key set. */
   readonly fetch?: typeof fetch;
   /** Wall clock, ms since the epoch. Default: `Date.now`. */

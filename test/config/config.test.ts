@@ -76,6 +76,18 @@ const BAD: Record<string, string> = {
   OVERLOAD_MAX_WAITING: "-1",
   OVERLOAD_MAX_LOOP_DELAY: "1h",
   LOG_LEVEL: "loud",
+  OTEL_SDK_DISABLED: "1",
+  OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "grpc://collector",
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "/v1/metrics",
+  OTEL_TRACES_EXPORTER: "zipkin",
+  OTEL_METRICS_EXPORTER: "console",
+  OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+  OTEL_SERVICE_NAME: "s".repeat(300),
+  OTEL_TRACES_SAMPLER: "sometimes",
+  OTEL_TRACES_SAMPLER_ARG: "2",
+  OTEL_METRIC_EXPORT_INTERVAL: "1",
+  TRACE_LIMIT: "all",
 };
 
 test("every fault is named at once, one line each, and no line repeats a value", () => {

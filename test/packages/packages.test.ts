@@ -53,6 +53,8 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "yaml",
   ]);
   expect(await dependencies("browser")).toEqual([]);
+  expect(await dependencies("opentelemetry")).toEqual(["@connectrpc/connect"]);
+  expect((await dependencies("service")).filter((name) => name.startsWith("@opentelemetry"))).toEqual([]);
   for (const name of ["grpc-health", "grpc-reflection"]) {
     expect(await dependencies(name)).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
   }

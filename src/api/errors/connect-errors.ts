@@ -1,5 +1,5 @@
 /** The one place where a failure of the domain becomes what RPC callers see (and, through it, HTTP callers). */
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues, type Interceptor } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
@@ -130,7 +130,7 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
 
 /** Takes the failures that need an operator or a fix. */
 export type FailureReports = {
-  readonly onBug: (error: unknown, method: string) => void;
+  readonly onBug: (error: unknown, method: string, values?: ContextValues) => void;
   readonly onUnavailable: (error: StoreUnavailable) => void;
 };
 
@@ -139,7 +139,7 @@ export function errorTranslation({ onBug, onUnavailable }: FailureReports): Inte
   return (next) => async (request) => {
     const translate = (error: unknown) => {
       if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-      return toConnectError(error, (bug) => onBug(bug, request.method.name));
+      return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
     };
     try {
       const response = await next(request);

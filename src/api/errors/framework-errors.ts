@@ -19,29 +19,30 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { errorCodeOf, toConnectError } from "./connect-errors.ts";
+import { errorCodeOf, type FailureReports, toConnectError } from "./connect-errors.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
+type OnBug = FailureReports["onBug"];
 type Body = AsyncIterable<Uint8Array>;
 
 /** Flags and length before the data of an envelope, bytes. */
 const ENVELOPE_HEAD = 5;
 
 /** Makes the routes of `router` respond with errors of the closed table only. @param onBug as for `toConnectError` */
-export function withOurErrors(router: ConnectRouter, onBug: (error: unknown, method: string) => void): ConnectRouter {
+export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRouter {
   for (const [at, handler] of router.handlers.entries()) {
-    const translate: Translate = (error) => {
-      if (error === undefined || errorCodeOf(error) !== undefined) return undefined;
-      return toConnectError(error, (bug) => onBug(bug, handler.method.name));
-    };
     const respond: UniversalHandler = Object.assign(async (...[request]: Parameters<UniversalHandler>) => {
-      const { body } = request;
+      const { body, contextValues } = request;
+      const translate: Translate = (error) => {
+        if (error === undefined || errorCodeOf(error) !== undefined) return undefined;
+        return toConnectError(error, (bug) => onBug(bug, handler.method.name, contextValues));
+      };
       const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
       const whole = isStream ? { ...request, body: fromCaller(body as Body) } : request;
       try {
         return await withTranslatedError(await handler(whole), translate);
       } catch (error) {
-        if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name);
+        if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name, contextValues);
         // The adapter prints any other error on the console.
         throw new ConnectError("no response", Code.Aborted, undefined, undefined, error);
       }

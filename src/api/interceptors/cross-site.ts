@@ -3,6 +3,7 @@
  * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
 import type { HandlerContext } from "@connectrpc/connect";
+import type { Correlation } from "../../session/audit.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
@@ -51,6 +52,7 @@ export type CrossSiteRefusal = {
   readonly ownOrigin: string | null;
   /** What would have let it in, if it is a browser's request. */
   readonly missing: readonly MissingPermission[];
+  readonly correlation: Correlation;
 };
 
 /** `origin`: it is not listed. `same_site`, `cross_site`: callers from there are not allowed at all. */
@@ -78,7 +80,8 @@ export function crossSiteDefence(
 ): (context: HandlerContext) => void {
   return (context) => {
     const { requestHeader } = context;
-    const { source } = requestContextOf(context);
+    const request = requestContextOf(context);
+    const { source } = request;
     const header = crossSiteFault(requestHeader, source, rules);
     if (header === undefined) return;
     onRefused({
@@ -86,6 +89,7 @@ export function crossSiteDefence(
       value: requestHeader.get(header),
       ownOrigin: source.origin(),
       missing: missingPermissions(requestHeader, source.origin(), rules),
+      correlation: request.correlation(),
     });
     throw SHARED_ERRORS.crossSite;
   };

@@ -1,0 +1,2 @@
+/** OpenTelemetry tracing for servers and clients on connect-es. */
+export { type TracingOptions, tracingClientInterceptor, tracingServerInterceptor } from "./interceptors.ts";

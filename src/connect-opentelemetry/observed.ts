@@ -1,0 +1,58 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Context, context } from "@opentelemetry/api";
+
+/**
+ * The messages, each awaited in a context, and one call of `onEnd` when the stream ends, fails, is left or is aborted: with the
+ * error, or undefined.
+ */
+export function observed<T>(
+  messages: AsyncIterable<T>,
+  signal: AbortSignal,
+  own: Context,
+  onEnd: (error: ConnectError | undefined) => void,
+): AsyncIterable<T> {
+  let ended = false;
+  const end = (error: ConnectError | undefined) => {
+    if (ended) return;
+    ended = true;
+    signal.removeEventListener("abort", onAbort);
+    onEnd(error);
+  };
+  // A stream may be aborted before its first message is read, or between two: no iterator learns of that.
+  const onAbort = () => end(abortOf(signal));
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return {
+    [Symbol.asyncIterator]() {
+      const iterator = messages[Symbol.asyncIterator]();
+      return {
+        async next() {
+          try {
+            const result = await context.with(own, () => iterator.next());
+            if (result.done) end(undefined);
+            return result;
+          } catch (error) {
+            end(ConnectError.from(error, Code.Internal));
+            throw error;
+          }
+        },
+        async return(value?: unknown) {
+          const result = (await iterator.return?.(value)) ?? { done: true as const, value };
+          end(abortOf(signal));
+          return result;
+        },
+        async throw(error?: unknown) {
+          end(ConnectError.from(error, Code.Internal));
+          if (iterator.throw !== undefined) return iterator.throw(error);
+          await iterator.return?.();
+          throw error;
+        },
+      };
+    },
+  };
+}
+
+/** What Connect gives as the reason, such as the deadline; anything else: the stream was left. */
+function abortOf({ reason }: AbortSignal): ConnectError {
+  return reason instanceof ConnectError ? reason : new ConnectError("canceled", Code.Canceled);
+}

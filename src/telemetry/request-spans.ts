@@ -1,0 +1,46 @@
+/** Spans of HTTP requests. Nothing that a caller chooses freely is an attribute: paths and header fields may hold secrets. */
+import {
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import type { Handler, Request, Response } from "../listener/exchange.ts";
+
+/** Methods that name a span; any other is `HTTP`. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+const OPTIONS = { kind: SpanKind.SERVER } as const;
+
+export function traceRequests(tracer: Tracer, handler: Handler): Handler {
+  return (request, response) => {
+    const { headers } = request;
+    const caller = headers.traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers);
+    const method = METHODS.has(request.method ?? "") ? (request.method as string) : "HTTP";
+    const span = tracer.startSpan(method, OPTIONS, caller);
+    if (span.isRecording()) record(span, request, response);
+    context.with(trace.setSpan(caller, span), handler, undefined, request, response);
+  };
+}
+
+function record(span: Span, request: Request, response: Response): void {
+  const { socket } = request;
+  span.setAttributes({
+    "http.request.method": METHODS.has(request.method ?? "") ? (request.method as string) : "_OTHER",
+    "url.scheme": "encrypted" in socket && socket.encrypted === true ? "https" : "http",
+    "network.protocol.version": request.httpVersion === "2.0" ? "2" : request.httpVersion,
+  });
+  response.once("close", () => {
+    const { statusCode } = response;
+    // A client that has left before the response began has none.
+    if (response.headersSent) span.setAttribute("http.response.status_code", statusCode);
+    if (response.headersSent && statusCode >= 500) {
+      span.setAttribute("error.type", String(statusCode));
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end();
+  });
+}

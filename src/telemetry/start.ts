@@ -1,0 +1,101 @@
+/** Sets OpenTelemetry up. Loaded only where the configuration asks for it. */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  type Resource,
+  resourceFromAttributes,
+} from "@opentelemetry/resources";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import type { TelemetryConfig } from "../config/telemetry.ts";
+import { tracingServerInterceptor } from "../connect-opentelemetry/index.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { createMetricProducer } from "./metric-producer.ts";
+import { traceRequests } from "./request-spans.ts";
+import { createSampler, LimitedSampler } from "./sampler.ts";
+import { traceStore } from "./store-spans.ts";
+import type { Telemetry } from "./telemetry.ts";
+
+export type TelemetryDeps = {
+  readonly config: TelemetryConfig;
+  readonly metrics: Pick<Metrics, "values" | "traceLimited">;
+  readonly log: Logger;
+};
+
+/** How long the end of the process waits for a collector. */
+const SHUTDOWN_TIMEOUT_MS = 2_000;
+
+export async function startTelemetry({ config, metrics, log }: TelemetryDeps): Promise<Telemetry> {
+  const report = (message: string) => log.warn({ event: "telemetry_failed", fault: message }, "telemetry_failed");
+  const silent = () => {};
+  const diagnostics = { error: report, warn: report, info: silent, debug: silent, verbose: silent };
+  diag.setLogger(diagnostics, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  const resource = resourceOf(config);
+  const tracerProvider = config.traces ? await createTracerProvider(config, metrics, resource) : undefined;
+  const meterProvider = config.metrics ? await createMeterProvider(config, metrics, resource) : undefined;
+  const tracer = trace.getTracer("session-service");
+  return {
+    interceptors: tracerProvider === undefined ? [] : [tracingServerInterceptor()],
+    traceRequests: (handler) => (tracerProvider === undefined ? handler : traceRequests(tracer, handler)),
+    traceStore: (store, kind) => (tracerProvider === undefined ? store : traceStore(tracer, store, kind)),
+    traceId: () => trace.getSpanContext(context.active())?.traceId,
+    async shutdown() {
+      const ended = Promise.allSettled([tracerProvider?.shutdown(), meterProvider?.shutdown()]);
+      await Promise.race([ended, sleep(SHUTDOWN_TIMEOUT_MS, undefined, { ref: false })]);
+    },
+  };
+}
+
+/** What the variables say (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) wins. */
+function resourceOf({ serviceName }: TelemetryConfig): Resource {
+  const own = resourceFromAttributes({ "service.name": serviceName, "service.instance.id": randomUUID() });
+  return defaultResource()
+    .merge(own)
+    .merge(detectResources({ detectors: [envDetector] }));
+}
+
+async function createTracerProvider(
+  { protocol, sampler, samplerRatio, traceLimit }: TelemetryConfig,
+  metrics: TelemetryDeps["metrics"],
+  resource: Resource,
+): Promise<BasicTracerProvider> {
+  const { OTLPTraceExporter } =
+    protocol === "http/json"
+      ? await import("@opentelemetry/exporter-trace-otlp-http")
+      : await import("@opentelemetry/exporter-trace-otlp-proto");
+  const chosen = createSampler(sampler, samplerRatio);
+  const provider = new BasicTracerProvider({
+    resource,
+    sampler: traceLimit === undefined ? chosen : new LimitedSampler(chosen, traceLimit, metrics.traceLimited),
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+  });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  trace.setGlobalTracerProvider(provider);
+  return provider;
+}
+
+async function createMeterProvider(
+  { protocol, metricIntervalMs }: TelemetryConfig,
+  metrics: TelemetryDeps["metrics"],
+  resource: Resource,
+): Promise<MeterProvider> {
+  const { OTLPMetricExporter } =
+    protocol === "http/json"
+      ? await import("@opentelemetry/exporter-metrics-otlp-http")
+      : await import("@opentelemetry/exporter-metrics-otlp-proto");
+  const reader = new PeriodicExportingMetricReader({
+    exporter: new OTLPMetricExporter(),
+    exportIntervalMillis: metricIntervalMs,
+    exportTimeoutMillis: Math.min(metricIntervalMs, 30_000),
+    metricProducers: [createMetricProducer(metrics.values, resource)],
+  });
+  return new MeterProvider({ resource, readers: [reader] });
+}

@@ -1,0 +1,45 @@
+/** Spans of the store's commands. Keys and values are no attributes: they name sessions and users. */
+import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
+import type { SessionStore } from "../session/ports.ts";
+
+const SYSTEMS = { embedded: "sqlite", redis: "redis" } as const;
+/** What is no command. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["now", "onRevocation", "close"]);
+
+type AnyVerb = (...given: unknown[]) => Promise<unknown>;
+
+/** The store, with a span for each command of a call that is recorded. What nobody has called for, such as the feed, has none. */
+export function traceStore(tracer: Tracer, store: SessionStore, kind: keyof typeof SYSTEMS): SessionStore {
+  const traced = (name: string, verb: AnyVerb): AnyVerb => {
+    const attributes = { "db.system.name": SYSTEMS[kind], "db.operation.name": name };
+    return (...given) => {
+      if (trace.getSpan(context.active())?.isRecording() !== true) return verb.apply(store, given);
+      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes });
+      const result = verb.apply(store, given);
+      result.then(
+        () => span.end(),
+        (error: unknown) => fail(span, error),
+      );
+      return result;
+    };
+  };
+  // Made when it is first used: the verbs of a store are methods of its class.
+  const verbs = new Map<string | symbol, unknown>();
+  return new Proxy(store, {
+    get(target, name) {
+      let verb = verbs.get(name);
+      if (verb === undefined) {
+        const own = Reflect.get(target, name) as AnyVerb;
+        verb = typeof name === "string" && !LEFT_OUT.has(name) ? traced(name, own) : own.bind(target);
+        verbs.set(name, verb);
+      }
+      return verb;
+    },
+  });
+}
+
+function fail(span: Span, error: unknown): void {
+  span.setAttribute("error.type", error instanceof Error ? error.name : "unknown");
+  span.setStatus({ code: SpanStatusCode.ERROR });
+  span.end();
+}
