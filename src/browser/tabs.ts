@@ -7,10 +7,10 @@ import type { HeldToken, ReceivedToken } from "./token.ts";
 
 /**
  * How long tabs wait for one lock after the other, ms. A frozen tab may hold a lock indefinitely: tabs that have waited for it
- * in vain meet at the next one, so that still only one of them makes the request. The last one is waited for longer than its
- * holder needs, and not equally long by all.
+ * in vain meet at the next one, so that still only one of them makes the request. A hundred tabs on a busy machine take
+ * seconds and are not frozen. The last one is waited for longer than its holder needs, and not equally long by all.
  */
-const LOCK_WAITS_MS = [3_000, 4_000, 18_000];
+const LOCK_WAITS_MS = [5_000, 6_000, 20_000];
 
 export type TokenMessage = ReceivedToken & { readonly type: "token" };
 

@@ -546,14 +546,13 @@ describe("waking and outages", () => {
 
   test("a page from the back/forward cache with a fresh token and the cookie makes no request", async () => {
     const here = world();
-    here.dropping = true;
     const tab = here.open(HINT);
     tab.session.subscribe(() => {});
     await here.run(1_000);
     for (let time = 0; time < 5; time++) {
-      here.freeze(tab);
+      here.freeze(tab, true);
       await here.run(10_000);
-      here.restore(tab);
+      here.resume(tab);
       await here.run(2_000);
       expect(tab.session.snapshot.state).toBe("active");
     }
@@ -566,14 +565,13 @@ describe("waking and outages", () => {
     ["without it", {}, 2],
   ])("a page from the back/forward cache sees a logout that it missed, %s", async (_, options, attempts) => {
     const here = world();
-    here.dropping = true;
     const [cached, other] = [here.open(options), here.open(options)];
     for (const tab of [cached, other]) tab.session.subscribe(() => {});
     await here.run(1_000);
-    here.freeze(cached);
+    here.freeze(cached, true);
     void outcomeOf(other.session.end());
     await here.run(1_000);
-    here.restore(cached);
+    here.resume(cached);
     await here.run(2_000);
     expect(cached.session.snapshot.state).toBe("ended");
     expect(here.attempts).toBe(attempts);
@@ -584,9 +582,9 @@ describe("waking and outages", () => {
     const tab = here.open(HINT);
     tab.session.subscribe(() => {});
     await here.run(1_000);
-    here.freeze(tab);
+    here.freeze(tab, true);
     await here.run(2 * TOKEN_LIFE_S * 1000);
-    here.restore(tab);
+    here.resume(tab);
     await here.run(2_000);
     expect(here.attempts).toBe(2);
     expect(tab.session.snapshot.state).toBe("active");

@@ -19,6 +19,8 @@ const THROTTLE_MS = 1_000;
 type Frame = {
   readonly id: number;
   frozen: boolean;
+  /** In the back/forward cache: frozen, and what is sent to it is lost. */
+  cached: boolean;
   visible: boolean;
   dead: boolean;
   /** Events that came due while the tab was frozen. */
@@ -53,6 +55,10 @@ export class World {
   /** Whether what is sent to a frozen tab is lost, rather than late. */
   dropping = false;
   refreshes = 0;
+  /** When each of them was, in virtual time. */
+  readonly refreshedAtMs: number[] = [];
+  /** When requests for a refresh met a fault of the network. */
+  readonly failedAtMs: number[] = [];
   /** Requests for a refresh that were made, whatever became of them. */
   attempts = 0;
   retryAfter = "30";
@@ -74,6 +80,7 @@ export class World {
     const frame: Frame = {
       id: this.tabs.length,
       frozen: false,
+      cached: false,
       visible: true,
       dead: false,
       late: [],
@@ -108,8 +115,9 @@ export class World {
     return this.signedIn;
   }
 
-  freeze(tab: Tab): void {
+  freeze(tab: Tab, cached = false): void {
     tab.frozen = true;
+    tab.cached = cached;
     tab.visible = false;
   }
 
@@ -117,16 +125,9 @@ export class World {
     tab.frozen = false;
     tab.visible = true;
     for (const run of tab.late.splice(0)) this.schedule(0, tab, run);
-    this.dispatch(tab, "resume");
-    this.dispatch(tab, "visibilitychange");
-  }
-
-  /** A page comes out of the back/forward cache. Browsers drop what is sent to it there. */
-  restore(tab: Tab): void {
-    tab.late.length = 0;
-    tab.frozen = false;
-    tab.visible = true;
-    this.dispatch(tab, "pageshow", true);
+    if (tab.cached) this.dispatch(tab, "pageshow", true);
+    else this.dispatch(tab, "resume");
+    tab.cached = false;
     this.dispatch(tab, "visibilitychange");
   }
 
@@ -262,7 +263,10 @@ export class World {
   #fetch(tab: Frame, input: string | Request, init: RequestInit | undefined): Promise<Response> {
     const request = new Request(input, { ...init, signal: null });
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-    if (request.url.endsWith("/refresh")) this.attempts++;
+    if (request.url.endsWith("/refresh")) {
+      this.attempts++;
+      if (this.network !== "up") this.failedAtMs.push(this.nowMs);
+    }
     return new Promise((resolve, reject) => {
       const abort = () => reject(new DOMException("aborted", "AbortError"));
       if (signal?.aborted) return abort();
@@ -294,6 +298,7 @@ export class World {
     let response: Response;
     if (pathname === "/v1/auth/refresh") {
       this.refreshes++;
+      this.refreshedAtMs.push(this.nowMs);
       response = this.signedIn === undefined ? refused() : Response.json({ data: { accessToken: this.#mint() } });
     } else if (pathname === "/v1/auth/logout") {
       const sid = request.method === "POST" ? this.signedIn : sidOf(request.headers.get("authorization"));
@@ -338,7 +343,7 @@ class SimulatedChannel {
     const data = structuredClone(message);
     for (const other of this.#world.channels) {
       if (other === this || other.name !== this.name) continue;
-      if (this.#world.dropping && other.tab.frozen) continue;
+      if (other.tab.cached || (this.#world.dropping && other.tab.frozen)) continue;
       this.#world.schedule(1, other.tab, () => this.#world.channels.has(other) && other.onmessage?.({ data }));
     }
   }
