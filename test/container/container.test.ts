@@ -97,7 +97,7 @@ describe("a container on a read-only root", () => {
   beforeAll(async () => {
     const [port, adminPort] = [await freePort(), await freePort()];
     urls = { publicUrl: `http://127.0.0.1:${port}`, adminUrl: `http://127.0.0.1:${adminPort}` };
-    env = { PORT: String(port), ADMIN_PORT: String(adminPort), DRAIN_DELAY: "1s" };
+    env = { PORT: String(port), ADMIN_PORT: String(adminPort), DRAIN_DELAY: "60s" };
     volume = await makeVolume(image);
     container = await start();
   });
@@ -152,12 +152,13 @@ describe("a container on a read-only root", () => {
     expect(listed.stdout).toContain("signing");
   });
 
-  test("on SIGTERM it drains, ends with 0, and goes on with its sessions when it starts again", async () => {
+  test("on SIGTERM it drains, at another signal it ends with 0, and it goes on with its sessions when it starts again", async () => {
     const session = await logIn({ ...urls, adminToken: await adminToken() });
     process.kill(container.pid, "SIGTERM");
     await until(async () => expect((await request(urls.publicUrl, { path: "/readyz" })).status).toBe(503));
     const served = await refresh(session.refreshToken);
     expect(served.status).toBe(200);
+    process.kill(container.pid, "SIGINT");
     expect(await container.exited).toMatchObject({ code: 0 });
     container = await start();
     expect((await refresh(successor(served) as string)).status).toBe(200);
@@ -178,7 +179,7 @@ async function mountSecret(volume: string, name: string, text: string): Promise<
   await symlink(join("..data", name), join(mount, name));
 }
 
-test("a container starts on Redis with the key ring of a mounted Kubernetes Secret", async () => {
+test("a container starts on Redis with the key ring of a mounted Kubernetes Secret, and ends with 0 on SIGTERM", async () => {
   const redis = await startRedis();
   const volume = await makeVolume(image);
   const ring = join(scratch(), "keys.json");

@@ -17,6 +17,9 @@ import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 const ROOT = process.cwd();
 const run = promisify(execFile);
 
+/** For compiling on a busy machine. */
+const SETUP_TIMEOUT_MS = 300_000;
+
 let service: Service;
 let program: Program;
 let provider: Server;
@@ -59,7 +62,7 @@ beforeAll(async () => {
   };
   program = startProgram(process.execPath, [join(directory, "app/out/server.js")], { env: variables });
   await whileRunning(program, () => fetch(origin));
-});
+}, SETUP_TIMEOUT_MS);
 afterAll(async () => {
   await program?.stop();
   provider?.close();

@@ -26,6 +26,9 @@ createServer(async (request, response) => {
 }).listen(Number(process.env.PORT), "127.0.0.1");
 `;
 
+/** For compiling on a busy machine. */
+const SETUP_TIMEOUT_MS = 300_000;
+
 let service: Service;
 let directory: Directory;
 beforeAll(async () => {
@@ -44,7 +47,7 @@ beforeAll(async () => {
   expect(compiled.stdout).toBe("");
   await cp(join(directory.path, "next/serve.js"), join(directory.path, "out/next/serve.js"));
   service = await startService({ ISSUER, AUDIENCE });
-});
+}, SETUP_TIMEOUT_MS);
 afterAll(async () => {
   await service?.stop();
   await directory?.remove();
