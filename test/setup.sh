@@ -19,6 +19,7 @@ command -v xvfb-run >/dev/null || missing="$missing xvfb xauth"
 command -v certutil >/dev/null || missing="$missing libnss3-tools"
 for proxy in nginx haproxy caddy; do command -v "$proxy" >/dev/null || missing="$missing $proxy"; done
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
+command -v promtool >/dev/null || missing="$missing prometheus"
 command -v strip >/dev/null || missing="$missing binutils"
 command -v protoc >/dev/null || missing="$missing protobuf-compiler"
 command -v grpc_python_plugin >/dev/null || missing="$missing protobuf-compiler-grpc"
@@ -42,5 +43,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >&2
   exec sh test/tools/install.sh
 fi
-echo "the tests need redis-server 7.0 or newer, strace, proxies, systemd, certutil, zsh, fish, browsers and their drivers: install$missing and run this again" >&2
+echo "the tests need redis-server 7.0 or newer, strace, proxies, systemd, prometheus, certutil, zsh, fish, browsers and their drivers: install$missing and run this again" >&2
 exit 1

@@ -55,6 +55,8 @@ export function createMetrics(log?: LogCounts): Metrics {
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
   const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
+  // Exposed from the start: a rate needs a value before the first refusal.
+  for (const refused of Object.values(overloadRefused)) refused.inc(0);
   const streams = new Gauge({
     name: "session_open_streams",
     help: "Streams that are open, by method",
