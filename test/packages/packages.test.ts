@@ -9,11 +9,13 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { scratch, startService } from "../support/service.ts";
+import { testCommands } from "./command-line.ts";
 import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const built = (name: string) => join(ROOT, "dist/packages", name);
 
+const availableNodes = await nodes();
 beforeAll(() => buildPackages());
 
 const manifestOf = async (name: string) =>
@@ -311,34 +313,34 @@ describe("the service", () => {
     await directory.remove();
   });
 
-  test.each([[], ["serve"]])(
-    "starts, serves its API and stops, on every Node that it promises: %j",
-    async (...args) => {
-      for (const node of await nodes()) {
-        child = spawn(node, [command(), ...args], {
-          cwd: directory.path,
-          env: {
-            PATH: process.env.PATH,
-            PORT: "0",
-            ADMIN_PORT: "0",
-            DATA_DIR: join(scratch(), "data"),
-            LOG_LEVEL: "warn",
-          },
-          stdio: ["ignore", "pipe", "pipe"],
-        });
-        const exited = new Promise((resolve) => child?.once("close", resolve));
-        const complaints: string[] = [];
-        child.stderr?.setEncoding("utf8").on("data", (text: string) => complaints.push(text));
-        const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
-        const ready = JSON.parse(String((await lines.next()).value)) as { public: string };
-        expect((await fetch(`${ready.public}/readyz`)).status).toBe(200);
-        expect((await fetch(`${ready.public}/openapi.json`)).status).toBe(200);
-        child.kill("SIGINT");
-        expect(await exited).toBe(0);
-        expect(complaints).toEqual([]);
-      }
-    },
-  );
+  test.each([
+    ["without a command", []],
+    ["with serve", ["serve"]],
+  ])("starts %s, serves its API and stops, on every Node that it promises", async (_, args) => {
+    for (const node of await nodes()) {
+      child = spawn(node, [command(), ...args], {
+        cwd: directory.path,
+        env: {
+          PATH: process.env.PATH,
+          PORT: "0",
+          ADMIN_PORT: "0",
+          DATA_DIR: join(scratch(), "data"),
+          LOG_LEVEL: "warn",
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const exited = new Promise((resolve) => child?.once("close", resolve));
+      const complaints: string[] = [];
+      child.stderr?.setEncoding("utf8").on("data", (text: string) => complaints.push(text));
+      const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+      const ready = JSON.parse(String((await lines.next()).value)) as { public: string };
+      expect((await fetch(`${ready.public}/readyz`)).status).toBe(200);
+      expect((await fetch(`${ready.public}/openapi.json`)).status).toBe(200);
+      child.kill("SIGINT");
+      expect(await exited).toBe(0);
+      expect(complaints).toEqual([]);
+    }
+  });
 
   test.runIf(process.platform === "linux")("returns the memory that only its start needed", async () => {
     child = spawn(process.execPath, [command()], {
@@ -354,15 +356,12 @@ describe("the service", () => {
     child.kill("SIGKILL");
   });
 
-  test("manages keys", async () => {
-    const { stdout } = await directory.run("session-service", ["keys", "--help"]);
-    expect(stdout).toMatch(/^Usage: session-service keys /);
-  });
-
   test("prints its version", async () => {
     const { stdout } = await directory.run("session-service", ["--version"]);
     expect(stdout).toBe(`${(await manifestOf("service")).version}\n`);
   });
+
+  describe.each(availableNodes)("on %s", (node) => testCommands(node, () => directory));
 
   test("names the Node that it needs on one that is too old", async () => {
     const copy = await mkdtemp(join(tmpdir(), "too-old-"));

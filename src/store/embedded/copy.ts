@@ -17,7 +17,10 @@ type Work = { readonly path: string; readonly copy: string };
  */
 export async function copyDatabase(path: string, copy: string, onProgress: (share: number) => void): Promise<void> {
   const work: Work = { path, copy };
-  const worker = new Worker(new URL(import.meta.url), { workerData: work });
+  const worker = new Worker(new URL(import.meta.url), {
+    workerData: work,
+    execArgv: ["--disable-warning=ExperimentalWarning"], // of Node 22, about SQLite
+  });
   const bytes = sizeOf(path) + sizeOf(`${path}-wal`);
   const timer = setInterval(() => onProgress(Math.min(1, sizeOf(copy) / bytes)), LOOK_MS);
   try {
