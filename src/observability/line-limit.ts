@@ -16,6 +16,8 @@ const UNLIMITED: ReadonlySet<string> = new Set([
   "session_elevated",
   "all_sessions_ended",
   "authn_token_reuse",
+  "device_bound",
+  "device_unbound",
 ]);
 
 type Budget = { second: number; lines: number; suppressed: number };

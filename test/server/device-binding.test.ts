@@ -1,5 +1,7 @@
 /** Device binding over the real HTTP API: the whole protocol, and what it protects from. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DeviceBindingPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import {
   BOUND,
   challengeIn,
@@ -12,7 +14,8 @@ import {
   registration,
 } from "../support/device.ts";
 import { type Service, startService, waitFor } from "../support/service.ts";
-import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 let service: Service;
 beforeAll(async () => {
@@ -35,6 +38,48 @@ const claimsOf = async (response: Response) => {
   const { data } = (await response.json()) as { data: { accessToken: string } };
   return JSON.parse(Buffer.from(data.accessToken.split(".")[1] ?? "", "base64url").toString());
 };
+
+// First: ten lines of a kind are logged in a second.
+test("every step is recorded, without a token", async () => {
+  const user = await logIn(service);
+  const { sid, subject } = user;
+  const device = new Device(service.publicUrl, user.refreshToken);
+  const next = challengeIn(await device.bind()) ?? "";
+  await device.renew(next);
+  await device.copied().register(next);
+  await device.copied().renew(next);
+  const thief = device.copied();
+  thief.forgetDeviceCookie();
+  await thief.refresh();
+  await thief.refresh({ "secure-session-skipped": `quota_exceeded;session_identifier="${sid}"` });
+  await openAdmin(service).call(admin.unbindDevice, { sessionId: sid }, bearer(service.adminToken));
+  const lines = () =>
+    service
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes(sid) && line.includes('"event":"device_'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  await waitFor(service, () => lines().find(({ event }) => event === "device_unbound"));
+  const key = { algorithm: "ES256", thumbprint: expect.stringMatching(/^[\w-]{43}$/) };
+  const address = "192.0.2.7";
+  expect(lines()).toMatchObject([
+    { event: "device_registered", level: "info", subject, address, ...key },
+    { event: "device_bound", level: "info", subject, address, ...key },
+    { event: "device_renewed", level: "debug", subject, address },
+    { event: "device_key_refused", level: "warn", reason: "other_key", thumbprint: key.thumbprint, address },
+    { event: "device_proof_refused", level: "warn", operation: "RenewDevice", reason: "forged", address },
+    { event: "device_proof_missing", level: "warn", subject, address },
+    { event: "device_renewal_skipped", level: "info", subject, address },
+    { event: "device_unbound", level: "warn", subject, by: expect.any(String) },
+  ]);
+  for (const value of device.jar.values()) expect(service.stderr()).not.toContain(value);
+  const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+  for (const name of ["registered", "bound", "renewed", "proof_missing", "renewal_skipped", "unbound"]) {
+    expect(metrics).toMatch(new RegExp(`^session_device_${name}_total [1-9]`, "m"));
+  }
+  expect(metrics).toMatch(/^session_device_refused_total\{operation="RegisterDevice",reason="other_key"\} [1-9]/m);
+  expect(metrics).toMatch(/^session_device_refused_total\{operation="RenewDevice",reason="forged"\} [1-9]/m);
+});
 
 describe("the protocol", () => {
   test("a refresh of a session without a key offers to register one", async () => {
@@ -196,43 +241,103 @@ test("the routes have no rate limit, and a doubled proof is none", async () => {
   expect([...statuses]).toEqual([401]);
 });
 
-test("every step is recorded, without a token", async () => {
-  const user = await logIn(service);
-  const { sid, subject } = user;
-  const device = new Device(service.publicUrl, user.refreshToken);
-  const next = challengeIn(await device.bind()) ?? "";
-  await device.renew(next);
-  await device.copied().register(next);
-  await device.copied().renew(next);
-  const thief = device.copied();
-  thief.forgetDeviceCookie();
-  await thief.refresh();
-  await thief.refresh({ "secure-session-skipped": `quota_exceeded;session_identifier="${sid}"` });
-  await openAdmin(service).call(admin.unbindDevice, { sessionId: sid }, bearer(service.adminToken));
-  const lines = () =>
-    service
-      .stderr()
-      .split("\n")
-      .filter((line) => line.includes(sid) && line.includes('"event":"device_'))
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-  await waitFor(service, () => lines().find(({ event }) => event === "device_unbound"));
-  const key = { algorithm: "ES256", thumbprint: expect.stringMatching(/^[\w-]{43}$/) };
-  const address = "192.0.2.7";
-  expect(lines()).toMatchObject([
-    { event: "device_registered", level: "info", subject, address, ...key },
-    { event: "device_bound", level: "info", subject, address, ...key },
-    { event: "device_renewed", level: "debug", subject, address },
-    { event: "device_key_refused", level: "warn", reason: "other_key", thumbprint: key.thumbprint, address },
-    { event: "device_proof_refused", level: "warn", operation: "RenewDevice", reason: "forged", address },
-    { event: "device_proof_missing", level: "warn", subject, address },
-    { event: "device_renewal_skipped", level: "info", subject, address },
-    { event: "device_unbound", level: "warn", subject, by: expect.any(String) },
-  ]);
-  for (const value of device.jar.values()) expect(service.stderr()).not.toContain(value);
-  const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
-  for (const name of ["registered", "bound", "renewed", "proof_missing", "renewal_skipped", "unbound"]) {
-    expect(metrics).toMatch(new RegExp(`^session_device_${name}_total [1-9]`, "m"));
-  }
-  expect(metrics).toMatch(/^session_device_refused_total\{operation="RegisterDevice",reason="other_key"\} [1-9]/m);
-  expect(metrics).toMatch(/^session_device_refused_total\{operation="RenewDevice",reason="forged"\} [1-9]/m);
+describe("what callers see of it", () => {
+  test("lists, the admin API and introspection say whether a session is bound", async () => {
+    const user = await logIn(service);
+    const device = new Device(service.publicUrl, user.refreshToken);
+    const own = async () => {
+      const headers = { authorization: `Bearer ${user.accessToken}` };
+      const response = await fetch(`${service.publicUrl}/v1/auth/sessions`, { headers });
+      return ((await response.json()) as { data: { sessions: { deviceBound: boolean }[] } }).data.sessions;
+    };
+    const get = async () => {
+      const response = await openAdmin(service).call(
+        admin.getSession,
+        { sessionId: user.sid },
+        bearer(service.adminToken),
+      );
+      return message(response).session;
+    };
+    expect(await own()).toMatchObject([{ deviceBound: false }]);
+    expect((await get())?.deviceBinding).toBeUndefined();
+    await device.register(challengeOf(user.secureSessionRegistration) ?? "");
+    expect(await own()).toMatchObject([{ deviceBound: false }]);
+    const thumbprint = expect.stringMatching(/^[\w-]{43}$/);
+    expect((await get())?.deviceBinding).toMatchObject({ algorithm: "ES256", thumbprint, bound: false });
+    const first = await device.refresh();
+    expect(await own()).toMatchObject([{ deviceBound: true }]);
+    expect((await get())?.deviceBinding).toMatchObject({ algorithm: "ES256", thumbprint, bound: true });
+    const { data } = (await first.json()) as { data: { accessToken: string } };
+    for (const token of [data.accessToken, device.jar.get("refresh_token") ?? ""]) {
+      const response = await openAdmin(service).call(admin.introspectToken, { token }, bearer(service.adminToken));
+      expect(message(response)).toMatchObject({ active: true, claims: { device_bound: true } });
+    }
+  });
+
+  test("a session may not bring the claim itself", async () => {
+    await expect(logIn(service, { claims: { device_bound: true } })).rejects.toThrow("claims.device_bound");
+  });
+
+  test("support staff takes a key away: the session goes on, and its browser may register another", async () => {
+    const user = await logIn(service);
+    const device = new Device(service.publicUrl, user.refreshToken);
+    const challenge = challengeIn(await device.bind()) ?? "";
+    const unbind = () =>
+      openAdmin(service).call(admin.unbindDevice, { sessionId: user.sid }, bearer(service.adminToken));
+    for (let at = 0; at < 2; at++) expect(message(await unbind()).session?.deviceBinding).toBeUndefined();
+    expect(await (await device.renew(challenge)).json()).toMatchObject({ continue: false });
+    device.forgetDeviceCookie();
+    device.key = deviceKey();
+    await device.bind();
+    expect((await device.refresh()).status).toBe(200);
+    await device.send("/v1/auth/logout");
+    expect(await unbind()).toMatchObject({ ok: false, code: "E404_NOT_FOUND" });
+  });
+
+  test("a logout clears the device cookies", async () => {
+    const device = await newDevice();
+    await device.bind();
+    expect((await device.send("/v1/auth/logout")).status).toBe(200);
+    expect([...device.jar.keys()]).toEqual([]);
+  });
+});
+
+describe("with other settings", () => {
+  test("a session that requires a key is refused without one, offered to register, and served with it", async () => {
+    const strict = await startService({ ...BOUND, REUSE_INTERVAL: "0", DEVICE_SESSION_TTL: "1s" });
+    const { refreshToken } = await logIn(strict, { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED });
+    const device = new Device(strict.publicUrl, refreshToken);
+    let response = await device.refresh();
+    await until(async () => {
+      response = await device.refresh();
+      expect(response.status).toBe(401);
+    });
+    expect((await device.register(offerIn(response) ?? "")).status).toBe(200);
+    expect((await device.refresh()).status).toBe(200);
+    await strict.stop();
+  });
+
+  test("where it is switched off again, nothing is asked for, and browsers forget their keys", async () => {
+    const before = await startService({ ...BOUND, REUSE_INTERVAL: "0" });
+    const { refreshToken } = await logIn(before);
+    const device = new Device(before.publicUrl, refreshToken);
+    const challenge = challengeIn(await device.bind()) ?? "";
+    const thief = device.copied();
+    thief.forgetDeviceCookie();
+    await before.stop();
+    const off = await startService({ TRUST_PROXY: "1", REUSE_INTERVAL: "0", DATA_DIR: before.dataDir });
+    const moved = new Device(off.publicUrl, "");
+    for (const [name, value] of device.jar) moved.jar.set(name, value);
+    expect((await moved.register(challenge)).status).toBe(404);
+    expect((await moved.refresh()).headers.get("secure-session-registration")).toBeNull();
+    expect(await (await moved.renew(challenge)).json()).toMatchObject({ continue: false });
+    await expect(logIn(off, { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED })).rejects.toThrow("DEVICE_BINDING");
+    await off.stop();
+    const again = await startService({ ...BOUND, REUSE_INTERVAL: "0", DATA_DIR: before.dataDir });
+    const last = new Device(again.publicUrl, moved.jar.get("refresh_token") ?? "");
+    const response = await last.refresh();
+    expect(response.status).toBe(200);
+    expect(offerIn(response)).toBeDefined();
+    await again.stop();
+  });
 });

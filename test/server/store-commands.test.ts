@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { badRefreshTokens, forgedAccessTokens } from "../support/bad-tokens.ts";
 import { PUBLIC_PROTOCOLS } from "../support/clients.ts";
+import { BOUND, challengeIn, Device, RENEW } from "../support/device.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording-proxy.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
@@ -22,6 +23,7 @@ beforeAll(async () => {
     REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
     ADMIN_TOKENS: "admin".repeat(8),
     ISSUER: "https://auth.example.com",
+    ...BOUND,
   });
 });
 afterAll(async () => {
@@ -34,11 +36,7 @@ test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the sto
   const user = await logIn(recorded);
   const caller = kind.open(recorded.publicUrl);
   message(await caller.call(refresh, {}, cookie(user.refreshToken))); // Redis knows the script from now on
-  await until(async () => {
-    const wanted = { sessionId: user.sid };
-    const response = await openAdmin(recorded).call(admin.listSessionEvents, wanted, bearer(recorded.adminToken));
-    if (message(response).events.length === 0) throw new Error("the event of the login is not written yet");
-  });
+  await loginIsRecorded(user.sid);
   proxy.take();
   for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
   await caller.call(refresh);
@@ -54,6 +52,41 @@ test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the sto
   const ofSessions = proxy.take().filter(isOfSession);
   expect(ofSessions).toEqual([expect.arrayContaining([user.sid])]);
 });
+
+test("a refresh of a bound session is one command, and so is one that is refused; a renewal is one more", async () => {
+  const user = await logIn(recorded);
+  const device = new Device(recorded.publicUrl, user.refreshToken);
+  const challenge = challengeIn(await device.bind()) ?? "";
+  await device.renew(challenge); // Redis knows the script from now on
+  const thief = device.copied();
+  thief.forgetDeviceCookie();
+  const ofSession = () => proxy.take().filter(isOfSession).length;
+  await loginIsRecorded(user.sid);
+  ofSession();
+  expect((await device.refresh()).status).toBe(200);
+  expect(ofSession()).toBe(1);
+  expect((await thief.refresh()).status).toBe(401);
+  expect(ofSession()).toBe(1);
+  expect((await device.send(RENEW)).status).toBe(403);
+  expect(ofSession()).toBe(0);
+  expect((await device.renew(challenge)).status).toBe(200);
+  expect(ofSession()).toBe(1);
+  thief.jar.set("refresh_token_device", "A".repeat(124));
+  await thief.renew("none");
+  expect(ofSession()).toBe(1);
+});
+
+/** The event of a login is written a moment later. */
+async function loginIsRecorded(sessionId: string): Promise<void> {
+  await until(async () => {
+    const response = await openAdmin(recorded).call(
+      admin.listSessionEvents,
+      { sessionId },
+      bearer(recorded.adminToken),
+    );
+    if (message(response).events.length === 0) throw new Error("the event of the login is not written yet");
+  });
+}
 
 /** Names a session. The feed, the checks of Redis itself and the agreement on its clock name partitions at most. */
 const isOfSession = (words: readonly string[]) => words.some((word) => /^[\w-]{23}$/.test(word));

@@ -7,6 +7,7 @@ import { startHoldingProxy } from "../../support/holding-proxy.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
+import { someKey } from "../device-contract.ts";
 import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 /** Short, so that a stall of more than 2 R is soon over: the proportions are what matters. */
@@ -24,6 +25,8 @@ async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise
   await until(() => store.ping());
   // From now on Redis knows every script that a late command may name.
   const { sid } = await browser(store);
+  await until(() => store.unbind(sid));
+  await until(() => store.registerKey(sid, { generation: 1, nonce: nonce(), issuedAt: 0 }, someKey()));
   await until(() => store.endAll(subject(), "revoked_subject"));
   await until(() => store.endOwned(sid, sid, "revoked_by_owner"));
   await until(() => store.end(sid, "logout"));
@@ -96,6 +99,25 @@ describe("no browser is logged out by a request that its other tab gave up", () 
     });
     expect(outcomes).toEqual(outcomes.map(() => "rotate"));
   });
+});
+
+test("a registration and an unbinding that come late change nothing", async () => {
+  const redis = await server();
+  const proxy = await startHoldingProxy(redis.port);
+  cleanUp.push(() => proxy.stop());
+  const [slow, other] = [await open(`redis://127.0.0.1:${proxy.port}`), await open(redis.url)];
+  const [first, second] = [await browser(other), await browser(other)];
+  const key = someKey();
+  await until(() => other.registerKey(second.sid, second.jar, key));
+  const begun = performance.now();
+  proxy.hold();
+  await expect(slow.registerKey(first.sid, first.jar, someKey())).rejects.toThrow(StoreUnavailable);
+  await expect(slow.unbind(second.sid)).rejects.toThrow(StoreUnavailable);
+  await passed(begun, 3 * TIMEOUT);
+  proxy.release();
+  await until(() => slow.ping());
+  expect(await until(() => other.find(first.sid))).not.toMatchObject({ session: { device: expect.anything() } });
+  expect(await until(() => other.find(second.sid))).toMatchObject({ ok: true, session: { device: { key } } });
 });
 
 describe("an ending that comes late", () => {

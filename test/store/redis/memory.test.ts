@@ -1,11 +1,13 @@
 /** What sessions cost in Redis: the goal is 350 bytes for each, its entries in both indexes included. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
-import { TAGS } from "../../../src/store/redis/partitions.ts";
+import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
+import { encodeBody } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { MOVABLE_CLOCK, redisOptions } from "../backends.ts";
+import { someKey } from "../device-contract.ts";
 import { IDLE, newSession, nonce } from "../sessions.ts";
 
 let server: RedisServer;
@@ -85,6 +87,20 @@ async function expectUpkeep(sizeOf: (tag: string) => Promise<number>): Promise<v
   await logins(5_000, "more");
   expect(await entries()).toBeLessThan(10_250);
 }
+
+test("a device key is what a session with one has more: its bytes and 41; one without has none", async () => {
+  const session = newSession("bound");
+  const first = nonce();
+  await store.create(session, first, 10);
+  const key = `${tagOfSession(session.sid)}s${session.sid}`;
+  const HEAD_BYTES = 55;
+  expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length);
+  const device = someKey();
+  await store.registerKey(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, device);
+  expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length + device.bytes.length + 41);
+  await store.unbind(session.sid);
+  expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length);
+});
 
 test("subjects whose sessions have all expired leave the index as others come", () =>
   expectUpkeep((tag) => server.admin.hlen(`${tag}u`)));
