@@ -156,7 +156,8 @@ describe("the protocol", () => {
     const other = await bound.send(RENEW, { "sec-secure-session-id": "A".repeat(23) });
     const nobody = await new Device(service.publicUrl, "").send(RENEW);
     await bound.copied().send("/v1/auth/logout");
-    for (const response of [await unbound.renew(challenge), await bound.renew(next), other, nobody]) {
+    const asked = await unbound.send(RENEW); // without a proof
+    for (const response of [await unbound.renew(challenge), await bound.renew(next), other, nobody, asked]) {
       expect(response.status).toBe(200);
       expect(await response.json()).toMatchObject({ continue: false });
       expect(response.headers.getSetCookie()).toEqual([]);

@@ -23,6 +23,7 @@ beforeAll(async () => {
     REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
     ADMIN_TOKENS: "admin".repeat(8),
     ISSUER: "https://auth.example.com",
+    REDIS_COMMAND_TIMEOUT: "5s", // nothing is sent twice because this machine is busy
     ...BOUND,
   });
 });
@@ -60,7 +61,7 @@ test("a refresh of a bound session is one command, and so is one that is refused
   await device.renew(challenge); // Redis knows the script from now on
   const thief = device.copied();
   thief.forgetDeviceCookie();
-  const ofSession = () => proxy.take().filter(isOfSession).length;
+  const ofSession = () => proxy.take().filter((words) => words.includes(user.sid)).length;
   await loginIsRecorded(user.sid);
   ofSession();
   expect((await device.refresh()).status).toBe(200);
@@ -68,7 +69,7 @@ test("a refresh of a bound session is one command, and so is one that is refused
   expect((await thief.refresh()).status).toBe(401);
   expect(ofSession()).toBe(1);
   expect((await device.send(RENEW)).status).toBe(403);
-  expect(ofSession()).toBe(0);
+  expect(ofSession()).toBe(1);
   expect((await device.renew(challenge)).status).toBe(200);
   expect(ofSession()).toBe(1);
   thief.jar.set("refresh_token_device", "A".repeat(124));

@@ -1,13 +1,16 @@
 /**
  * Honest browsers: one cookie jar each, up to four requests in flight, none for longer than R/2 of the store's clock.
- * Requests and responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. Nobody may
- * ever be refused.
+ * Requests and responses are delayed, reordered and lost, scripts run twice, Redis crashes and instances restart. A third of them are
+ * bound to a device. Nobody may ever be refused.
  */
 
+import type { DevicePresentation } from "../../src/session/device-binding.ts";
+import type { DeviceKey } from "../../src/session/device-key.ts";
 import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { someKey, WITHOUT, withCookie } from "../store/device-contract.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
@@ -18,6 +21,7 @@ const TABS = 4;
 
 type Flight = {
   readonly token: PresentedToken;
+  readonly device: DevicePresentation;
   readonly arrives: number;
   readonly returns: number;
   response?: PresentedToken;
@@ -28,6 +32,8 @@ export type Browser = {
   jar: PresentedToken;
   /** Whether it keeps new cookies at all. */
   readonly adopts: boolean;
+  /** The key of its device; absent: it has none. */
+  readonly key: DeviceKey | undefined;
   flights: Flight[];
   /** What was sent and received, to explain a wrong logout. */
   readonly history: string[];
@@ -47,6 +53,11 @@ export class WrongLogout extends Error {
   override readonly name = "WrongLogout";
 }
 
+/** What its requests present beside the token: a browser renews its device cookie by itself. */
+function deviceOf({ key }: Browser, world: World): DevicePresentation {
+  return key === undefined ? WITHOUT : withCookie(key, world.now());
+}
+
 export async function openBrowsers(world: World, count: number): Promise<Browser[]> {
   return Promise.all(
     Array.from({ length: count }, async (_, at) => {
@@ -54,7 +65,9 @@ export async function openBrowsers(world: World, count: number): Promise<Browser
       const first = nonce();
       await world.instances[at % world.instances.length]?.create(session, first, 10);
       const jar = { generation: 1, nonce: first, issuedAt: 0 };
-      return { sid: session.sid, jar, adopts: at % 20 !== 0, flights: [], history: [] };
+      const key = at % 3 === 0 ? someKey() : undefined;
+      if (key !== undefined) await world.instances[0]?.registerKey(session.sid, jar, key);
+      return { sid: session.sid, jar, adopts: at % 20 !== 0, key, flights: [], history: [] };
     }),
   );
 }
@@ -111,7 +124,7 @@ export async function browse(
     while (browser.flights.length < TABS && dice.chance(eagerness)) {
       const arrives = tick + dice.below(flight + 1);
       const returns = dice.chance(loss) ? Number.POSITIVE_INFINITY : arrives + dice.below(tick + flight + 1 - arrives);
-      browser.flights.push({ token: browser.jar, arrives, returns });
+      browser.flights.push({ token: browser.jar, device: deviceOf(browser, world), arrives, returns });
     }
   }
 
@@ -126,7 +139,7 @@ export async function browse(
 
     async function refresh(store: SessionStore): Promise<PresentedToken | undefined> {
       try {
-        const response = await store.rotate(browser.sid, flight.token, fresh);
+        const response = await store.rotate(browser.sid, flight.token, fresh, flight.device);
         const outcome = outcomeOf(response);
         report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
         browser.history.push(`${tick}: ${brief(flight.token)} ${outcome} ${response.ok ? brief(response.child) : ""}`);
@@ -165,7 +178,7 @@ export async function expectOneChain(world: World, browsers: readonly Browser[])
     await world.advance(2 * REUSE_INTERVAL);
     await Promise.all(
       browsers.map(async (browser) => {
-        const response = await store.rotate(browser.sid, browser.jar, nonce());
+        const response = await store.rotate(browser.sid, browser.jar, nonce(), deviceOf(browser, world));
         if (!response.ok) throw new WrongLogout(`at the end: ${response.reason}\n${browser.history.join("\n")}`);
         browser.jar = response.child;
       }),
@@ -173,9 +186,10 @@ export async function expectOneChain(world: World, browsers: readonly Browser[])
   }
   await world.advance(2 * REUSE_INTERVAL);
   await Promise.all(
-    browsers.map(async ({ sid, jar }, at) => {
-      const reused = await store.rotate(sid, old[at] ?? jar, nonce());
-      const after = await store.rotate(sid, jar, nonce());
+    browsers.map(async (browser, at) => {
+      const { sid, jar } = browser;
+      const reused = await store.rotate(sid, old[at] ?? jar, nonce(), deviceOf(browser, world));
+      const after = await store.rotate(sid, jar, nonce(), deviceOf(browser, world));
       if (outcomeOf(reused) !== "reuse" || outcomeOf(after) !== "revoked") {
         throw new Error(`two chains: an old token was responded ${outcomeOf(reused)}, the newest ${outcomeOf(after)}`);
       }
