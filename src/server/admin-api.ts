@@ -12,6 +12,7 @@ import type { KeyRing } from "../tokens/key-ring.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { withConsole } from "./console.ts";
 import { liveData } from "./console-live.ts";
+import { docs } from "./docs.ts";
 import { metricsPage } from "./metrics-page.ts";
 
 type Deps = ApiDeps &
@@ -33,7 +34,10 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     routes: (router) => router.service(SessionAdminService, sessionAdminService(deps)),
     reflection: true,
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),
-    pages: [["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)]],
+    pages: [
+      ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
+      ...docs({ api: "admin", page: config.docs, signIn: false }),
+    ],
     notFound: always(404, "not found\n"),
     badRequest: always(400, "bad request\n"),
     ...(config.console === "on" && {

@@ -19,6 +19,7 @@ import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { createDeviceBinding } from "./device-binding.ts";
+import { mayOfferSignIn } from "./docs-sign-in.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 
@@ -41,6 +42,8 @@ type Deps = {
 export type Apis = {
   readonly publicHandler: Handler;
   readonly adminHandler: Handler;
+  /** What signing in on the reference page needs, where it is offered. */
+  readonly docsKey: string | undefined;
   /** From now on `/readyz` responds with 503. */
   drain(): void;
   /** Ends streams and overload control. */
@@ -52,6 +55,7 @@ export function createApis(deps: Deps): Apis {
   const draining = new AbortController();
   const stopping = new AbortController();
   const overload = createOverload(deps);
+  const docsKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
   const audiences = config.audiences ?? [issuer];
   const common = {
     ...commonDeps(deps, overload),
@@ -60,7 +64,11 @@ export function createApis(deps: Deps): Apis {
     stopping: stopping.signal,
   };
   return {
-    publicHandler: publicHandler(config, common),
+    docsKey,
+    publicHandler: publicHandler(config, {
+      ...common,
+      docsSignIn: docsKey === undefined ? undefined : { ...config, ...common, audience: issuer, key: docsKey },
+    }),
     adminHandler: adminHandler(config, {
       ...config,
       ...common,

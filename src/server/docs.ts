@@ -6,38 +6,47 @@ import { readFile } from "node:fs/promises";
 import type { Request } from "../listener/exchange.ts";
 import type { Page, Render } from "../listener/pages.ts";
 
-const DOCUMENT = new URL("../../gen/openapi.json", import.meta.url);
-
 /** Swagger UI sets styles by script alone and has its icons in the style sheet: nothing inline is needed. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
 ].join("; ");
 
-const PAGE = `<!doctype html>
+export type DocsOptions = {
+  readonly api: "public" | "admin";
+  /** Whether the page is wanted, not only the document. */
+  readonly page: boolean;
+  /** Whether the page offers to sign in as anybody (docs-sign-in.ts). */
+  readonly signIn: boolean;
+};
+
+const DOCUMENTS = { public: "openapi.json", admin: "openapi-admin.json" } as const;
+const NAMES = { public: "Public API", admin: "Admin API" } as const;
+const TOKENS = { public: "Access token", admin: "Admin token" } as const;
+
+const html = ({ api, signIn }: DocsOptions) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Session service</title>
+<title>Session service: ${NAMES[api]}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/reference.css">
 <script src="docs/swagger-ui-bundle.js" defer></script>
-<script src="docs/start.js" defer></script>
+<script src="docs/reference.js" defer></script>
 </head>
-<body>
-<div id="reference"><noscript>This page needs JavaScript; <a href="openapi.json">openapi.json</a> has the same content.</noscript></div>
+<body data-api="${api}" data-sign-in="${signIn}">
+<header>
+<b>Session service: ${NAMES[api]}</b>
+<form id="sign-in" hidden><label for="subject">Sign in as</label><input id="subject" value="alice" required maxlength="255"><button>Sign in</button></form>
+<label>${TOKENS[api]} <input id="token" type="password" autocomplete="off" placeholder="sent with every request"></label>
+<p id="status" role="status"></p>
+</header>
+<nav id="operations" aria-label="Operations"></nav>
+<main id="reference"><noscript>This page needs JavaScript; <a href="openapi.json">openapi.json</a> has the same content.</noscript></main>
 </body>
 </html>
-`;
-
-/** Without `validatorUrl: null` Swagger UI would show the document's address to an online validator. */
-const START = `SwaggerUIBundle({
-  url: "openapi.json",
-  domNode: document.getElementById("reference"),
-  deepLinking: true,
-  validatorUrl: null,
-});
 `;
 
 const text = (type: string, body: string, headers?: Page["headers"]): Page => ({
@@ -74,20 +83,23 @@ const asset = (type: string, name: string) =>
 
 const styles = asset("text/css; charset=utf-8", "swagger-ui.css");
 
-async function page(request: Request): Promise<Page> {
-  const needed = await styles(request);
-  const headers = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
-  return needed.status === 200 ? text("text/html", PAGE, headers) : needed;
-}
+const own = (type: string, name: string) =>
+  once(() => file(type, 300, () => new URL(`docs-page/${name}`, import.meta.url)));
 
-/** @param reference whether the page is wanted, not only the document */
-export function docs(reference: boolean): [path: string, render: Render][] {
-  const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => DOCUMENT))];
-  if (!reference) return [document];
+export function docs(options: DocsOptions): [path: string, render: Render][] {
+  const url = new URL(`../../gen/${DOCUMENTS[options.api]}`, import.meta.url);
+  const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => url))];
+  if (!options.page) return [document];
+  const page = async (request: Request): Promise<Page> => {
+    const needed = await styles(request);
+    const headers = { "content-security-policy": POLICY, "referrer-policy": "no-referrer", "x-frame-options": "DENY" };
+    return needed.status === 200 ? text("text/html", html(options), headers) : needed;
+  };
   return [
     document,
     ["/docs", page],
-    ["/docs/start.js", () => text("text/javascript", START)],
+    ["/docs/reference.js", own("text/javascript; charset=utf-8", "reference.js")],
+    ["/docs/reference.css", own("text/css; charset=utf-8", "reference.css")],
     ["/docs/swagger-ui-bundle.js", asset("text/javascript; charset=utf-8", "swagger-ui-bundle.js")],
     ["/docs/swagger-ui.css", styles],
   ];

@@ -12,8 +12,13 @@ import type { SecurityHeaders } from "../listener/security-headers.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { type ApiDeps, apiHandler, type CallOptions } from "./api-handler.ts";
 import { docs } from "./docs.ts";
+import { type SignInDeps, withSignIn } from "./docs-sign-in.ts";
 
-type Deps = ApiDeps & SessionServiceDeps;
+type Deps = ApiDeps &
+  SessionServiceDeps & {
+    /** For the reference page, where it may offer to sign in. */
+    readonly docsSignIn?: SignInDeps | undefined;
+  };
 
 /** Responds with an error of the table to any request. */
 function always(code: ErrorCode): Responder {
@@ -31,6 +36,7 @@ const PERMISSIONS: Record<MissingPermission, string> = {
 
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
+  const { docsSignIn } = deps;
   // With SameSite=None, allowed origins are meant to call from other sites.
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   const routes: ApiRoutes = (router) => router.service(SessionService, sessionService(deps));
@@ -39,11 +45,13 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     routes,
     reflection: config.reflection,
     gate: crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal)),
-    pages: docs(config.docs),
+    pages: docs({ api: "public", page: config.docs, signIn: docsSignIn !== undefined }),
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
-    around: (rpc, options, headersFor) =>
-      withCors(allowedOrigins, headersFor, jsonHandler(rpc, routes, options, headersFor)),
+    around(rpc, options, headersFor) {
+      const json = withCors(allowedOrigins, headersFor, jsonHandler(rpc, routes, options, headersFor));
+      return docsSignIn === undefined ? json : withSignIn(config, docsSignIn, headersFor, json);
+    },
   });
 }
 

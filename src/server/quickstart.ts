@@ -8,15 +8,21 @@ function near(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
 
+type Quickstart = {
+  readonly publicUrl: string;
+  readonly adminUrl: string;
+  readonly tokenFile: string;
+  readonly cookieName: string;
+  /** For signing in on the reference page (docs-sign-in.ts). */
+  readonly docsKey: string | undefined;
+  readonly console: boolean;
+};
+
 /** What a newcomer can paste, right after the ready line of a service on its embedded store. */
-export function quickstart(
-  publicListener: string,
-  adminListener: string,
-  adminTokenFile: string,
-  cookieName: string,
-): string {
-  const [publicUrl, adminUrl] = [publicListener, adminListener].map(near);
-  const curl = publicUrl?.startsWith("https:") ? "curl -sk" : "curl -s";
+export function quickstart(given: Quickstart): string {
+  const { tokenFile: adminTokenFile, cookieName, docsKey } = given;
+  const [publicUrl, adminUrl] = [near(given.publicUrl), near(given.adminUrl)];
+  const curl = publicUrl.startsWith("https:") ? "curl -sk" : "curl -s";
   return `
 Try it (paste into another terminal, in this directory):
 
@@ -38,6 +44,6 @@ Try it (paste into another terminal, in this directory):
   ${curl} -X DELETE ${publicUrl}/v1/auth/logout -H "Authorization: Bearer $AT" -w ' %{http_code}\\n'
   ${curl} -X POST ${publicUrl}/v1/auth/refresh -b cookies.txt -w ' %{http_code}\\n'; rm cookies.txt
 
-The API, to read: ${publicUrl}/docs
-`;
+The API, to read and to try: ${publicUrl}/docs${docsKey === undefined ? "" : `#key=${docsKey}`}
+${given.console ? `Users and their sessions:    ${adminUrl}/console (sign in with the token in ${shellWord(adminTokenFile)})\n` : ""}`;
 }

@@ -107,7 +107,12 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     await stop("now");
     throw startError(error);
   });
-  reportReady(out, config, { publicUrl: publicListener.url, adminUrl: adminListener.url, store: kind });
+  reportReady(out, config, {
+    publicUrl: publicListener.url,
+    adminUrl: adminListener.url,
+    store: kind,
+    docsKey: apis.docsKey,
+  });
   return { publicUrl: publicListener.url, adminUrl: adminListener.url, stop };
 }
 

@@ -1,0 +1,96 @@
+/**
+ * A buf plugin that writes gen/openapi-admin.json: the unary RPCs of the admin API as Connect serves them, each a POST of JSON to
+ * its own path.
+ */
+import { create, createFileRegistry } from "@bufbuild/protobuf";
+import {
+  CodeGeneratorResponse_Feature,
+  CodeGeneratorResponseSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+import { runNodeJs } from "@bufbuild/protoplugin";
+import manifest from "../package.json" with { type: "json" };
+import { describeRoutes } from "../src/http/index.ts";
+import { describeServices } from "../src/protoc-gen-openapi/document.ts";
+
+const SERVICE = "auth.admin.v1.SessionAdminService";
+
+const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
+
+/** Requests to begin with: what a form made from the schema would send is refused, and an empty one may end all sessions. */
+const EXAMPLES = {
+  CreateSession: { subject: "alice", client: { displayName: "laptop" } },
+  GetSession: { sessionId: SESSION_ID },
+  ListSessions: { pageSize: 20 },
+  ListSessionEvents: { subject: "alice" },
+  RevokeSession: { sessionId: SESSION_ID },
+  RevokeSubjectSessions: { subject: "alice" },
+  RevokeAllSessions: { issuedBefore: "2026-01-01T00:00:00Z" },
+  ElevateSession: { sessionId: SESSION_ID, authTime: "2026-01-01T00:00:00Z", amr: ["otp"] },
+  UnbindDevice: { sessionId: SESSION_ID },
+  IntrospectToken: { token: "an access token or a refresh token" },
+};
+
+const error = {
+  type: "object",
+  required: ["code"],
+  description: "A Connect error. `details` has an `auth.v1.ErrorDetail` with a stable code.",
+  properties: {
+    code: { type: "string", description: "Such as `invalid_argument` or `unavailable`." },
+    message: { type: "string", description: "For people; it may change." },
+    details: { type: "array", items: { type: "object" } },
+  },
+};
+
+const overlay = {
+  document: {
+    info: {
+      title: "Session service: admin API",
+      version: manifest.version,
+      description:
+        "For services that log users in and that verify tokens. The same RPCs are served over gRPC and gRPC-Web on this port; " +
+        "the stream `WatchRevocations` over these and over Connect, with a client made from `proto/auth/admin/v1`.",
+      license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+    },
+    components: {
+      securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "An admin token." } },
+      schemas: { "google.rpc.Status": null, Error: error },
+      responses: {
+        default: {
+          description: "A failure.",
+          content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+        },
+      },
+    },
+  },
+  operations: {
+    "*": { security: [{ bearer: [] }] },
+    ...Object.fromEntries(
+      Object.entries(EXAMPLES).map(([rpc, example]) => [
+        `${SERVICE}.${rpc}`,
+        { requestBody: { content: { "application/json": { example } } } },
+      ]),
+    ),
+  },
+};
+
+runNodeJs({
+  name: "openapi-admin",
+  version: `v${manifest.version}`,
+  run(request) {
+    const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
+    const service = registry.getService(SERVICE);
+    if (service === undefined) throw new Error(`${SERVICE} is not there`);
+    const { tables } = describeRoutes([service], { autoRoutes: true });
+    const unary = tables.map((table) => ({
+      ...table,
+      routes: table.routes.filter(({ rpc }) => table.service.method[rpc]?.methodKind === "unary"),
+    }));
+    const document = describeServices(unary, overlay, { alwaysEmitImplicit: true, mediaTypes: [] });
+    const content = `${JSON.stringify(document, undefined, 2)}\n`;
+    return create(CodeGeneratorResponseSchema, {
+      supportedFeatures: BigInt(CodeGeneratorResponse_Feature.PROTO3_OPTIONAL),
+      file: [{ name: "openapi-admin.json", content }],
+    });
+  },
+});

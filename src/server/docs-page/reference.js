@@ -1,0 +1,125 @@
+/**
+ * The API reference: Swagger UI for the operations, and around it what it does not have. A list of all operations beside them,
+ * tokens that are used without being pasted, and nothing to authorize that cannot work.
+ */
+const { api, signIn } = document.body.dataset;
+const element = (id) => document.getElementById(id);
+let accessToken = "";
+const signInKey = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
+if (signInKey !== "") history.replaceState(null, "", location.pathname);
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", followScheme);
+followScheme();
+
+/** What Swagger UI has for credentials is replaced by the bar on top. */
+const none = () => () => null;
+const withoutAuthorization = {
+  wrapComponents: { authorizeBtn: none, authorizeOperationBtn: none, ServersContainer: none, DarkModeToggle: none },
+};
+
+function setToken(token, status) {
+  accessToken = token;
+  element("token").value = token;
+  element("status").textContent = status;
+}
+
+/** A refresh answers with the next token: it is the one to go on with. */
+function takeToken(response) {
+  const token = response.ok && api === "public" ? response.obj?.data?.accessToken : undefined;
+  if (typeof token === "string") setToken(token, "The access token of the last refresh is in use.");
+  return response;
+}
+
+async function start() {
+  const document_ = await (await fetch("openapi.json")).json();
+  const ui = SwaggerUIBundle({
+    spec: document_,
+    domNode: element("reference"),
+    deepLinking: true,
+    docExpansion: "list",
+    defaultModelsExpandDepth: -1,
+    displayRequestDuration: true,
+    tryItOutEnabled: true,
+    // Otherwise the document's address would be sent to an online validator.
+    validatorUrl: null,
+    plugins: [withoutAuthorization],
+    requestInterceptor(request) {
+      if (accessToken !== "" && !request.loadSpec) request.headers.Authorization = `Bearer ${accessToken}`;
+      return request;
+    },
+    responseInterceptor: takeToken,
+    onComplete: () => listOperations(document_, ui),
+  });
+}
+
+function listOperations({ paths }, ui) {
+  const groups = new Map();
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const [tag = "default"] = operation.tags ?? [];
+      const item = link(method, api === "admin" ? path.split("/").at(-1) : path, operation);
+      item.addEventListener("click", () => ui.layoutActions.show(["operations", tag, operation.operationId], true));
+      groups.set(tag, [...(groups.get(tag) ?? []), item]);
+    }
+  }
+  const navigation = element("operations");
+  for (const [tag, items] of groups) {
+    const heading = document.createElement("h2");
+    heading.textContent = tag.split(".").at(-1);
+    const list = document.createElement("ul");
+    for (const item of items) list.appendChild(document.createElement("li")).append(item);
+    navigation.append(heading, list);
+  }
+}
+
+function link(method, name, { operationId, tags = [] }) {
+  const badge = document.createElement("span");
+  badge.className = `verb ${method}`;
+  badge.textContent = method;
+  const text = document.createElement("span");
+  text.textContent = name;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(badge, text);
+  button.addEventListener("click", () => {
+    for (const other of element("operations").querySelectorAll("[aria-current]")) other.removeAttribute("aria-current");
+    button.setAttribute("aria-current", "true");
+    const target = `operations-${tags[0] ?? "default"}-${operationId}`.replaceAll(/[^\w-]/g, "_");
+    const found = element(target) ?? document.querySelector(`[id$="-${CSS.escape(operationId)}"]`);
+    found?.scrollIntoView({ block: "start" });
+  });
+  return button;
+}
+
+element("token").addEventListener("input", (event) => {
+  accessToken = event.currentTarget.value.trim();
+  element("status").textContent = accessToken === "" ? "" : "This token is sent with every request.";
+});
+
+if (signIn === "true") {
+  const form = element("sign-in");
+  form.hidden = false;
+  if (signInKey === "") {
+    element("subject").disabled = true;
+    form.querySelector("button").disabled = true;
+    element("status").textContent = "To sign in here, open the address that the service printed at its start.";
+  }
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const subject = element("subject").value;
+    const response = await fetch("docs/sign-in", {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-docs-key": signInKey },
+      body: JSON.stringify({ subject }),
+    });
+    if (response.ok)
+      setToken((await response.json()).accessToken, `Signed in as ${subject}: token and cookie are in use.`);
+    else if (response.status === 403)
+      element("status").textContent = "The address is of an earlier start: open the new one.";
+    else element("status").textContent = `Refused: ${response.status}`;
+  });
+}
+
+start();
