@@ -56,6 +56,7 @@ const proof = {
 
 /** Without a usable proof: the challenge for the next one. */
 const proofRequired = {
+  $ref: null, // in place of that of all operations
   ...failure("E403_FORBIDDEN"),
   headers: { "Secure-Session-Challenge": deviceHeader("The challenge for the next proof.") },
 };

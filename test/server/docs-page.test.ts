@@ -86,6 +86,7 @@ test("the admin API is tried with an admin token, in the dark", async () => {
   await page.getByLabel("Admin token").fill(service.adminToken);
   expect(await execute(/ListSessions/, "ListSessions")).toBe(200);
   await screenshot("admin-dark");
+  expect(await page.locator("body").innerText()).not.toContain(service.adminToken);
   expect(await page.getByLabel("Sign in as").isVisible()).toBe(false);
   expect(problems).toEqual([]);
 });

@@ -25,7 +25,7 @@ test.each<[string, Record<string, string>]>([
   expect(shell.stdout.trimEnd().split("\n")).toEqual([
     accessToken,
     accessToken,
-    expect.stringMatching(/^\{"data":\{"sessions":\[\{.*"current":true\}\],"nextPageToken":""\}\}$/),
+    expect.stringMatching(/^\{"data":\{"sessions":\[\{.*"current":true[,}].*\],"nextPageToken":""\}\}$/),
     '{"data":{}} 200',
     refused,
     refused,

@@ -42,6 +42,8 @@ async function start() {
     defaultModelsExpandDepth: -1,
     displayRequestDuration: true,
     tryItOutEnabled: true,
+    // The command beside a response has the access token in it, never an admin token.
+    showMutatedRequest: api === "public",
     // Otherwise the document's address would be sent to an online validator.
     validatorUrl: null,
     plugins: [withoutAuthorization],
