@@ -107,13 +107,9 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     await stop("now");
     throw startError(error);
   });
-  reportReady(out, config, {
-    publicUrl: publicListener.url,
-    adminUrl: adminListener.url,
-    store: kind,
-    docsKey: apis.docsKey,
-  });
-  return { publicUrl: publicListener.url, adminUrl: adminListener.url, stop };
+  const urls = { publicUrl: publicListener.url, adminUrl: adminListener.url };
+  reportReady(out, config, { ...urls, store: kind, docsKey: apis.docsKey });
+  return { ...urls, stop };
 }
 
 /** Warns of settings that are valid and may not be what is meant. */
