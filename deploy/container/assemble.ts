@@ -14,12 +14,16 @@ const BUILT = join(ROOT, "dist/container");
 const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.flow|\.tsbuildinfo)$|\.(md|markdown)$/i;
 const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;
 const LICENSE = /^(licen[cs]e|notice|copying)/i;
-/** Parts of packages that the service does not use. */
-const UNUSED: Readonly<Record<string, RegExp>> = {
+/** Parts of packages that Node does not load for the service: other forms of the same modules, other pages. */
+const UNUSED: readonly (readonly [name: RegExp, path: RegExp])[] = [
+  [/^@opentelemetry\//, /^build\/(esm|esnext)$/],
+  [/^@(bufbuild|connectrpc)\//, /^dist\/cjs$/],
   // The page imports the bundle and its style sheet alone.
-  "swagger-ui-dist":
+  [
+    /^swagger-ui-dist$/,
     /^(?!package\.json$|LICENSE$|NOTICE$|index\.js$|absolute-path\.js$|swagger-ui-bundle\.js$|swagger-ui\.css$)./,
-};
+  ],
+];
 
 type Manifest = {
   readonly name: string;
@@ -53,11 +57,13 @@ function closure(manifest: Manifest, from: string, found = new Set<string>()): S
 
 /** Without the packages inside a package: those that are needed are copied by themselves. */
 function copyPackage(name: string, from: string, to: string): void {
+  const unused = UNUSED.filter(([names]) => names.test(name)).map(([, paths]) => paths);
   cpSync(from, to, {
     recursive: true,
     filter(path) {
       const inside = relative(from, path);
-      if (inside.startsWith("node_modules") || NOT_RUN.test(inside) || UNUSED[name]?.test(inside)) return false;
+      if (inside.startsWith("node_modules") || NOT_RUN.test(inside)) return false;
+      if (unused.some((paths) => paths.test(inside))) return false;
       return !NOT_READ.test(path) || LICENSE.test(basename(path));
     },
   });
