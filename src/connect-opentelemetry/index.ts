@@ -1,2 +1,7 @@
 /** OpenTelemetry tracing for servers and clients on connect-es. */
-export { type TracingOptions, tracingClientInterceptor, tracingServerInterceptor } from "./interceptors.ts";
+export {
+  type ServerTracingOptions,
+  type TracingOptions,
+  tracingClientInterceptor,
+  tracingServerInterceptor,
+} from "./interceptors.ts";

@@ -13,6 +13,11 @@ import {
 } from "@opentelemetry/api";
 import { observed } from "./observed.ts";
 
+export type ServerTracingOptions = TracingOptions & {
+  /** Whether a call has a span only inside of another, such as that of the HTTP request. Default: false. */
+  readonly onlyInside?: boolean;
+};
+
 export type TracingOptions = {
   /** Default: the global one, at the time of the first call. */
   readonly tracerProvider?: TracerProvider;
@@ -37,12 +42,12 @@ const SERVER_FAULTS: ReadonlySet<Code> = new Set([
  * that of the HTTP request, or else what the caller sent (by the global propagator). Where the current span is not recorded,
  * none is made. To be the first interceptor: it sees errors as callers get them.
  */
-export function tracingServerInterceptor(options: TracingOptions = {}): Interceptor {
+export function tracingServerInterceptor(options: ServerTracingOptions = {}): Interceptor {
   const tracer = createTracer(options);
   return (next) => (request) => {
     const active = context.active();
     const current = trace.getSpan(active);
-    if (current !== undefined && !current.isRecording()) return next(request);
+    if (current === undefined ? options.onlyInside === true : !current.isRecording()) return next(request);
     const parent = current === undefined ? propagation.extract(active, request.header, HEADER_GETTER) : active;
     const span = tracer().startSpan(
       nameOf(request),

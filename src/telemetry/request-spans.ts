@@ -10,18 +10,28 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { Handler, Request, Response } from "../listener/exchange.ts";
+import type { TraceLimits } from "./sampler.ts";
 
 /** Methods that name a span; any other is `HTTP`. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const OPTIONS = { kind: SpanKind.SERVER } as const;
 
-export function traceRequests(tracer: Tracer, handler: Handler): Handler {
+/**
+ * A span for each request that is recorded. Any other goes on at once, outside of a context: most requests of a busy instance,
+ * and the tracer would cost each of them some microseconds.
+ */
+export function traceRequests(tracer: Tracer, handler: Handler, limits: TraceLimits | undefined): Handler {
   return (request, response) => {
+    if (limits?.bucket.isEmpty() === true) {
+      limits.onLimited();
+      return handler(request, response);
+    }
     const { headers } = request;
     const caller = headers.traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers);
     const method = METHODS.has(request.method ?? "") ? (request.method as string) : "HTTP";
     const span = tracer.startSpan(method, OPTIONS, caller);
-    if (span.isRecording()) record(span, request, response);
+    if (!span.isRecording()) return handler(request, response);
+    record(span, request, response);
     context.with(trace.setSpan(caller, span), handler, undefined, request, response);
   };
 }

@@ -29,28 +29,50 @@ export function createSampler(name: SamplerName, ratio: number): Sampler {
 
 export type TraceLimit = { readonly count: number; readonly windowMs: number };
 
+/** Bounds what is recorded, whatever asks for it: anybody may send a `traceparent` that says so. */
+export type TraceLimits = { readonly bucket: TraceBucket; readonly onLimited: () => void };
+
 const NOT_RECORDED = { decision: SamplingDecision.NOT_RECORD } as const;
 
-/**
- * Bounds what is recorded, whatever asks for it: anybody may send a `traceparent` that says so. The spans inside of a request
- * follow its own.
- */
-export class LimitedSampler implements Sampler {
-  readonly #inner: Sampler;
+/** A bucket of so many traces per window, refilled evenly. */
+export class TraceBucket {
   readonly #limit: TraceLimit;
   readonly #clock: () => number;
-  readonly #onLimited: () => void;
   #left: number;
   #filledAt: number;
 
   /** @param clock ms that never step back */
-  constructor(inner: Sampler, limit: TraceLimit, onLimited: () => void, clock = () => performance.now()) {
-    this.#inner = inner;
+  constructor(limit: TraceLimit, clock = () => performance.now()) {
     this.#limit = limit;
-    this.#onLimited = onLimited;
     this.#clock = clock;
     this.#left = limit.count;
     this.#filledAt = clock();
+  }
+
+  isEmpty(): boolean {
+    if (this.#left >= 1) return false;
+    const { count, windowMs } = this.#limit;
+    const now = this.#clock();
+    this.#left = Math.min(count, this.#left + ((now - this.#filledAt) * count) / windowMs);
+    this.#filledAt = now;
+    return this.#left < 1;
+  }
+
+  take(): void {
+    // What has gathered since counts from the time at which the bucket was last full.
+    if (this.#left === this.#limit.count) this.#filledAt = this.#clock();
+    this.#left--;
+  }
+}
+
+/** Takes one from the bucket for each request that is recorded. The spans inside of a request follow its own. */
+export class LimitedSampler implements Sampler {
+  readonly #inner: Sampler;
+  readonly #bucket: TraceBucket;
+
+  constructor(inner: Sampler, bucket: TraceBucket) {
+    this.#inner = inner;
+    this.#bucket = bucket;
   }
 
   shouldSample(
@@ -64,24 +86,13 @@ export class LimitedSampler implements Sampler {
     const result = this.#inner.shouldSample(parent, traceId, name, kind, attributes, links);
     if (result.decision === SamplingDecision.NOT_RECORD) return result;
     const caller = trace.getSpanContext(parent);
-    const isInside = caller !== undefined && caller.isRemote !== true;
-    if (isInside || this.#take()) return result;
-    this.#onLimited();
-    return NOT_RECORDED;
+    if (caller !== undefined && caller.isRemote !== true) return result;
+    if (this.#bucket.isEmpty()) return NOT_RECORDED;
+    this.#bucket.take();
+    return result;
   }
 
   toString(): string {
-    const { count, windowMs } = this.#limit;
-    return `${this.#inner.toString()}, at most ${count} in ${windowMs} ms`;
-  }
-
-  #take(): boolean {
-    const { count, windowMs } = this.#limit;
-    const now = this.#clock();
-    this.#left = Math.min(count, this.#left + ((now - this.#filledAt) * count) / windowMs);
-    this.#filledAt = now;
-    if (this.#left < 1) return false;
-    this.#left--;
-    return true;
+    return `${this.#inner.toString()}, limited`;
   }
 }

@@ -19,7 +19,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { createMetricProducer } from "./metric-producer.ts";
 import { traceRequests } from "./request-spans.ts";
-import { createSampler, LimitedSampler } from "./sampler.ts";
+import { createSampler, LimitedSampler, TraceBucket, type TraceLimits } from "./sampler.ts";
 import { traceStore } from "./store-spans.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -38,12 +38,13 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   const diagnostics = { error: report, warn: report, info: silent, debug: silent, verbose: silent };
   diag.setLogger(diagnostics, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const resource = resourceOf(config);
-  const tracerProvider = config.traces ? await createTracerProvider(config, metrics, resource) : undefined;
+  const limits = config.traceLimit && { bucket: new TraceBucket(config.traceLimit), onLimited: metrics.traceLimited };
+  const tracerProvider = config.traces ? await createTracerProvider(config, limits, resource) : undefined;
   const meterProvider = config.metrics ? await createMeterProvider(config, metrics, resource) : undefined;
   const tracer = trace.getTracer("session-service");
   return {
-    interceptors: tracerProvider === undefined ? [] : [tracingServerInterceptor()],
-    traceRequests: (handler) => (tracerProvider === undefined ? handler : traceRequests(tracer, handler)),
+    interceptors: tracerProvider === undefined ? [] : [tracingServerInterceptor({ onlyInside: true })],
+    traceRequests: (handler) => (tracerProvider === undefined ? handler : traceRequests(tracer, handler, limits)),
     traceStore: (store, kind) => (tracerProvider === undefined ? store : traceStore(tracer, store, kind)),
     traceId: () => trace.getSpanContext(context.active())?.traceId,
     async shutdown() {
@@ -62,8 +63,8 @@ function resourceOf({ serviceName }: TelemetryConfig): Resource {
 }
 
 async function createTracerProvider(
-  { protocol, sampler, samplerRatio, traceLimit }: TelemetryConfig,
-  metrics: TelemetryDeps["metrics"],
+  { protocol, sampler, samplerRatio }: TelemetryConfig,
+  limits: TraceLimits | undefined,
   resource: Resource,
 ): Promise<BasicTracerProvider> {
   const { OTLPTraceExporter } =
@@ -73,7 +74,7 @@ async function createTracerProvider(
   const chosen = createSampler(sampler, samplerRatio);
   const provider = new BasicTracerProvider({
     resource,
-    sampler: traceLimit === undefined ? chosen : new LimitedSampler(chosen, traceLimit, metrics.traceLimited),
+    sampler: limits === undefined ? chosen : new LimitedSampler(chosen, limits.bucket),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
