@@ -50,7 +50,6 @@ export class TraceBucket {
   }
 
   isEmpty(): boolean {
-    if (this.#left >= 1) return false;
     const { count, windowMs } = this.#limit;
     const now = this.#clock();
     this.#left = Math.min(count, this.#left + ((now - this.#filledAt) * count) / windowMs);
@@ -59,8 +58,6 @@ export class TraceBucket {
   }
 
   take(): void {
-    // What has gathered since counts from the time at which the bucket was last full.
-    if (this.#left === this.#limit.count) this.#filledAt = this.#clock();
     this.#left--;
   }
 }
