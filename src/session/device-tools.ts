@@ -26,6 +26,9 @@ export type PresentedDevice = {
   readonly skipped: readonly string[];
 };
 
+/** When marks were issued, ms: no store's clock is near it. */
+export const NEVER_FRESH = 0;
+
 /** What a refresh presents for the precondition of rotation. */
 export function devicePresentation(
   { cookies, lifeMs }: DeviceTools,

@@ -1,7 +1,7 @@
 /** Registration and renewal of a device key, and its end. */
 import type { Audit, DeviceRefusalReason, Requester } from "./audit.ts";
 import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
-import { type DeviceTools, thumbprintOf } from "./device-tools.ts";
+import { type DeviceTools, NEVER_FRESH, thumbprintOf } from "./device-tools.ts";
 import type { Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { RefreshTokens, SessionStore } from "./ports.ts";
@@ -165,9 +165,6 @@ function checkProof(
 function proofRequired({ challenges, clock }: DeviceTools, sid: SessionId): ProofRequired {
   return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, clock()) };
 }
-
-/** A time of issue, ms: no store's clock is near it. */
-const NEVER_FRESH = 0;
 
 /** @param now the store's own time, by which the cookie will be found fresh or not */
 function granted(

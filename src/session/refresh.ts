@@ -1,7 +1,9 @@
 import type { Audit, Requester } from "./audit.ts";
+import type { DevicePresentation } from "./device-binding.ts";
 import {
   type DeviceTools,
   devicePresentation,
+  NEVER_FRESH,
   type PresentedDevice,
   registrationOffer,
   thumbprintOf,
@@ -49,9 +51,17 @@ export type KeyRequired = Refused & {
   readonly offer: string;
 };
 
-/** The browser could not renew its device cookie, and is to try again. Nothing is proven bad, nothing was changed. */
-export type RenewalSkipped = { readonly ok: false; readonly reason: "device_renewal_skipped" };
-const RENEWAL_SKIPPED: RenewalSkipped = { ok: false, reason: "device_renewal_skipped" };
+/**
+ * The browser is to try again. Nothing is proven bad, nothing was changed.
+ *
+ * - `device_renewal_skipped`: it could not renew its device cookie.
+ * - `device_cookie_stale`: it takes its device cookie for a valid one, by a clock that was set back. Without that cookie it renews.
+ */
+export type RenewalDue =
+  | { readonly ok: false; readonly reason: "device_renewal_skipped" }
+  | { readonly ok: false; readonly reason: "device_cookie_stale" };
+const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
+const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
@@ -83,7 +93,7 @@ export async function refresh(
   cookie: PresentedCookie,
   requester: Requester,
   presented: PresentedDevice = NO_DEVICE,
-): Promise<Refreshed | Refused | KeyRequired | RenewalSkipped | Limited> {
+): Promise<Refreshed | Refused | KeyRequired | RenewalDue | Limited> {
   const authenticated = authenticateCookie(deps.refreshTokens, cookie);
   if (!authenticated.ok) return authenticated;
   const { token } = authenticated;
@@ -105,7 +115,7 @@ export async function refresh(
     deps.refreshLimit.giveBack(token.sid);
     throw error;
   }
-  if (!rotated.ok) return refused(deps, token.sid, rotated, presentation?.skipped === true, requester);
+  if (!rotated.ok) return refused(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now, proven } = rotated;
   const { sid, subject } = session;
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
@@ -124,13 +134,18 @@ export async function refresh(
   };
 }
 
+/** Whether there is a device cookie that was fresh once: the mark, which a copied profile has for good, never was. */
+function isStale(presentation: DevicePresentation | undefined): boolean {
+  return (presentation?.cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
+}
+
 function refused(
   { audit, device }: Deps,
   sid: SessionId,
   rotated: Extract<RotateOutcome, { readonly ok: false }>,
-  skipped: boolean,
+  presentation: DevicePresentation | undefined,
   requester: Requester,
-): Refused | KeyRequired | RenewalSkipped {
+): Refused | KeyRequired | RenewalDue {
   switch (rotated.reason) {
     case "reuse":
     case "two_holders": {
@@ -144,8 +159,11 @@ function refused(
     }
     case "device_proof_missing": {
       const { subject } = rotated.session;
+      const skipped = presentation?.skipped === true;
       audit({ event: skipped ? "device_renewal_skipped" : "device_proof_missing", sid, subject }, requester);
-      return skipped ? RENEWAL_SKIPPED : { ok: false, reason: "device_proof_missing", sid };
+      if (skipped) return RENEWAL_SKIPPED;
+      if (isStale(presentation)) return COOKIE_STALE;
+      return { ok: false, reason: "device_proof_missing", sid };
     }
     case "device_required": {
       const offer = device && registrationOffer(device, rotated.session, Number.POSITIVE_INFINITY);

@@ -90,10 +90,11 @@ async function refuseRefresh(
   result: RefreshRefused,
   context: HandlerContext,
 ): Promise<never> {
-  if (result.reason === "device_renewal_skipped") throw SHARED_ERRORS.retryLater;
+  if (result.reason === "device_cookie_stale" && deps.device) setCookies(context, [deps.device.cookie.expire()]);
+  if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
+    throw SHARED_ERRORS.retryLater;
+  }
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
-  // A device cookie that is not fresh any more, by a clock that was set back, would be presented for long.
-  if (result.reason === "device_proof_missing" && deps.device) setCookies(context, [deps.device.cookie.expire()]);
   if ("offer" in result) offerRegistration(context, result.offer);
   return refuse(deps, result, context);
 }

@@ -9,6 +9,7 @@ export type DeviceRealm = Realm & Partial<KeysRealm>;
 
 const REFRESH = "/v1/auth/refresh";
 const UNAUTHORIZED = 401;
+const UNAVAILABLE = 503;
 
 /**
  * The global object for `createSession`, with requests of the kit that prove the possession of a key of this browser. A browser
@@ -60,8 +61,11 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
     const known = await keys.all().catch(() => []);
     const attempt = async (): Promise<Response> =>
       (!current.isRenewed() && (await current.renew(init, known))) || realm.fetch(baseUrl + REFRESH, init);
+    const wasRenewed = current.isRenewed();
     let response = await attempt();
-    if (response.status === UNAUTHORIZED && known.length > 0) {
+    // The cookie is gone, or past its life: the renewal was put off in vain.
+    const { status } = response;
+    if (known.length > 0 && (status === UNAUTHORIZED || (status === UNAVAILABLE && wasRenewed))) {
       current.doubt();
       response = await attempt();
     }

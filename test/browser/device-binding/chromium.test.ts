@@ -13,6 +13,7 @@ import {
   deviceCookieOf,
   LIFE_MS,
   passLife,
+  passTime,
   pathsOf,
   REFRESH,
   REGISTER,
@@ -137,6 +138,14 @@ describe("renewal", () => {
     await passLife(user, bed, 3 * LIFE_MS);
     expect(await refreshIn(tab)).toMatchObject({ status: 200 });
     expect(pathsOf(bed.seen)).toEqual([RENEW, RENEW, REFRESH]);
+  });
+
+  test("follows a refresh with a device cookie that the browser keeps too long, since its clock was set back", async () => {
+    const tab = await bound(user, bed);
+    await passTime(bed, LIFE_MS);
+    expect(await refreshIn(tab)).toMatchObject({ status: 503, code: "E503_UNAVAILABLE" });
+    expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
+    expect(pathsOf(bed.seen)).toEqual([REFRESH, RENEW, REFRESH]);
   });
 
   test("is one for twenty refreshes at once", async () => {
