@@ -30,7 +30,19 @@ const ALGORITHMS: Item[] = [
 
 /** The value of `Secure-Session-Registration`. @param path where to register */
 export function registrationValue(path: string, challenge: string): string {
-  return serializeList([[ALGORITHMS, new Map(Object.entries({ path, challenge }))]]);
+  return `${registrationOf(path)}${challenge}"`;
+}
+
+/** By path: all of the value before the challenge, which is base64url and comes with nearly every refresh of an unbound session. */
+const registrations = new Map<string, string>();
+
+function registrationOf(path: string): string {
+  let start = registrations.get(path);
+  if (start === undefined) {
+    start = serializeList([[ALGORITHMS, new Map(Object.entries({ path, challenge: "" }))]]).slice(0, -1);
+    registrations.set(path, start);
+  }
+  return start;
 }
 
 /** The value of `Secure-Session-Challenge`. */

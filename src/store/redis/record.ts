@@ -58,13 +58,16 @@ function decodeDevice(bytes: Buffer): { readonly device: DeviceBinding; readonly
   return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
 }
 
-/** The device cookie of a presentation as lua/rotate.lua takes it. */
-export function encodeDeviceCookie({ cookie, skipped }: DevicePresentation): Buffer | string {
-  if (cookie === undefined) return skipped ? "s" : "";
-  const bytes = Buffer.alloc(skipped ? 39 : 38);
-  bytes.set(cookie.thumbprint, 0);
-  bytes.writeUIntBE(cookie.issuedAtMs, 32, 6);
-  return bytes;
+/**
+ * What is presented of a device as lua/rotate.lua takes it: of a thumbprint the first 128 bits, in words. Numbers, since one Buffer among the
+ * arguments makes ioredis build the whole command from pieces.
+ */
+export function deviceArguments({ lifeMs, cookie, skipped }: DevicePresentation): number[] {
+  if (cookie === undefined) return [lifeMs, Number(skipped)];
+  const { thumbprint, issuedAtMs } = cookie;
+  const byte = (at: number) => thumbprint[at] ?? 0;
+  const word = (at: number) => ((byte(at) << 24) | (byte(at + 1) << 16) | (byte(at + 2) << 8) | byte(at + 3)) >>> 0;
+  return [lifeMs, Number(skipped), issuedAtMs, word(0), word(4), word(8), word(12)];
 }
 
 /** Between several audiences: no audience has a control character. */

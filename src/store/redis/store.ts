@@ -29,14 +29,7 @@ import { Link, type LinkOptions } from "./link.ts";
 import { SessionLists } from "./lists.ts";
 import { LogReader } from "./log-reader.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
-import {
-  decodeSession,
-  encodeAuthentication,
-  encodeBody,
-  encodeDeviceCookie,
-  nonceWords,
-  versionOf,
-} from "./record.ts";
+import { decodeSession, deviceArguments, encodeAuthentication, encodeBody, nonceWords, versionOf } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import {
   buffer,
@@ -133,7 +126,7 @@ class RedisStore implements SessionStore {
     const [n1, n2] = nonceWords(token.nonce);
     const [f1, f2] = nonceWords(freshNonce);
     const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
-    if (device !== undefined) args.push(device.lifeMs, encodeDeviceCookie(device));
+    if (device !== undefined) args.push(...deviceArguments(device));
     const reply = await this.#link.run("rotate", [tag], args);
     const outcome = rotateOutcome(sid, reply, this.#link.clock(tag).shift);
     if (!outcome.ok && "subject" in outcome) await this.#acknowledge(tag, [`m${sid}`]); // it has ended

@@ -3,8 +3,8 @@
 -- on, the precondition of src/session/device-binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
---       where device binding is on: 10 the life of a device cookie, ms, 11 the cookie: thumbprint and time (I6), or '', and one byte more where
---       the browser could not renew it
+--       where device binding is on: 10 the life of a device cookie, ms, 11 whether the browser could not renew it (0, 1); with a
+--       cookie: 12 when it was issued, ms, 13 14 15 16 the first words of its thumbprint
 -- Returns one string: a letter for the outcome and
 --   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie
 --   x reuse, X two holders: the same, of the session that was ended
@@ -29,17 +29,22 @@ local function within(time, limit) return math.abs(now - time) <= limit end
 
 local proven, two_holders = false, false
 if version > 1 and #ARGV > 12 then
-  local max_age, cookie = tonumber(ARGV[10]), ARGV[11]
+  local max_age = tonumber(ARGV[10])
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
-  if length > 0 and #cookie > 37 and string.sub(cookie, 1, 32) == string.sub(record, -41, -10) then
-    proven = within((struct.unpack('>I6', cookie, 33)), max_age)
+  local matches = false
+  if length > 0 and #ARGV > 18 then
+    local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
+    matches = w1 == tonumber(ARGV[13]) and w2 == tonumber(ARGV[14]) and w3 == tonumber(ARGV[15]) and w4 == tonumber(ARGV[16])
+  end
+  if matches then
+    proven = within(tonumber(ARGV[12]), max_age)
     if not proven then return 'd' .. struct.pack('>I6', now) .. record end
     if kind < BOUND then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
   elseif kind < BOUND then
     if version > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
   elseif not within(since, 2 * R) then
-    two_holders = I <= since + 2 * R and #cookie % 2 == 0
+    two_holders = I <= since + 2 * R and ARGV[11] == '0'
     if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
   end
 end
