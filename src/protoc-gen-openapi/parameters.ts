@@ -16,8 +16,8 @@ export function pathParameter(
   schemas: Schemas,
 ): JsonObject {
   const { name, multi, variable, whole } = parameter;
-  const fields = variable && resolveFieldPath(input, variable.field);
-  const field = typeof fields === "object" ? fields.at(-1) : undefined;
+  const resolved = variable && resolveFieldPath(input, variable.field);
+  const field = resolved?.ok ? resolved.fields.at(-1) : undefined;
   const description = [
     field && whole ? commentOf(field) : `A part of \`${template}\`.`,
     multi && "Any number of path segments, with the slashes between them as they are.",

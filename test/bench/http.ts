@@ -8,6 +8,7 @@ import { join } from "node:path";
 import FindMyWay from "find-my-way";
 import { createMatcher, type Matcher, parseTemplate, type Route, type RouteTable } from "../../src/http/index.ts";
 import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
+import { median } from "../support/median.ts";
 
 interface Row {
   readonly what: string;
@@ -128,8 +129,4 @@ function timed(act: () => void): number {
   const start = process.hrtime.bigint();
   act();
   return Number(process.hrtime.bigint() - start) / batch;
-}
-
-function median(values: number[]): number {
-  return values.sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }

@@ -14,6 +14,7 @@ import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
+import { median } from "../support/median.ts";
 
 const ROUNDS = 9;
 const NEW_TOKENS = 4000;
@@ -122,7 +123,6 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   figures.arriving.push(arrived.length / arrivingTime);
 }
 
-const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] ?? 0;
 const line = (name: string, list: readonly number[], note = "") =>
   console.log(`${name.padEnd(48)}${Math.round(median(list)).toLocaleString("en").padStart(12)}/s  ${note}`);
 console.log(`medians of ${ROUNDS} rounds, one core, ES256, ${REVOKED.toLocaleString("en")} revoked sessions\n`);

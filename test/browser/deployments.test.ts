@@ -2,9 +2,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
-import { type Engine, freePort, startChromium, startFirefox, startWebKit, type Tab } from "./engines/driver.ts";
+import { type Engine, startChromium, startFirefox, startWebKit, type Tab } from "./engines/driver.ts";
 import { bundleKit } from "./engines/origin.ts";
 import { becomes, eventually, isToken, tokenOf } from "./engines/pages.ts";
 import { type Nginx, startNginx } from "./nginx.ts";

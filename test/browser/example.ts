@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freePort } from "../support/free-port.ts";
 import { scratch } from "../support/service.ts";
-import { freePort } from "./engines/driver.ts";
 
 export type Example = {
   readonly port: number;

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig } from "../../src/config/config.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
-import { freePort } from "../support/redis.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
 

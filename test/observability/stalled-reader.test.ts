@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { request } from "../support/raw-http.ts";
 import { scratch } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
@@ -38,15 +38,6 @@ async function unreadService() {
   const { public: publicUrl, admin: adminUrl } = JSON.parse(line) as { public: string; admin: string };
   const adminToken = readFileSync(join(dataDir, "admin-token"), "utf8").trim();
   return { child, publicUrl, adminUrl, adminToken };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** More log lines than a pipe holds. */

@@ -9,8 +9,8 @@ import { promisify } from "node:util";
 import { decodeJwt } from "jose";
 import { Provider } from "oidc-provider";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
-import { freePort } from "../support/redis.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 

@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { serverAuthority } from "../support/certificate.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
-import { freePort } from "../support/redis.ts";
 import { type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { bearer, cookie, logIn, successor } from "../support/sessions.ts";
 

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildPackages } from "../../deploy/packages/build.ts";
 import { type Directory, installPacked } from "../packages/install.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
-import { freePort } from "../support/redis.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 

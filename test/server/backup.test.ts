@@ -3,7 +3,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { freePort, RedisServer } from "../support/redis.ts";
+import { freePort } from "../support/free-port.ts";
+import { RedisServer } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 
 const PAGE = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");

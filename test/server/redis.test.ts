@@ -10,8 +10,9 @@ import {
   PUBLIC_PROTOCOLS,
   RPC_PROTOCOLS,
 } from "../support/clients.ts";
+import { freePort } from "../support/free-port.ts";
 import { request } from "../support/raw-http.ts";
-import { freePort, RedisServer, startRedis } from "../support/redis.ts";
+import { RedisServer, startRedis } from "../support/redis.ts";
 import { runToExit, type Service, spawnService, startService, waitFor, withKeys } from "../support/service.ts";
 import {
   admin,

@@ -1,14 +1,15 @@
 /** Real Redis servers, each a process of its own on a free loopback port, with a directory of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
+import { freePort } from "./free-port.ts";
 import { onExit } from "./on-exit.ts";
+
+export { freePort };
 
 /** None outlives the tests, however they end. */
 const running = new Set<ChildProcess>();
@@ -259,21 +260,4 @@ export async function startReplicatedCluster(...args: readonly string[]): Promis
       await Promise.all(nodes.map((node) => node.stop()));
     },
   };
-}
-
-/**
- * A port that was free a moment ago, below those that the system gives to outgoing connections: one of these, of anybody
- * on this machine, would otherwise take it before the server that it is for.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000);
-    const server = createServer().listen(port, "127.0.0.1");
-    const free = await once(server, "listening").then(
-      () => true,
-      () => false,
-    );
-    server.close();
-    if (free) return port;
-  }
 }

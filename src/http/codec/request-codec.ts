@@ -96,9 +96,9 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
 function pathFields(input: DescMessage, { variables }: Route): ReadonlyMap<string, readonly DescField[]> {
   const paths = new Map<string, readonly DescField[]>();
   for (const { field } of variables) {
-    const fields = resolveFieldPath(input, field);
-    if (typeof fields === "string") throw new Error(`${fields}: generate the routes again`);
-    paths.set(field, fields);
+    const resolved = resolveFieldPath(input, field);
+    if (!resolved.ok) throw new Error(`${resolved.reason}: generate the routes again`);
+    paths.set(field, resolved.fields);
   }
   return paths;
 }

@@ -66,21 +66,25 @@ export function bodyField(message: DescMessage, name: string): DescField | undef
   return field;
 }
 
-/**
- * Resolves a path of proto names such as `book.author.name`.
- * @returns the fields, outermost first, or the reason why the path does not exist
- */
-export function resolveFieldPath(message: DescMessage, path: string): DescField[] | string {
+/** The fields of a path, outermost first, or why it does not exist. */
+export type ResolvedPath =
+  | { readonly ok: true; readonly fields: readonly DescField[] }
+  | { readonly ok: false; readonly reason: string };
+
+/** Resolves a path of proto names such as `book.author.name`. */
+export function resolveFieldPath(message: DescMessage, path: string): ResolvedPath {
   const fields: DescField[] = [];
   let within: DescMessage | undefined = message;
   for (const name of path.split(".")) {
-    if (within === undefined) return `field "${fields.at(-1)?.name}" of ${path} is not a message, it has no fields`;
+    if (within === undefined) {
+      return { ok: false, reason: `field "${fields.at(-1)?.name}" of ${path} is not a message, it has no fields` };
+    }
     const field = fieldByName(within, name);
-    if (field === undefined) return `message ${within.typeName} has no field "${name}"`;
+    if (field === undefined) return { ok: false, reason: `message ${within.typeName} has no field "${name}"` };
     fields.push(field);
     within = field.fieldKind === "message" ? field.message : undefined;
   }
-  return fields;
+  return { ok: true, fields };
 }
 
 /** Returns why a path variable cannot bind these fields, or undefined if it can. */

@@ -141,8 +141,8 @@ function describeRoute(method: DescMethod, rule: HttpRule, nested: boolean, repo
   };
   if (nested && rule.additionalBindings.length > 0) count("additional_bindings", "additional_bindings do not nest");
   const pattern = patternOf(rule);
-  if (typeof pattern === "string") {
-    count("pattern", pattern);
+  if (!pattern.ok) {
+    count("pattern", pattern.reason);
     return undefined;
   }
   checkBody(method, rule, pattern.method, count);
@@ -163,13 +163,16 @@ function describeRoute(method: DescMethod, rule: HttpRule, nested: boolean, repo
 /** `token` of RFC 9110 section 5.6.2: the syntax of an HTTP method. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
-function patternOf(rule: HttpRule): { method: string; template: string } | string {
-  const { pattern } = rule;
-  if (pattern.case === undefined) return "no HTTP method and path";
-  if (pattern.case !== "custom") return { method: pattern.case.toUpperCase(), template: pattern.value };
+type Pattern =
+  | { readonly ok: true; readonly method: string; readonly template: string }
+  | { readonly ok: false; readonly reason: string };
+
+function patternOf({ pattern }: HttpRule): Pattern {
+  if (pattern.case === undefined) return { ok: false, reason: "no HTTP method and path" };
+  if (pattern.case !== "custom") return { ok: true, method: pattern.case.toUpperCase(), template: pattern.value };
   const { kind, path } = pattern.value;
-  if (!TOKEN.test(kind)) return `custom kind "${kind}" is not an HTTP method`;
-  return { method: kind, template: path };
+  if (!TOKEN.test(kind)) return { ok: false, reason: `custom kind "${kind}" is not an HTTP method` };
+  return { ok: true, method: kind, template: path };
 }
 
 function checkBody(method: DescMethod, rule: HttpRule, httpMethod: string, report: Report): void {
@@ -196,11 +199,12 @@ function checkedTemplate(method: DescMethod, source: string, report: Report): Te
   const oneofs = new Map<string, string>();
   for (const { field: path } of template.variables) {
     const within = (reason: string) => report("pattern", `invalid path variable "${path}" in "${source}": ${reason}`);
-    const fields = resolveFieldPath(method.input, path);
-    if (typeof fields === "string") {
-      within(fields);
+    const resolved = resolveFieldPath(method.input, path);
+    if (!resolved.ok) {
+      within(resolved.reason);
       continue;
     }
+    const { fields } = resolved;
     const problem = pathFieldProblem(fields);
     if (problem !== undefined) within(problem);
     fields.forEach((field, depth) => {

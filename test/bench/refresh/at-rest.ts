@@ -1,7 +1,7 @@
 /** The service before anybody has called: how soon it is ready, and what it holds. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { median } from "../../support/median.ts";
 import { residentMemory } from "./proc.ts";
-import { median } from "./ratios.ts";
 import { startService, type World } from "./service.ts";
 
 const STARTS = 5;

@@ -2,12 +2,13 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../support/free-port.ts";
 import type { Load, Order, Plan, Slice } from "./plan.ts";
 
 export const ROOT = join(import.meta.dirname, "../../..");
@@ -34,16 +35,6 @@ export function scratch(): string {
 
 const logs = scratch();
 let launched = 0;
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
 
 type Options = {
   readonly env?: Readonly<Record<string, string>>;

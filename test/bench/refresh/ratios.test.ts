@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { median } from "../../support/median.ts";
 import type { Result } from "./plan.ts";
-import { type Measured, median, ratio } from "./ratios.ts";
+import { type Measured, ratio } from "./ratios.ts";
 
 const round = (rate: number, responses: Record<string, number> = { "200": 10 }): Result => ({
   responses,

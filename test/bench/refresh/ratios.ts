@@ -1,15 +1,9 @@
 /** What rounds come to: medians, and ratios of what was measured side by side. */
+import { median } from "../../support/median.ts";
 import type { Result } from "./plan.ts";
 
 /** What was measured of one server: a result per round. */
 export type Measured = { readonly title: string; readonly expected: string; readonly results: readonly Result[] };
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
-}
 
 /** Unexpected responses, such as "3 × 401"; undefined when all were as expected. */
 export function strangers({ expected, results }: Measured): string | undefined {

@@ -1,4 +1,5 @@
-import { type Measured, median, strangers } from "./ratios.ts";
+import { median } from "../../support/median.ts";
+import { type Measured, strangers } from "./ratios.ts";
 
 /** A figure that has a goal. `value` undefined: there is none, and `note` says why. */
 export type Figure = {

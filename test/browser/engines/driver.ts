@@ -1,10 +1,10 @@
 /** Three browser engines behind one interface, each as its own protocol drives it. */
 import { execFileSync, spawn } from "node:child_process";
 import { globSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { type CDPSession, chromium } from "playwright-core";
 import { launch as launchFirefox } from "puppeteer-core";
+import { freePort } from "../../support/free-port.ts";
 import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
@@ -126,14 +126,6 @@ export async function startFirefox(authority: string): Promise<Engine> {
     },
     close: () => browser.close(),
   };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** WebKitGTK, by plain WebDriver (W3C). It has no store of its own for authorities: the certificate is not checked. */

@@ -4,7 +4,6 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import {
   type Deadline,
-  loadPackageDefinition,
   Metadata,
   Server,
   ServerCredentials,
@@ -12,7 +11,7 @@ import {
   type ServerReadableStream,
   type ServerUnaryCall,
   type ServerWritableStream,
-  type ServiceClientConstructor,
+  type ServiceDefinition,
   type sendUnaryData,
   status,
 } from "@grpc/grpc-js";
@@ -95,9 +94,6 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
     longs: String,
     defaults: true,
   });
-  const loaded = loadPackageDefinition(definition) as unknown as {
-    relay: { v1: { RelayService: ServiceClientConstructor } };
-  };
   let metadata = new Metadata();
   let deadline: Deadline = Number.POSITIVE_INFINITY;
   let cancellation = Promise.withResolvers<void>();
@@ -135,7 +131,7 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
     return ["fail", "detail", "hang"].includes(item.how);
   }
 
-  server.addService(loaded.relay.v1.RelayService.service, {
+  server.addService(definition["relay.v1.RelayService"] as ServiceDefinition, {
     get(call: ServerUnaryCall<Json, Json>, respond: sendUnaryData<object>) {
       if (behave(call, call.request, (error) => respond(error))) return;
       const trailers = new Metadata();

@@ -78,7 +78,8 @@ function textOf(json: JsonValue): string {
 
 /** JSON.stringify loses the sign of -0, which proto JSON has. */
 function jsonText(json: JsonValue): string {
-  const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+  // Not in lib.es2024 (ECMA-262 2026).
+  const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
   return JSON.stringify(json, (_, value: unknown) => (Object.is(value, -0) ? rawJSON("-0") : value));
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreRefused } from "../../../src/session/ports.ts";
-import { freePort, RedisServer } from "../../support/redis.ts";
+import { freePort } from "../../support/free-port.ts";
+import { RedisServer } from "../../support/redis.ts";
 import { expectUnavailable, login, open, server } from "../../support/store/redis.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,6 +1,9 @@
 /** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
-import manifest from "../package.json" with { type: "json" };
-import { ERRORS, type ErrorCode } from "../src/session/errors.ts";
+import { readFileSync } from "node:fs";
+import { ERRORS, type ErrorCode } from "../session/errors.ts";
+
+const MANIFEST = new URL("../../package.json", import.meta.url);
+const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
 
@@ -73,7 +76,7 @@ export default {
   document: {
     info: {
       title: "Session service",
-      version: manifest.version,
+      version,
       description:
         "Refreshes and ends the authentication sessions of users. The same RPCs are served over Connect, gRPC and " +
         "gRPC-Web on the same port.",
