@@ -1,5 +1,6 @@
 /** Environment → config → start → signals. */
 import { ConfigError, readConfig } from "../config/config.ts";
+import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
 import { afterStart } from "./after-start.ts";
@@ -36,31 +37,32 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       // Before it is ready there is nothing in flight that could be finished.
       Promise.resolve(service?.stop(manner)).then(
         () => output.flush().finally(() => process.exit(0)),
-        (error: unknown) => fail(error, output),
+        (error: unknown) => fail(error, env, output),
       );
     };
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
     service = await start(config, { log, logCounts: output.counts, out: (text) => process.stdout.write(text) }).catch(
-      (error: unknown) => fail(error, output),
+      (error: unknown) => fail(error, env, output),
     );
     void afterStart(log);
   } catch (error) {
-    await fail(error);
+    await fail(error, env);
   }
 }
 
 /** Ends the process once the operator's lines are written, after all that was logged before. */
-async function fail(error: unknown, output?: Log): Promise<never> {
+async function fail(error: unknown, env: Environment, output?: Log): Promise<never> {
   await output?.flush();
   const exit = () => process.exit(1);
-  process.stderr.write(`${faultsOf(error).join("\n")}\n`, exit);
+  process.stderr.write(`${faultsOf(error, env).join("\n")}\n`, exit);
   return new Promise(() => setTimeout(exit, LAST_WORDS_TIMEOUT_MS));
 }
 
 /** What went wrong, for the operator: known faults by their text, anything else with its stack. */
-function faultsOf(error: unknown): readonly string[] {
-  if (error instanceof ConfigError) return error.faults;
+function faultsOf(error: unknown, env: Environment): readonly string[] {
+  // A misspelt name may be the cause of a fault.
+  if (error instanceof ConfigError) return [...error.faults, ...configWarnings(env)];
   if (error instanceof StartError) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

@@ -1,9 +1,11 @@
 /** The commands about sessions and tokens, against a running service. */
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, scratch, startService } from "../support/service.ts";
-import { command, startCommand } from "./command.ts";
+import { command, MAIN } from "./command.ts";
 
 let service: Service;
 /** The environment of a person who administers it. */
@@ -235,6 +237,33 @@ describe("sessions end-all", () => {
   });
 });
 
+describe("on a terminal", () => {
+  /** As a person runs it, by a terminal of its own. */
+  const onTerminal = (args: string, input = "") =>
+    spawnSync("script", ["-qec", `"${process.execPath}" "${MAIN}" ${args}`, "/dev/null"], {
+      ...{ env: { PATH: process.env.PATH, ...env }, input, encoding: "utf8" },
+    });
+
+  test("long work shows how far it is", () => {
+    const file = join(scratch(), "subjects");
+    writeFileSync(file, Array.from({ length: 50 }, newSubject).join("\n"));
+    const { status, stdout } = onTerminal(`sessions end-all --subjects-from ${file}`);
+    expect([status, stdout]).toEqual([
+      0,
+      expect.stringMatching(/ending \[#+\] 100%[\s\S]*ended 0 sessions of 50 users/),
+    ]);
+  });
+
+  test("the end of everybody's sessions is asked about", async () => {
+    const user = await created(newSubject());
+    const refused = onTerminal("sessions end-all --everyone", "n\n");
+    expect([refused.status, refused.stdout]).toEqual([1, expect.stringContaining("nothing was ended")]);
+    expect(await refreshStatus(user)).toBe(200);
+    const confirmed = onTerminal("sessions end-all --everyone", "y\n");
+    expect([confirmed.status, confirmed.stdout]).toEqual([0, expect.stringContaining("ended every session")]);
+  });
+});
+
 describe("the credential of a command", () => {
   const list = ["sessions", "list", "--subject", "a"];
 
@@ -289,11 +318,6 @@ test("a service that does not respond has an exit code of its own", async () => 
 test("the public API is not mistaken for the admin API", async () => {
   const { code, err } = await command(["sessions", "list", "--subject", "a", "--url", service.publicUrl], { env });
   expect([code, err]).toEqual([1, expect.stringContaining("is it the admin API?")]);
-});
-
-test("a reader that has enough ends the command quietly", async () => {
-  const running = startCommand(["help"], {});
-  expect((await running.ended).code).toBe(0);
 });
 
 describe("token", () => {

@@ -1,7 +1,7 @@
 /** Warnings about settings that keep browsers out. */
 import { expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
-import { startService, waitFor } from "../support/service.ts";
+import { runToExit, startService, waitFor } from "../support/service.ts";
 
 const eventsOf = (text: string) =>
   text
@@ -17,6 +17,17 @@ test("the start warns of what is allowed and will not work", async () => {
     expect.stringContaining("browsers take localhost and 127.0.0.1 for two sites"),
   ]);
   await service.stop();
+});
+
+test("a start that is refused names what looks misspelt beside the faults", async () => {
+  const { code, stderr } = await runToExit({ MAX_BODY_BYTES: "many", ACCESS_TOKEN_TLL: "5m" });
+  expect([code, stderr.trimEnd().split("\n")]).toEqual([
+    1,
+    [
+      "MAX_BODY_BYTES is not a whole number",
+      "ACCESS_TOKEN_TLL is not a variable of this service: is ACCESS_TOKEN_TTL meant?",
+    ],
+  ]);
 });
 
 test("the start warns of a token life in which a thief may stay unseen, and of no other", async () => {

@@ -1,4 +1,5 @@
 /** What every node of a Redis shows of itself, for an operator: facts, not whether they are right. */
+import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
@@ -77,9 +78,12 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
   }
 }
 
-/** A node of a cluster connects when it is first used. */
+/** A node of a cluster connects when it is first used. @throws when it does not in time */
 async function nodeReady(node: Redis): Promise<void> {
-  if (node.status === "wait") await node.connect();
+  if (node.status === "ready") return;
+  const ready = once(node, "ready", { signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS) });
+  if (node.status === "wait") node.connect().catch(() => {}); // reported by `ready`
+  await ready;
 }
 
 const isDenied = (error: unknown) => error instanceof Error && error.message.startsWith("NOPERM");
