@@ -5,7 +5,7 @@ const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
 export function shownValue(name: string, text: string): string {
   if (SECRET.test(name)) return `(hidden: ${text.split(",").length})`;
-  return name.endsWith("_URL") ? withoutPassword(text) : text;
+  return /_(?:URL|ENDPOINT)$/.test(name) ? withoutPassword(text) : text;
 }
 
 /** Also where a URL is ill-formed, and has its password in an unusual place. */
@@ -40,8 +40,9 @@ export function shownDefault(name: string, value: unknown): string {
 const isRate = (value: unknown): value is { readonly count: number; readonly windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
-/** Variables whose number is a time. */
-const isDuration = (name: string) => /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
+/** Variables whose number is a time with a unit; those of OpenTelemetry are plain numbers of milliseconds. */
+const isDuration = (name: string) =>
+  !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
 
 /** As it would be written in the environment. */
 function duration(ms: number): string {
