@@ -59,6 +59,7 @@ describe("success bodies", () => {
             idleExpireTime: time,
             absoluteExpireTime: time,
             current: true,
+            deviceBound: false,
           },
         ],
         nextPageToken: "",
