@@ -22,7 +22,7 @@ export function createDeviceBinding(config: Settings, keys: KeyRing, entropy: En
     lifeMs,
     reuseInterval: config.reuseInterval,
     clock: Date.now,
-    cookie: deviceCookie(config.cookie, lifeMs),
+    cookie: deviceCookie(config.cookie, lifeMs, Date.now),
     allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
   };
 }

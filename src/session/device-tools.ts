@@ -44,6 +44,18 @@ export function devicePresentation(
   return { lifeMs, cookie: undefined, skipped };
 }
 
+/**
+ * By which key a refresh is counted: one with a fresh device cookie apart, so that whoever has copied the other cookies uses up nothing of
+ * what the holder of the key may. Fresh by the clock of this instance; where that is another one than the store's, all count together.
+ */
+export function refreshLimitKey(
+  { clock }: DeviceTools,
+  { cookie, lifeMs }: DevicePresentation,
+  sid: SessionId,
+): string {
+  return cookie !== undefined && Math.abs(clock() - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
+}
+
 /** A challenge to register a key by, if a session that was refreshed is to have one. @param now by the clock, as the session's times */
 export function registrationOffer(
   { challenges, reuseInterval, clock }: DeviceTools,

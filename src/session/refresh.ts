@@ -5,6 +5,7 @@ import {
   devicePresentation,
   NEVER_FRESH,
   type PresentedDevice,
+  refreshLimitKey,
   registrationOffer,
   thumbprintOf,
 } from "./device-tools.ts";
@@ -99,20 +100,21 @@ export async function refresh(
   const { token } = authenticated;
 
   // After the MAC: only its client uses up a session's limit. Before the store: nothing is rotated over the limit.
-  const taken = deps.refreshLimit.take(token.sid);
+  const { device } = deps;
+  const presentation = device && devicePresentation(device, presented, token.sid);
+  const limitKey = device && presentation ? refreshLimitKey(device, presentation, token.sid) : token.sid;
+  const taken = deps.refreshLimit.take(limitKey);
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {
     deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
     return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
   }
-  const { device } = deps;
-  const presentation = device && devicePresentation(device, presented, token.sid);
   let rotated: RotateOutcome;
   try {
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
   } catch (error) {
     // Without a reply the attempt does not count: tabs that retry during an outage would be held back after it.
-    deps.refreshLimit.giveBack(token.sid);
+    deps.refreshLimit.giveBack(limitKey);
     throw error;
   }
   if (!rotated.ok) return refused(deps, token.sid, rotated, presentation, requester);
@@ -130,7 +132,8 @@ export async function refresh(
     accessToken: deps.accessTokens.issue(session, now, proven),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    offer: device && registrationOffer(device, session, now),
+    // One offer for requests in parallel: a browser makes a key for each, and may sign six times in nine minutes.
+    offer: device && outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
 

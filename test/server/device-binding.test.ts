@@ -242,6 +242,13 @@ test("the routes have no rate limit, and a doubled proof is none", async () => {
   expect([...statuses]).toEqual([401]);
 });
 
+/** A browser that has every cookie of another one, under the names before a deployment moved to prefixed ones. */
+function withPlainNames({ url, jar, key }: Device): Device {
+  const device = new Device(url, "", key);
+  for (const [name, value] of jar) device.jar.set(name.replace("__Host-", ""), value);
+  return device;
+}
+
 describe("what callers see of it", () => {
   test("lists, the admin API and introspection say whether a session is bound", async () => {
     const user = await logIn(service);
@@ -304,6 +311,38 @@ describe("what callers see of it", () => {
 });
 
 describe("with other settings", () => {
+  test("whoever has copied the cookies uses up nothing of what the holder of the key may refresh", async () => {
+    const limited = await startService({ ...BOUND, REUSE_INTERVAL: "0", RATE_LIMIT_REFRESH: "8/10m" });
+    const device = new Device(limited.publicUrl, (await logIn(limited)).refreshToken);
+    await device.bind();
+    const thief = device.copied();
+    thief.forgetDeviceCookie();
+    const statuses: number[] = [];
+    while (statuses.at(-1) !== 429 && statuses.length < 20) statuses.push((await thief.refresh()).status);
+    expect(statuses.at(-1)).toBe(429);
+    expect((await device.refresh()).status).toBe(200);
+    await limited.stop();
+  });
+
+  test("while a deployment moves to a prefixed name, device cookies of the plain one are read and removed too", async () => {
+    const moving = await startService({
+      ...BOUND,
+      REUSE_INTERVAL: "0",
+      COOKIE_NAME: "__Host-refresh_token",
+      COOKIE_MIGRATE_UNTIL: `${new Date().getUTCFullYear() + 2}-01-31`,
+    });
+    const device = new Device(moving.publicUrl, (await logIn(moving)).refreshToken);
+    await device.bind();
+    const before = withPlainNames(device);
+    const response = await before.refresh();
+    expect(response.status).toBe(200);
+    expect((await claimsOf(response)).device_bound).toBe(true);
+    expect(before.jar.has("__Host-refresh_token")).toBe(true);
+    expect((await before.send("/v1/auth/logout")).status).toBe(200);
+    expect([...before.jar.keys()]).toEqual([]);
+    await moving.stop();
+  });
+
   test("a session that requires a key is refused without one, offered to register, and served with it", async () => {
     const strict = await startService({ ...BOUND, REUSE_INTERVAL: "0", DEVICE_SESSION_TTL: "1s" });
     const { refreshToken } = await logIn(strict, { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED });

@@ -43,6 +43,11 @@ export function readAll(header: string, name: string): readonly string[] {
   return values;
 }
 
+/** The name of a cookie without its prefix. */
+export function plainName({ name }: Pick<CookieSettings, "name">): string {
+  return name.replace(PREFIX, "");
+}
+
 /** The attributes of a cookie beside `name`, in the order in which they are set; without its life. */
 export function cookieAttributes({ name, path, domain, secure, sameSite }: CookieSettings): string {
   // The __Host- prefix demands Path=/.
@@ -68,7 +73,7 @@ export type RefreshCookie = {
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
   const { name, sameSite, secure, domain, migrateUntilMs, hintName } = settings;
-  const plain = name.replace(PREFIX, "");
+  const plain = plainName(settings);
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
   const scope = domain === undefined ? "" : `; Domain=${domain}`;
   const rest = `${secure ? "; Secure" : ""}; SameSite=${sameSite}; Max-Age=`;

@@ -1,6 +1,6 @@
 /** The device cookies: one that the browser renews, and the mark, which stays as long as the session. */
 import type { CookieSettings } from "../../config/cookie.ts";
-import { cookieAttributes, readAll } from "./cookie.ts";
+import { cookieAttributes, plainName, readAll } from "./cookie.ts";
 
 /** The name of a cookie, as the cookie of the refresh token has it, and these. */
 const DEVICE = "_device";
@@ -21,8 +21,8 @@ export type DeviceCookie = {
   read(header: string | null): readonly string[];
   /** The `Set-Cookie` values of both. @param secondsLeft of the session */
   set(value: string, mark: string, secondsLeft: number): readonly string[];
-  /** The `Set-Cookie` value that makes the browser renew. */
-  expire(): string;
+  /** The `Set-Cookie` values that make the browser renew. */
+  expire(): readonly string[];
   /** The `Set-Cookie` values that remove both. */
   clear(): readonly string[];
 };
@@ -32,10 +32,25 @@ export function deviceCookieMaxAge(lifeMs: number): number {
   return Math.max(1, Math.floor((lifeMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE)) / 1000));
 }
 
-export function deviceCookie(settings: CookieSettings, lifeMs: number): DeviceCookie {
+/**
+ * While a deployment moves to a prefixed name, the cookies of the plain one are read too, as that of the refresh token is: its browsers
+ * would be refused.
+ *
+ * @param clock ms since the epoch
+ */
+export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: () => number): DeviceCookie {
   const name = settings.name + DEVICE;
   const mark = settings.name + MARK;
   const attributes = cookieAttributes(settings);
+  const plain = plainName(settings);
+  const plainAttributes = cookieAttributes({ ...settings, name: plain });
+  const { migrateUntilMs } = settings;
+  const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
+  const remove = (...suffixes: readonly string[]) => {
+    const own = suffixes.map((suffix) => `${settings.name}${suffix}=; ${attributes}; Max-Age=0`);
+    if (!migrating()) return own;
+    return [...own, ...suffixes.map((suffix) => `${plain}${suffix}=; ${plainAttributes}; Max-Age=0`)];
+  };
   const maxAge = deviceCookieMaxAge(lifeMs);
   const withAge = (which: string, value: string, seconds: number) =>
     `${which}=${value}; ${attributes}; Max-Age=${seconds}`;
@@ -43,11 +58,14 @@ export function deviceCookie(settings: CookieSettings, lifeMs: number): DeviceCo
     name,
     attributes,
     read(header) {
-      if (header === null || !header.includes(name)) return [];
-      return [...readAll(header, name), ...readAll(header, mark)].slice(0, MAX_VALUES);
+      if (!header?.includes(DEVICE)) return [];
+      const values = migrating()
+        ? [name, plain + DEVICE, mark, plain + MARK].flatMap((each) => readAll(header, each))
+        : [...readAll(header, name), ...readAll(header, mark)];
+      return values.slice(0, MAX_VALUES);
     },
     set: (value, markValue, secondsLeft) => [withAge(name, value, maxAge), withAge(mark, markValue, secondsLeft)],
-    expire: () => withAge(name, "", 0),
-    clear: () => [withAge(name, "", 0), withAge(mark, "", 0)],
+    expire: () => remove(DEVICE),
+    clear: () => remove(DEVICE, MARK),
   };
 }

@@ -90,7 +90,7 @@ async function refuseRefresh(
   result: RefreshRefused,
   context: HandlerContext,
 ): Promise<never> {
-  if (result.reason === "device_cookie_stale" && deps.device) setCookies(context, [deps.device.cookie.expire()]);
+  if (result.reason === "device_cookie_stale" && deps.device) setCookies(context, deps.device.cookie.expire());
   if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
     throw SHARED_ERRORS.retryLater;
   }

@@ -69,6 +69,18 @@ describe("registration", () => {
     expect(await sessionOf(user)).toMatchObject({ deviceBinding: { bound: true, algorithm: "ES256" } });
   });
 
+  test("refreshes at once register one key, and use up none of the signatures for renewals", async () => {
+    bed.origin.offersAtLogin = false;
+    const tab = await signIn(user);
+    const all = Array.from({ length: 8 }, () => refreshIn(tab));
+    for (const { status } of await Promise.all(all)) expect(status).toBe(200);
+    await deviceCookie(user);
+    await refreshIn(tab);
+    expect(pathsOf(bed.seen).filter((path) => path === REGISTER)).toHaveLength(1);
+    await passLife(user, bed);
+    expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
+  });
+
   test("a session from before moves over with a refresh", async () => {
     bed.origin.offersAtLogin = false;
     const tab = await signIn(user);
