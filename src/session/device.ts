@@ -2,7 +2,7 @@
 import type { Audit, DeviceRefusalReason, Requester } from "./audit.ts";
 import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
 import { type DeviceTools, NEVER_FRESH, thumbprintOf } from "./device-tools.ts";
-import type { Refused } from "./errors.ts";
+import type { RefusalReason, Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { RefreshTokens, SessionStore } from "./ports.ts";
 import { authenticateCookie, type PresentedCookie } from "./refresh.ts";
@@ -32,6 +32,17 @@ export type ProofRequired = {
 /** There is nothing to renew: the session has ended, or is not bound, or the request is not of it. */
 export type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_renew" };
 const NOTHING_TO_RENEW: NothingToRenew = { ok: false, reason: "nothing_to_renew" };
+
+/**
+ * Which session it is cannot be decided now: a sibling domain has planted a second token, or this instance does not know the key yet under which
+ * another one has made it. A browser that took it for the end of its key would be logged out for good.
+ */
+export type Undecided = { readonly ok: false; readonly reason: "undecided" };
+const UNDECIDED: Undecided = { ok: false, reason: "undecided" };
+
+function withoutToken(reason: RefusalReason): NothingToRenew | Undecided {
+  return reason === "ambiguous" || reason === "unknown_key" ? UNDECIDED : NOTHING_TO_RENEW;
+}
 
 type Deps<Verb extends keyof SessionStore> = {
   readonly store: Pick<SessionStore, Verb>;
@@ -92,11 +103,11 @@ export async function renewDevice(
   sessionId: string | undefined,
   jwt: string | undefined,
   requester: Requester,
-): Promise<DeviceGranted | ProofRequired | NothingToRenew> {
+): Promise<DeviceGranted | ProofRequired | NothingToRenew | Undecided> {
   const authenticated = authenticateCookie(deps.refreshTokens, cookie);
   if (!authenticated.ok) {
     deps.audit({ event: "authn_failed", operation: "RenewDevice", reason: authenticated.reason }, requester);
-    return NOTHING_TO_RENEW;
+    return withoutToken(authenticated.reason);
   }
   const { sid } = authenticated.token;
   if (sessionId !== undefined && sessionId !== sid) return NOTHING_TO_RENEW;
@@ -125,9 +136,10 @@ export async function forgetDevice(
   deps: Deps<"unbind">,
   cookie: PresentedCookie,
   requester: Requester,
-): Promise<NothingToRenew> {
+): Promise<NothingToRenew | Undecided> {
   const authenticated = authenticateCookie(deps.refreshTokens, cookie);
-  if (authenticated.ok) await unbindDevice(deps, authenticated.token.sid, requester);
+  if (!authenticated.ok) return withoutToken(authenticated.reason);
+  await unbindDevice(deps, authenticated.token.sid, requester);
   return NOTHING_TO_RENEW;
 }
 

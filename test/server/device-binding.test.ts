@@ -164,6 +164,15 @@ describe("the protocol", () => {
     }
   });
 
+  test("a renewal with two refresh tokens, one of which was planted, is to be tried again, and nothing ends", async () => {
+    const device = await newDevice();
+    const next = challengeIn(await device.bind()) ?? "";
+    const { refreshToken: planted } = await logIn(service);
+    const both = `refresh_token=${device.jar.get("refresh_token")}; refresh_token=${planted}`;
+    expect((await device.send(RENEW, { cookie: both })).status).toBe(503);
+    expect((await device.renew(next)).status).toBe(200);
+  });
+
   test("a browser that could not renew is to try again, and nothing ends", async () => {
     const device = await newDevice();
     const { session_identifier: sid } = (await (await device.bind()).json()) as { session_identifier: string };

@@ -10,6 +10,7 @@ import {
   type ProofRequired,
   registerDevice,
   renewDevice,
+  type Undecided,
 } from "../../session/device.ts";
 import type { DeviceTools, PresentedDevice } from "../../session/device-tools.ts";
 import { ServiceError } from "../../session/errors.ts";
@@ -85,11 +86,12 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
 
 function renewed(
   device: DeviceBindingParts | undefined,
-  result: DeviceGranted | ProofRequired | NothingToRenew,
+  result: DeviceGranted | ProofRequired | NothingToRenew | Undecided,
   context: HandlerContext,
 ): DeviceSessionInit {
   if (result.ok && device !== undefined) return grant(device, result, context);
   if (!result.ok && result.reason === "proof_required") throw proofRequired(result, context);
+  if (!result.ok && result.reason === "undecided") throw SHARED_ERRORS.retryLater;
   return { continue: false };
 }
 
