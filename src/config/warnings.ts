@@ -7,7 +7,12 @@ import type { Environment } from "./reader.ts";
 /** @param config without it, of a configuration that has faults, only the names of variables are judged */
 export function configWarnings(env: Environment, config?: Config): string[] {
   if (config === undefined) return misspeltVariables(env);
-  return [...misspeltVariables(env), ...uselessOrigins(config), ...shortDeviceLife(config)];
+  return [
+    ...misspeltVariables(env),
+    ...uselessOrigins(config),
+    ...shortDeviceLife(config),
+    ...absentDeviceCookies(config),
+  ];
 }
 
 /** Measured in Chromium: it renews a cookie that lives no longer before each request. */
@@ -16,6 +21,16 @@ const MIN_DEVICE_COOKIE_MS = 100_000;
 function shortDeviceLife({ deviceBinding, deviceSessionTtl }: Config): string[] {
   if (!deviceBinding || deviceSessionTtl > MIN_DEVICE_COOKIE_MS) return [];
   return ["DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh"];
+}
+
+/** Where browsers register a device key, and below it where they renew. */
+const DEVICE_PATH = "/v1/auth/device";
+
+/** A cookie's path that does not match the routes of device binding (RFC 6265bis section 5.1.4). */
+function absentDeviceCookies({ deviceBinding, cookie: { path = "/" } }: Config): string[] {
+  const directory = path.endsWith("/") ? path : `${path}/`;
+  if (!deviceBinding || `${DEVICE_PATH}/`.startsWith(directory)) return [];
+  return [`COOKIE_PATH: browsers do not send the cookie to ${DEVICE_PATH}, so that none binds a session by itself`];
 }
 
 /** Variables of other programs that look like one of ours: those of OpenSSL. */

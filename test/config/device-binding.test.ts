@@ -41,3 +41,23 @@ test.each([
     count,
   );
 });
+
+test.each([
+  [undefined, 0],
+  ["/", 0],
+  ["/v1", 0],
+  ["/v1/auth/", 0],
+  ["/v1/auth/device", 0],
+  ["/v1/auth/refresh", 1],
+  ["/v1/auth/device/refresh", 1],
+  ["/v", 1],
+  ["/api/v1/auth", 1],
+])("a cookie with the path %s is warned of %i times", (path, count) => {
+  const env = { TRUST_PROXY: "1", ...(path !== undefined && { COOKIE_PATH: path }) };
+  const warned = (DEVICE_BINDING: string) => {
+    const all = { ...env, DEVICE_BINDING };
+    return configWarnings(all, readConfig(all)).filter((line) => line.startsWith("COOKIE_PATH"));
+  };
+  expect(warned("on")).toHaveLength(count);
+  expect(warned("off")).toEqual([]);
+});
