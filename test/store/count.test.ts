@@ -1,16 +1,19 @@
 /** How many sessions a store reports to be live. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "./backends.ts";
 import { IDLE, newSession, nonce, SECOND, subject } from "./sessions.ts";
 
 const BACKENDS = [
-  ["embedded", embeddedBackend, 400],
-  ["Redis", redisBackend, 2000],
-  ["a Redis cluster", redisClusterBackend, 2000],
+  ["embedded", embeddedBackend],
+  ["Redis", redisBackend],
+  ["a Redis cluster", redisClusterBackend],
 ] as const;
+/** More than are looked at in one partition of a Redis. */
+const MANY = 400;
 
-describe.each(BACKENDS)("over %s", (_, open, many) => {
+describe.each(BACKENDS)("over %s", (_, open) => {
   let backend: Backend;
   let store: SessionStore;
   beforeAll(async () => {
@@ -24,7 +27,12 @@ describe.each(BACKENDS)("over %s", (_, open, many) => {
 
   test("only live sessions count: none that ended, by itself, with others or by expiry", async () => {
     expect(await store.count()).toBe(0);
-    const sids = await Promise.all(Array.from({ length: 300 }, () => create(subject())));
+    const sids: SessionId[] = [];
+    // Sessions of one millisecond and one partition have no order, and would be spread over more chunks than are looked at.
+    for (let at = 0; at < 15; at++) {
+      sids.push(...(await Promise.all(Array.from({ length: 20 }, () => create(subject())))));
+      await backend.advance(1);
+    }
     expect(await store.count()).toBe(300);
     for (const sid of sids.slice(0, 7)) await store.end(sid, "logout");
     expect(await store.count()).toBe(293);
@@ -41,9 +49,12 @@ describe.each(BACKENDS)("over %s", (_, open, many) => {
   test("so many sessions of one partition that not all are looked at are estimated", async () => {
     const before = await store.count();
     const user = subject();
-    for (let at = 0; at < many / 100; at++) await Promise.all(Array.from({ length: 100 }, () => create(user)));
+    for (let at = 0; at < MANY; at++) {
+      await create(user);
+      await backend.advance(1);
+    }
     const counted = (await store.count()) - before;
-    expect(counted).toBeGreaterThan(many * 0.5);
-    expect(counted).toBeLessThan(many * 1.5);
+    expect(counted).toBeGreaterThan(MANY * 0.5);
+    expect(counted).toBeLessThan(MANY * 1.5);
   });
 });
