@@ -320,6 +320,23 @@ test("the public API is not mistaken for the admin API", async () => {
   expect([code, err]).toEqual([1, expect.stringContaining("is it the admin API?")]);
 });
 
+test("https where the service speaks http is named as such", async () => {
+  const url = service.adminUrl.replace("http:", "https:");
+  const { code, err } = await command(["sessions", "list", "--url", url], { env });
+  expect([code, err]).toEqual([1, `${url} does not speak TLS: is it http?\n`]);
+});
+
+test("unbind names the session that is not live", async () => {
+  const { code, err } = await command(["sessions", "unbind", `K${"A".repeat(22)}`], { env });
+  expect([code, err]).toEqual([1, `there is no live session K${"A".repeat(22)}\n`]);
+});
+
+test("a lifetime is shown whole a moment after its start", async () => {
+  const { session } = await created(newSubject(), "--idle-timeout", "14d", "--absolute-lifetime", "90d");
+  const { out } = await command(["sessions", "show", session.sessionId], { env });
+  expect(out).toMatch(/\(in 14d\)\n.*\(in 90d\)/);
+});
+
 describe("token", () => {
   test("inspect prints what a token says, from a variable, a file or standard input", async () => {
     const { session, accessToken, refreshToken } = await created(newSubject());
@@ -349,7 +366,7 @@ describe("token", () => {
     expect(await refreshStatus(user)).toBe(200);
     await command(["sessions", "end", user.session.sessionId], { env });
     const ended = await command(["token", "verify", "--json"], { env: { ...env, TOKEN: user.accessToken } });
-    expect([ended.code, JSON.parse(ended.out)]).toEqual([1, {}]);
+    expect([ended.code, JSON.parse(ended.out)]).toEqual([1, { active: false }]);
   });
 
   test("verify checks an access token by the keys alone, without an admin token", async () => {

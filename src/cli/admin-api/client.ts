@@ -91,6 +91,9 @@ function meaningOf(error: ConnectError, url: string, from: string): readonly [st
     case Code.DeadlineExceeded:
     case Code.Aborted:
       return [`${url} does not respond: ${error.rawMessage}`, EXIT.unavailable];
+    case Code.Internal:
+      if (errorCode(error.cause) !== "EPROTO") break;
+      return [`${url} does not speak TLS: is it http?`, EXIT.failed];
     case Code.Unimplemented:
       return [`${url} has no such method: is it the admin API?`, EXIT.failed];
     case Code.InvalidArgument:
@@ -98,7 +101,6 @@ function meaningOf(error: ConnectError, url: string, from: string): readonly [st
     case Code.ResourceExhausted:
     case Code.FailedPrecondition:
       return [error.rawMessage, EXIT.failed];
-    default:
-      return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed];
   }
+  return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed];
 }

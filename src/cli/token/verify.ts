@@ -1,5 +1,5 @@
 /** Whether a token is accepted: by the service itself, or by its keys alone. */
-import { toJson } from "@bufbuild/protobuf";
+import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { IntrospectTokenResponseSchema, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { baseUrl } from "../../config/command-line.ts";
 import { ConfigError, readConfig } from "../../config/config.ts";
@@ -38,7 +38,11 @@ async function introspect(context: Context, token: string, options: Options): Pr
     throw api.failure(error);
   });
   if (!response.active) context.setExitCode(EXIT.failed);
-  if (options.json) return context.print(JSON.stringify(toJson(IntrospectTokenResponseSchema, response)));
+  if (options.json) {
+    const message = toJson(IntrospectTokenResponseSchema, response) as JsonObject;
+    // Also where it is false, which JSON of protobuf leaves out.
+    return context.print(JSON.stringify({ active: response.active, ...message }));
+  }
   if (!response.active)
     return context.print("not accepted: forged, expired, of another service, or its session has ended");
   const kind = response.type === TokenType.REFRESH_TOKEN ? "refresh token" : "access token";
