@@ -90,3 +90,16 @@ test("the admin API is tried with an admin token, in the dark", async () => {
   expect(await page.getByLabel("Sign in as").isVisible()).toBe(false);
   expect(problems).toEqual([]);
 });
+
+test.each(["publicUrl", "adminUrl"] as const)(
+  "on a phone no text of %s is squeezed into a narrow column",
+  async (api) => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.goto(`${service[api]}/docs`);
+    const heading = page.locator(".opblock-tag").first();
+    await heading.waitFor();
+    expect((await heading.boundingBox())?.height).toBeLessThan(400);
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await screenshot(`phone-${api}`);
+  },
+);

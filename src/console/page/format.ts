@@ -53,14 +53,23 @@ const SYSTEMS = [
   ["Linux", "Linux"],
 ] as const;
 
-/** A user agent in two words. Clients write what they like there: what is not known stays as it is, cut. */
-export function deviceOf(userAgent: string): string {
+type Device = { readonly userAgent: string; readonly displayName: string };
+
+/**
+ * A user agent in two words; without one, the name that the login gave. Clients write what they like there: what is not
+ * known stays as it is, cut.
+ */
+export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", displayName: "" }): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
   const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];
   if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`;
-  if (userAgent === "") return "Unknown device";
-  return userAgent.length > 48 ? `${userAgent.slice(0, 47)}…` : userAgent;
+  const text = userAgent || displayName || "Unknown device";
+  return text.length > 48 ? `${text.slice(0, 47)}…` : text;
 }
+
+/** The name that the login gave the device, where `deviceOf` is another text. */
+export const nameBeside = (device: Device | undefined): string =>
+  device === undefined || device.userAgent === "" ? "" : device.displayName;
 
 const REASONS: Readonly<Record<RevocationReason, string>> = {
   [RevocationReason.UNSPECIFIED]: "ended",

@@ -25,7 +25,9 @@ export function KeyTable({ keys, now }: { readonly keys: readonly LiveKey[]; rea
               <td>
                 <span class={`badge ${TONES[key.state] ?? ""}`}>{key.state}</span>
               </td>
-              <td title={absolute(key.since)}>{span(now - key.since)}</td>
+              <td class="age" title={absolute(key.since)}>
+                {span(now - key.since)}
+              </td>
               <td>{nextStep(key, now)}</td>
             </tr>
           ))}

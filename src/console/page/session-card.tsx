@@ -1,5 +1,5 @@
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { absolute, deviceOf, msOf } from "./format.ts";
+import { absolute, deviceOf, msOf, nameBeside } from "./format.ts";
 import { Time } from "./parts.tsx";
 
 type Props = {
@@ -11,8 +11,8 @@ type Props = {
 
 export function SessionCard({ session, withSubject, mayEnd, onEnd }: Props) {
   const { client, subject, clientId } = session;
-  const name = client?.displayName ?? "";
-  const device = deviceOf(client?.userAgent ?? "");
+  const device = deviceOf(client);
+  const name = nameBeside(client);
   return (
     <li class="card session">
       <div class="session-head">

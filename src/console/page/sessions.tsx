@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api, isSignedOut, type Me } from "./api.ts";
-import { deviceOf } from "./format.ts";
+import { deviceOf, nameBeside } from "./format.ts";
 import { Confirm, Empty, Loading, Problem } from "./parts.tsx";
 import { EMPTY_FILTER, type Filter, requestOf, SearchForm } from "./search.tsx";
 import { SessionCard } from "./session-card.tsx";
@@ -125,7 +125,9 @@ export function SessionsView({ me, subject, onExpired }: Props) {
           </button>
         )}
       </section>
-      {subject !== "" && <Timeline key={changes} subject={subject} live={list} onExpired={onExpired} />}
+      {subject !== "" && (
+        <Timeline key={changes} subject={subject} changed={changes > 0} live={list} onExpired={onExpired} />
+      )}
       {asked !== undefined && (
         <EndSessions
           asked={asked}
@@ -190,8 +192,8 @@ function EndSessions({ asked: { all, sessions }, subject, more, onDone, onExpire
       <ul class="devices">
         {sessions.slice(0, 8).map(({ sessionId, client }) => (
           <li key={sessionId}>
-            {deviceOf(client?.userAgent ?? "")}
-            {client?.displayName !== undefined && client.displayName !== "" && ` · ${client.displayName}`}
+            {deviceOf(client)}
+            {nameBeside(client) !== "" && ` · ${nameBeside(client)}`}
             {client?.ipAddress !== undefined && client.ipAddress !== "" && ` · ${client.ipAddress}`}
           </li>
         ))}

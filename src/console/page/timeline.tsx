@@ -1,16 +1,26 @@
 /** What happened to the sessions of a user. */
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Session, type SessionEvent, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api, isSignedOut } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
 import { Empty, Loading, Problem } from "./parts.tsx";
 
-type Props = { readonly subject: string; readonly live: readonly Session[]; readonly onExpired: () => void };
+/** When the timeline is read again after sessions were ended here, ms: events are written a moment later. */
+const REREADS_MS = [300, 1_000, 3_000, 10_000];
+
+type Props = {
+  readonly subject: string;
+  /** Whether sessions have been ended on this page. */
+  readonly changed: boolean;
+  readonly live: readonly Session[];
+  readonly onExpired: () => void;
+};
 type Loaded = { readonly events: readonly SessionEvent[]; readonly next: string };
 
-export function Timeline({ subject, live, onExpired }: Props) {
+export function Timeline({ subject, changed, live, onExpired }: Props) {
   const [loaded, setLoaded] = useState<Loaded>();
   const [error, setError] = useState<unknown>();
+  const rereads = useRef<readonly ReturnType<typeof setTimeout>[]>([]);
   const load = useCallback(
     async (before?: Loaded) => {
       setError(undefined);
@@ -26,10 +36,18 @@ export function Timeline({ subject, live, onExpired }: Props) {
   );
   useEffect(() => {
     load();
-  }, [load]);
-  const devices = new Map(live.map(({ sessionId, client }) => [sessionId, deviceOf(client?.userAgent ?? "")]));
+    const timers = changed ? REREADS_MS.map((ms) => setTimeout(load, ms)) : [];
+    rereads.current = timers;
+    return () => timers.forEach(clearTimeout);
+  }, [load, changed]);
+  const loadEarlier = () => {
+    // Another reading would take away what is about to be added.
+    rereads.current.forEach(clearTimeout);
+    load(loaded);
+  };
+  const devices = new Map(live.map(({ sessionId, client }) => [sessionId, deviceOf(client)]));
   for (const { sessionId, client } of loaded?.events ?? []) {
-    if (client !== undefined) devices.set(sessionId, deviceOf(client.userAgent));
+    if (client !== undefined) devices.set(sessionId, deviceOf(client));
   }
   return (
     <section aria-labelledby="timeline-title">
@@ -49,7 +67,7 @@ export function Timeline({ subject, live, onExpired }: Props) {
         ))}
       </ol>
       {loaded !== undefined && loaded.next !== "" && (
-        <button type="button" class="quiet wide" onClick={() => load(loaded)}>
+        <button type="button" class="quiet wide" onClick={loadEarlier}>
           Show earlier events
         </button>
       )}
