@@ -2,10 +2,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onExit } from "../on-exit.ts";
 
-export default function setup(): (() => void) | undefined {
-  if (process.env.EMISSIONS_DIR !== undefined) return undefined;
+export default function setup(): void {
+  if (process.env.EMISSIONS_DIR !== undefined) return;
   const directory = mkdtempSync(join(tmpdir(), "emissions-"));
   process.env.EMISSIONS_DIR = directory;
-  return () => rmSync(directory, { recursive: true, force: true });
+  // Also of a run that is interrupted, or lists tests and runs none.
+  onExit(() => rmSync(directory, { recursive: true, force: true }));
 }
