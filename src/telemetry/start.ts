@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from "@opentelemetry/core";
 import {
   defaultResource,
   detectResources,
@@ -37,6 +37,10 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   const silent = () => {};
   const diagnostics = { error: report, warn: report, info: silent, debug: silent, verbose: silent };
   diag.setLogger(diagnostics, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  // By default the whole exception is reported, with its stack.
+  setGlobalErrorHandler((error) =>
+    report(typeof error === "string" ? error : error.message || `${error.code ?? error.name}`),
+  );
   const resource = resourceOf(config);
   const limits = config.traceLimit && { bucket: new TraceBucket(config.traceLimit), onLimited: metrics.traceLimited };
   const tracerProvider = config.traces ? await createTracerProvider(config, limits, resource) : undefined;
