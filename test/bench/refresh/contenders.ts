@@ -96,6 +96,20 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
     };
   },
 
+  traced: async ({ world }) => {
+    const { line } = await start("load", ["test/bench/refresh/sink.ts"]);
+    const { port } = JSON.parse(line) as { port: number };
+    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, OTEL_METRIC_EXPORT_INTERVAL: "1000" };
+    const traced = await startService(world, { ...ROTATE, ...endpoint });
+    return {
+      name: "traced",
+      title: "this service, JSON, OpenTelemetry on",
+      expected: "200",
+      pid: traced.pid,
+      plan: plan("traced", traced.port, refreshJson, await refreshTokens(traced)),
+    };
+  },
+
   rpc: async ({ rotating }) => ({
     name: "rpc",
     title: "this service, Connect RPC",
