@@ -61,11 +61,13 @@ for (const { prototype } of [ServerResponse, Http2ServerResponse]) {
   for (const method of ["writeHead", "setHeader", "addTrailers", "write", "end"]) {
     before(prototype, method, (self, args) => {
       const { req, statusCode } = self as ServerResponse;
+      const status = typeof args[0] === "number" ? args[0] : statusCode;
       const path = (req.url ?? "").split("?", 1)[0] ?? "";
-      const source = `response to ${req.method} ${path} (${statusCode})`;
+      const source = `response to ${req.method} ${path} (${status})`;
+      const issues = ISSUES.test(path) && status < 300 && method !== "addTrailers";
       for (const text of args.map(textOf)) {
         if (text === "") continue;
-        const credentials = ISSUES.test(path) ? credentialsIn(text) : [];
+        const credentials = issues ? credentialsIn(text) : [];
         for (const credential of credentials) made(credential, source);
         // Whatever else such a response holds must be as clean as any other.
         emitted(
