@@ -99,7 +99,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
   traced: async ({ world }) => {
     const { line } = await start("load", ["test/bench/refresh/sink.ts"]);
     const { port } = JSON.parse(line) as { port: number };
-    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, OTEL_METRIC_EXPORT_INTERVAL: "1000" };
+    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
     const traced = await startService(world, { ...ROTATE, ...endpoint });
     return {
       name: "traced",
