@@ -8,14 +8,18 @@ const LEFT_OUT: ReadonlySet<string> = new Set(["now", "onRevocation", "close"]);
 
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;
 
-/** The store, with a span for each command of a call that is recorded. What nobody has called for, such as the feed, has none. */
+/**
+ * The store, with a span for each command of a call that is recorded. What nobody has called for, such as the feed, has none.
+ *
+ * @param store a plain object of functions, as the limited store is
+ */
 export function traceStore(tracer: Tracer, store: SessionStore, kind: keyof typeof SYSTEMS): SessionStore {
   const traced = (name: string, verb: AnyVerb): AnyVerb => {
     const attributes = { "db.system.name": SYSTEMS[kind], "db.operation.name": name };
     return (...given) => {
-      if (trace.getSpan(context.active())?.isRecording() !== true) return verb.apply(store, given);
+      if (trace.getSpan(context.active())?.isRecording() !== true) return verb(...given);
       const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes });
-      const result = verb.apply(store, given);
+      const result = verb(...given);
       result.then(
         () => span.end(),
         (error: unknown) => fail(span, error),
@@ -23,19 +27,9 @@ export function traceStore(tracer: Tracer, store: SessionStore, kind: keyof type
       return result;
     };
   };
-  // Made when it is first used: the verbs of a store are methods of its class.
-  const verbs = new Map<string | symbol, unknown>();
-  return new Proxy(store, {
-    get(target, name) {
-      let verb = verbs.get(name);
-      if (verb === undefined) {
-        const own = Reflect.get(target, name) as AnyVerb;
-        verb = typeof name === "string" && !LEFT_OUT.has(name) ? traced(name, own) : own.bind(target);
-        verbs.set(name, verb);
-      }
-      return verb;
-    },
-  });
+  const verbs: [string, AnyVerb][] = Object.entries(store);
+  for (const verb of verbs) if (!LEFT_OUT.has(verb[0])) verb[1] = traced(...verb);
+  return { ...store, ...Object.fromEntries(verbs) };
 }
 
 function fail(span: Span, error: unknown): void {

@@ -3,7 +3,10 @@
  * written by hand (by-hand.ts) and the same method over Connect RPC, in rounds that take turns. Only ratios of one run
  * mean anything.
  *
- *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--baseline <another checkout>]
+ *     npm run bench -- [--seconds 60] [--json] [--only floor,json,…] [--slice 0.4] [--baseline <another checkout>]
+ *
+ * `--slice`: how long a contender's turn is, s. With `traced`, several: while the others have theirs, its limit of traces
+ * refills, so in a short turn it records more of its requests than a busy instance would.
  *
  * Exit code 1 when a response has an unexpected status: then there is no ratio.
  */
@@ -12,7 +15,7 @@ import { parseArgs } from "node:util";
 import { measureAtRest } from "./refresh/at-rest.ts";
 import { CONTENDERS, type Contender, ROTATE } from "./refresh/contenders.ts";
 import { figuresOf } from "./refresh/figures.ts";
-import { offerTheSame, refill, takeTurn, warmUp } from "./refresh/measure.ts";
+import { offerTheSame, refill, SLICE, takeTurn, warmUp } from "./refresh/measure.ts";
 import type { Result } from "./refresh/plan.ts";
 import { residentMemory } from "./refresh/proc.ts";
 import { pinned, startGenerator, startRedis } from "./refresh/processes.ts";
@@ -32,6 +35,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "60" },
     json: { type: "boolean", default: false },
     only: { type: "string" },
+    slice: { type: "string", default: String(SLICE) },
     baseline: { type: "string" },
   },
 });
@@ -79,7 +83,7 @@ for (let roundTime = 0; rounds < LEAST_ROUNDS || elapsed() + roundTime < seconds
   for (const contender of contenders) {
     await refill(generator, contender);
     const callsBefore = await calls.read();
-    results.get(contender.name)?.push(await takeTurn(generator, contender));
+    results.get(contender.name)?.push(await takeTurn(generator, contender, Number(options.slice)));
     const callsAfter = await calls.read();
     if (contender.name === "json") {
       const sweeps = between(callsBefore, callsAfter, "zrangebyscore") / PARTITIONS;

@@ -6,7 +6,7 @@ import type { Generator } from "./processes.ts";
 import type { Measured } from "./ratios.ts";
 
 /** Of one contender in one round, s. Short, so that what disturbs the machine disturbs all of them. */
-const SLICE = 0.4;
+export const SLICE = 0.4;
 /** A server is warm after so many responses, or so many seconds: compilation depends on the number of calls. */
 const WARM = { responses: 10_000, seconds: 4 };
 /** Rounds at an offered rate, and how long a slice of them takes, s. */
@@ -26,8 +26,8 @@ export async function refill(generator: Generator, { plan, refill }: Contender):
 }
 
 /** A contender's turn in a round; its credentials are there. */
-export function takeTurn(generator: Generator, contender: Contender): Promise<Result> {
-  return run(generator, contender, { seconds: SLICE });
+export function takeTurn(generator: Generator, contender: Contender, seconds = SLICE): Promise<Result> {
+  return run(generator, contender, { seconds });
 }
 
 /** @returns what it can do once it is warm, responses per second */
