@@ -1,5 +1,5 @@
 /** What a page shows of its session. */
-import { type Realm, sleep } from "./realm.ts";
+import type { Realm } from "./realm.ts";
 import type { Claims } from "./token.ts";
 
 /**
@@ -33,8 +33,8 @@ export function createDisplay(realm: Realm, closed: AbortSignal) {
       if (snapshot.state === state && snapshot.claims === claims) return;
       snapshot = { state, claims };
       for (const listener of listeners) {
-        // In a task of its own: no code of others runs under the lock. What it throws is an unhandled rejection.
-        sleep(realm, 0, closed).then(() => closed.aborted || (listeners.includes(listener) && listener()));
+        // In a task of its own: no code of others runs under the lock. What it throws is an unhandled error.
+        realm.setTimeout(() => closed.aborted || (listeners.includes(listener) && listener()), 0);
       }
     },
     /** @returns what removes the listener */

@@ -12,11 +12,12 @@ export interface DeviceKeys {
 }
 
 /** The part of IndexedDB that is used, by shape. */
+type Callback = ((...args: never[]) => void) | null;
 type RequestLike<T> = {
   readonly result: T;
   readonly error: unknown;
-  onsuccess: (() => void) | null;
-  onerror: (() => void) | null;
+  onsuccess: Callback;
+  onerror: Callback;
 };
 type StoreLike = {
   getAll(): RequestLike<unknown[]>;
@@ -32,7 +33,7 @@ type DatabaseLike = {
 
 export type KeysRealm = {
   readonly indexedDB: {
-    open(name: string): RequestLike<DatabaseLike> & { onupgradeneeded: (() => void) | null };
+    open(name: string): RequestLike<DatabaseLike> & { onupgradeneeded: Callback };
   };
   readonly crypto: Pick<Crypto, "subtle">;
 };

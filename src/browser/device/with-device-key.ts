@@ -18,7 +18,7 @@ const UNAVAILABLE = 503;
  * @example
  * export const session = createSession({}, withDeviceKey());
  */
-export function withDeviceKey(realm: DeviceRealm = globalThis as unknown as DeviceRealm): Realm {
+export function withDeviceKey(realm: DeviceRealm = globalThis): Realm {
   const { indexedDB, crypto } = realm;
   if (!indexedDB || !crypto?.subtle) return realm;
   const fetch = fetchWithDeviceKey(realm, { indexedDB, crypto });
