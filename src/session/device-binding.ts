@@ -24,7 +24,10 @@ export type DevicePresentation = {
  * - `missing`: is refused, nothing changes. `required`: the same, since the session requires a binding and has none.
  * - `two_holders`: the session ends. The token was issued while nobody had to prove anything, and its holder has never had the key.
  */
-export type DeviceVerdict = "unproven" | "proven" | "first_use" | "missing" | "required" | "two_holders";
+export type DeviceVerdict = ServingVerdict | "missing" | "required" | "two_holders";
+
+/** With these a refresh goes on to the rules of rotation. */
+export type ServingVerdict = "unproven" | "proven" | "first_use";
 
 export type DeviceSubject = {
   readonly device?: DeviceBinding | undefined;

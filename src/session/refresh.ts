@@ -118,18 +118,17 @@ export async function refresh(
     throw error;
   }
   if (!rotated.ok) return refused(deps, token.sid, rotated, presentation, requester);
-  const { outcome, session, child, now, proven } = rotated;
+  const { outcome, session, child, now } = rotated;
   const { sid, subject } = session;
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
-  // Of two requests in one millisecond both may be the first.
-  if (proven && session.device?.since === now) {
+  if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
   return {
     ok: true,
     sid,
-    accessToken: deps.accessTokens.issue(session, now, proven),
+    accessToken: deps.accessTokens.issue(session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
     // One offer for requests in parallel: a browser makes a key for each, and may sign six times in nine minutes.

@@ -1,4 +1,5 @@
 /** What the verbs of the store (ports.ts) return. */
+import type { ServingVerdict } from "./device-binding.ts";
 import type { Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
 
@@ -35,8 +36,8 @@ export type RotateOutcome =
       /** The current child: what the client is to present next. */
       readonly child: PresentedToken;
       readonly now: number;
-      /** Whether a fresh device cookie of the session's key was presented. */
-      readonly proven: boolean;
+      /** What was proven of the session's device key. */
+      readonly device: ServingVerdict;
     }
   /**
    * The same step has ended the session: the token was used before (`reuse`), or is in the hands of somebody who has never had the

@@ -348,7 +348,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await backend.advance(REUSE_INTERVAL);
         const { now: _, ...repeated } = await refresh(sid, first);
         const { child, session } = rotated;
-        expect(repeated).toEqual({ ok: true, outcome: "repeat", child, session, proven: false });
+        expect(repeated).toEqual({ ok: true, outcome: "repeat", child, session, device: "unproven" });
       });
 
       test("a lost result is recovered with another child", async () => {

@@ -73,6 +73,16 @@ export function deviceContract(parts: () => Parts): void {
       const { sid, key, since } = await bound(someKey(algorithm));
       expect(await store.find(sid)).toMatchObject({ session: { device: { key, state: "bound", since } } });
     });
+
+    test("is used for the first time once, also by two requests at the same moment", async () => {
+      const { store, backend, login } = parts();
+      const key = someKey(algorithm);
+      const { sid, first } = await login(subject());
+      await store.registerKey(sid, first, key);
+      const refresh = () => store.rotate(sid, first, nonce(), withCookie(key, backend.now()));
+      const served = [await refresh(), await refresh()];
+      expect(served).toMatchObject([{ device: "first_use" }, { device: "proven" }]);
+    });
   });
 
   test("a session without claims and one with an authentication that begins with the bytes of a key stay apart", async () => {
@@ -145,7 +155,7 @@ export function deviceContract(parts: () => Parts): void {
       await backend.advance(LIFE);
       const { store } = parts();
       const served = await store.rotate(sid, token, nonce(), withCookie(key, issuedAt));
-      expect(served).toMatchObject({ ok: true, proven: true });
+      expect(served).toMatchObject({ ok: true, device: "proven" });
       await backend.advance(1);
       const child = served.ok ? served.child : token;
       const refused = await store.rotate(sid, child, nonce(), withCookie(key, issuedAt));
@@ -173,7 +183,7 @@ export function deviceContract(parts: () => Parts): void {
       const { store, backend } = parts();
       const { sid, first } = await bound();
       await backend.advance(2 * R);
-      expect(await store.rotate(sid, first, nonce(), WITHOUT)).toMatchObject({ ok: true, proven: false });
+      expect(await store.rotate(sid, first, nonce(), WITHOUT)).toMatchObject({ ok: true, device: "unproven" });
     });
 
     test("ends the session for a token from before without any cookie later", async () => {

@@ -48,7 +48,7 @@ export class ModelStore {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
     const { state } = found;
-    const verdict = device && judgeDevice(found.session, token, device, this.now, REUSE_INTERVAL);
+    const verdict = device ? judgeDevice(found.session, token, device, this.now, REUSE_INTERVAL) : "unproven";
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {
@@ -59,7 +59,6 @@ export class ModelStore {
     const session: Session = isFirst
       ? { ...found.session, device: { ...(found.session.device as DeviceBinding), state: "bound", since: this.now } }
       : found.session;
-    const proven = verdict === "proven" || isFirst;
     const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL);
     if (decision.outcome === "reuse") {
       this.#end(sid, "reuse");
@@ -74,7 +73,7 @@ export class ModelStore {
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-    return { ok: true, outcome, session: after, child, now: this.now, proven };
+    return { ok: true, outcome, session: after, child, now: this.now, device: verdict };
   }
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): RegisterKeyOutcome {

@@ -1,5 +1,6 @@
 /** Rows of the embedded store and the domain's words. What stands in the file was written by this room, so it is trusted. */
 
+import type { ServingVerdict } from "../../session/device-binding.ts";
 import type { DeviceBinding } from "../../session/device-key.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
@@ -121,8 +122,8 @@ export function served(
   session: Session,
   state: RotationState,
   now: number,
-  proven: boolean,
+  device: ServingVerdict,
 ) {
   const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
-  return { ok: true, outcome, session, child, now, proven } as const;
+  return { ok: true, outcome, session, child, now, device } as const;
 }

@@ -75,8 +75,7 @@ export class SessionSteps {
     const used = this.#used(session, verdict, now);
     const after = outcome === "repeat" ? used : slid(used, now); // nothing is new, nothing slides
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-    const proven = verdict === "proven" || verdict === "first_use";
-    return served(outcome, this.byClock(after), next, now + clock.shift, proven);
+    return served(outcome, this.byClock(after), next, now + clock.shift, verdict);
   }
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: number): RegisterKeyOutcome {

@@ -19,6 +19,9 @@ const RECORD = 7;
 
 type Refusal = "revoked" | "unknown" | "idle" | "expired" | "two_holders" | "device_proof_missing" | "device_required";
 
+/** Comes before the letter of an outcome when the refresh has bound the device key. */
+const FIRST_USE = "b";
+
 /** In upper case: a fresh device cookie was presented. */
 const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   p: "repeat",
@@ -41,7 +44,9 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
 
 /** @param shift by which the clock of the day is ahead of the store's time, ms */
 export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): RotateOutcome {
-  const bytes = buffer(reply);
+  const whole = buffer(reply);
+  const isFirstUse = letter(whole) === FIRST_USE;
+  const bytes = isFirstUse ? whole.subarray(1) : whole;
   const first = letter(bytes);
   const outcome = ROTATE_OUTCOMES[first];
   switch (outcome) {
@@ -62,8 +67,8 @@ export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): Ro
       const session = decodeSession(sid, bytes, RECORD);
       const { generation, childNonce, childMintedAt } = decodeRotation(bytes, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
-      const proven = first < "a";
-      return { ok: true, outcome, session: byClock(session, shift), child, now: time(bytes) + shift, proven };
+      const device = isFirstUse ? "first_use" : first < "a" ? "proven" : "unproven";
+      return { ok: true, outcome, session: byClock(session, shift), child, now: time(bytes) + shift, device };
     }
   }
 }

@@ -6,7 +6,8 @@
 --       where device binding is on: 10 the life of a device cookie, ms, 11 whether the browser could not renew it (0, 1); with a
 --       cookie: 12 when it was issued, ms, 13 14 15 16 the first words of its thumbprint
 -- Returns one string: a letter for the outcome and
---   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie
+--   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie,
+--   and behind a b when the device key was bound by it
 --   x reuse, X two holders: the same, of the session that was ended
 --   d the device cookie is missing, q a device key is required: the same; nothing was changed
 --   m revoked, u unknown, i idle, e expired: nothing
@@ -27,7 +28,7 @@ local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), to
 local R = tonumber(ARGV[8])
 local function within(time, limit) return math.abs(now - time) <= limit end
 
-local proven, two_holders = false, false
+local proven, first_use, two_holders = false, false, false
 if version > 1 and #ARGV > 12 then
   local max_age = tonumber(ARGV[10])
   local since, length, kind = 0, 0, 0
@@ -40,7 +41,8 @@ if version > 1 and #ARGV > 12 then
   if matches then
     proven = within(tonumber(ARGV[12]), max_age)
     if not proven then return 'd' .. struct.pack('>I6', now) .. record end
-    if kind < BOUND then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
+    first_use = kind < BOUND
+    if first_use then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
   elseif kind < BOUND then
     if version > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
   elseif not within(since, 2 * R) then
@@ -76,5 +78,6 @@ else
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
   if proven then outcome = string.upper(outcome) end
+  if first_use then outcome = 'b' .. outcome end
 end
 return outcome .. struct.pack('>I6', now) .. record

@@ -1,0 +1,55 @@
+/** The first use of a device key is recorded once: a browser may send several refreshes in one millisecond. */
+import { expect, test } from "vitest";
+import type { AuditEvent } from "../../src/session/audit.ts";
+import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
+import type { DeviceTools } from "../../src/session/device-tools.ts";
+import type { SessionId } from "../../src/session/model.ts";
+import { refresh } from "../../src/session/refresh.ts";
+import { embeddedBackend } from "../store/backends.ts";
+import { LIFE, someKey } from "../store/device-contract.ts";
+import { newSession, nonce, REUSE_INTERVAL } from "../store/sessions.ts";
+
+test("of two refreshes in the same millisecond one is recorded as the first use of the key", async () => {
+  const backend = await embeddedBackend();
+  const store = await backend.open();
+  const key = someKey();
+  const childNonce = nonce();
+  const { session } = await store.create(newSession("alice"), childNonce, 10);
+  const { sid } = session;
+  const token = { sid, generation: 1, nonce: childNonce, issuedAt: backend.now() };
+  await store.registerKey(sid, token, key);
+  const device: DeviceTools = {
+    verifyProof: () => ({ ok: false, reason: "malformed" }),
+    challenges: { issue: () => "", check: () => ({ ok: true }) },
+    cookies: {
+      issue: () => "",
+      read: () => ({ ok: true, sid, thumbprint: key.thumbprint, issuedAtMs: backend.now(), fresh: true }),
+    },
+    lifeMs: LIFE,
+    reuseInterval: REUSE_INTERVAL,
+    clock: backend.now,
+  };
+  const proven: (boolean | undefined)[] = [];
+  const events: [AuditEvent["event"], SessionId | undefined][] = [];
+  const deps = {
+    store,
+    device,
+    refreshTokens: { parse: () => ({ ok: true, token }) as const, mint: () => "" },
+    accessTokens: {
+      issue(_session: unknown, now: number, isProven?: boolean) {
+        proven.push(isProven);
+        return { token: "", expiresAt: now };
+      },
+    },
+    random: { nonce },
+    refreshLimit: { take: () => undefined, giveBack() {} },
+    audit: (event: AuditEvent) => void events.push([event.event, "sid" in event ? event.sid : undefined]),
+  };
+  for (let count = 0; count < 2; count++) {
+    const refreshed = await refresh(deps, "cookie", UNKNOWN_REQUESTER, { cookies: ["device cookie"], skipped: [] });
+    expect(refreshed).toMatchObject({ ok: true, sid });
+  }
+  expect(proven).toEqual([true, true]);
+  expect(events.filter(([event]) => event === "device_bound")).toEqual([["device_bound", sid]]);
+  await backend.stop();
+});
