@@ -4,6 +4,7 @@ import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { createRevocationFeed } from "../session/feed.ts";
+import { steadyClock } from "../store/steady.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
 import { createApis } from "./apis.ts";
@@ -64,7 +65,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
       { event: "feed_unreadable", err },
       "the revocation log cannot be read: the feed is silent until it can be",
     );
-  const feed = createRevocationFeed({ store, clock: Date.now, instance: entropy.text(12), onError });
+  const feed = createRevocationFeed({ store, clock: steadyClock, instance: entropy.text(12), onError });
   const stopFollowing = followSecrets(ring, access, feed, log);
   const events = openEventRecorder(config, store, log);
   const audit = both(createAudit(log, metrics), events.audit);

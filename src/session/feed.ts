@@ -16,6 +16,11 @@ import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "
 const HEARTBEAT_INTERVAL_MS = 500;
 /** Revocations in one batch: some 60 KiB. */
 const MAX_BATCH = 1000;
+/**
+ * How long ago the last reading may have begun while batches claim to be complete. A new watcher cannot tell the age of its first
+ * batch, so this adds to what it takes for fresh. Less than the silence after which watchers leave (verifier: 3 s).
+ */
+const MAX_READING_AGE_MS = 2000;
 /** How long a watcher may take to accept a batch. It can resume where it was. */
 const WATCHER_TIMEOUT_MS = 10_000;
 
@@ -24,7 +29,7 @@ export type FeedBatch = {
   readonly cursor: string;
   /** All sessions that were created at this time or before have ended, ms by the store's own time; 0: none. */
   readonly revokedUntil: number;
-  /** Whether everything that was revoked at `asOf` has been delivered. False while the store does not respond. */
+  /** Whether everything that was revoked at `asOf` has been delivered, and that is recent. False while the store does not respond. */
   readonly caughtUp: boolean;
   /** When the log was last read, ms by the store's own time. */
   readonly asOf: number;
@@ -45,7 +50,7 @@ export type RevocationFeed = {
 
 export type FeedState = {
   readonly watchers: number;
-  /** How long ago the log was last read to its end, ms; undefined: never. */
+  /** How long ago the last reading of the log to its end began, ms; undefined: never. */
   readonly ageMs: number | undefined;
   /** Revocations in memory. */
   readonly entries: number;
@@ -53,7 +58,7 @@ export type FeedState = {
 
 type Deps = {
   readonly store: Pick<SessionStore, "revocations" | "onRevocation">;
-  /** Measures how long watchers take, and how old the last reading is. */
+  /** Measures how long watchers take, and how old the last reading is: ms, never set. */
   readonly clock: Clock;
   /** A name that no other process has, nor this one after a restart: base64url. */
   readonly instance: string;
@@ -107,8 +112,16 @@ class Feed implements RevocationFeed {
   }
 
   state(): FeedState {
-    const ageMs = this.#readAt === undefined ? undefined : Math.max(0, this.#deps.clock() - this.#readAt);
-    return { watchers: this.#watchers, ageMs, entries: this.#log.end - this.#log.start };
+    return { watchers: this.#watchers, ageMs: this.#ageMs(), entries: this.#log.end - this.#log.start };
+  }
+
+  #ageMs(): number | undefined {
+    return this.#readAt === undefined ? undefined : this.#deps.clock() - this.#readAt;
+  }
+
+  /** Whether the last reading may be taken for the present. A store or a process that stalls falls behind before an error shows it. */
+  #isCurrent(): boolean {
+    return this.#storeResponds && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
   async *#watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
@@ -125,7 +138,7 @@ class Feed implements RevocationFeed {
         revocations,
         cursor: `${this.#deps.instance}.${position}`,
         revokedUntil: this.#revokedUntil,
-        caughtUp: isComplete && this.#storeResponds,
+        caughtUp: isComplete && this.#isCurrent(),
         asOf: this.#asOf,
       });
       // There may be news since the watcher began to take the batch.
@@ -170,11 +183,12 @@ class Feed implements RevocationFeed {
 
   /** Reads what is new and wakes the watchers. In an outage the feed falls silent, and reports the first error. */
   async #read(): Promise<void> {
-    const { store, onError } = this.#deps;
+    const { store, clock, onError } = this.#deps;
+    const startedAt = clock();
     try {
       const batch = await store.revocations(this.#storeCursor === "" ? undefined : this.#storeCursor);
       this.#asOf = batch.now;
-      this.#readAt = this.#deps.clock();
+      this.#readAt = startedAt;
       this.#log.forgetExpired(batch.now);
       this.#log.append(batch.revocations, batch.now);
       this.#revokedUntil = Math.max(this.#revokedUntil, batch.revokedUntil);

@@ -198,6 +198,19 @@ test("in an outage news is delivered, and no batch claims to be complete", async
   for (let batch = await next(watch); !batch.caughtUp; batch = await next(watch));
 });
 
+test("no batch claims to be complete once the store has been silent for two seconds", async () => {
+  const feed = world.follow();
+  await open(feed);
+  world.stalled = true;
+  while (!world.isReading) await new Promise(setImmediate);
+  expect((await open(feed)).first.caughtUp).toBe(true);
+  world.advanceProcess(2001); // no error yet: the timeout of the store may be longer
+  const { watch, first } = await open(feed);
+  expect(first.caughtUp).toBe(false);
+  world.stalled = false;
+  for (let batch = await next(watch); !batch.caughtUp; batch = await next(watch));
+});
+
 test("closing ends every watch with an error that sends it elsewhere", async () => {
   const feed = world.follow();
   const { watch } = await open(feed);

@@ -17,6 +17,8 @@ export function createFeedWorld() {
   const directory = mkdtempSync(join(tmpdir(), "feed-"));
   let now = Date.now();
   let down = false;
+  let stall: PromiseWithResolvers<void> | undefined;
+  let reading = false;
   let here = now;
   const clock = () => now;
   const path = join(directory, "sessions.db");
@@ -35,6 +37,14 @@ export function createFeedWorld() {
     set down(value: boolean) {
       down = value;
     },
+    /** While the store is stalled, a reading of the log has neither a result nor an error. */
+    set stalled(value: boolean) {
+      if (value) stall = Promise.withResolvers<void>();
+      else stall?.resolve();
+    },
+    get isReading() {
+      return reading;
+    },
     reads: 0,
     /** @param ahead how far the clock of the process is ahead of the store's, ms */
     follow(onError: (error: unknown) => void = () => {}, ahead = 0): RevocationFeed {
@@ -42,6 +52,9 @@ export function createFeedWorld() {
         revocations: async (cursor) => {
           this.reads++;
           if (down) throw new StoreUnavailable("down");
+          reading = true;
+          await stall?.promise;
+          reading = false;
           return real.revocations(cursor);
         },
         onRevocation: (wake) => real.onRevocation(wake),
