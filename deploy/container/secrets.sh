@@ -11,7 +11,7 @@ random() { od -An -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 password=$(random)
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 hash=$(printf %s "$password" | sha256 | cut -d ' ' -f 1)
-# As docs/operations.md has it. Redis reads this file as a user of its own; it holds no secret but a hash.
+# The rights are those that `session-service redis-acl` prints; tests compare them. Redis reads this file as a user of its own; it holds no secret but a hash.
 cat >"$directory/users.acl" <<ACL
 user default off
 user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +pexpireat +pexpiretime +zadd +zcard +zrandmember +zrangebyscore +zrem +zremrangebyscore +zrevrangebylex
