@@ -25,11 +25,12 @@ export function describeOperation(
     ...path.map((parameter) => pathParameter(parameter, input, route, schemas)),
     ...(route.body === "*" ? [] : queryParameters(input, bound, schemas)),
   ];
+  // Linters want a summary of every operation.
+  const { summary = method.name, description } = summaryOf(method);
   return {
     tags: [names.tag],
-    // Linters want a summary of every operation.
-    summary: method.name,
-    ...summaryOf(method),
+    summary: summary.replaceAll("`", ""), // plain text, other than a description
+    description,
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,

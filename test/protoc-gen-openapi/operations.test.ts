@@ -68,9 +68,9 @@ describe("operations", () => {
       // On shelves.
       service S {
         // Gets one
-        // book.
+        // book by its \`id\`.
         //
-        // Or none.
+        // Or \`not_found\`.
         //
         // (-- Internal
         // note. --)
@@ -93,7 +93,8 @@ describe("operations", () => {
       }`);
     expect(document.tags).toEqual([{ name: "S", description: "Keeps books.\n\nOn shelves." }]);
     const get = operation(document, "S_Get").operation;
-    expect([get.summary, get.description]).toEqual(["Gets one book", "Or none."]);
+    // A summary is plain text, a description CommonMark.
+    expect([get.summary, get.description]).toEqual(["Gets one book by its id", "Or `not_found`."]);
     expect(get.parameters?.[0]?.description).toBe("Its number.");
     expect(get.responses["200"]?.description).toBe("A book");
     expect(document.components.schemas["t.v1.M"]).toMatchObject({
