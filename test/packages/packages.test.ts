@@ -342,6 +342,7 @@ describe("the service", () => {
     }
   });
 
+  // Only /proc tells the memory of another process; elsewhere this one is left out. CI runs on Linux.
   test.runIf(process.platform === "linux")("returns the memory that only its start needed", async () => {
     child = spawn(process.execPath, [command()], {
       cwd: directory.path,
