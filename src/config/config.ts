@@ -13,6 +13,7 @@ import { readSessions } from "./sessions.ts";
 import { readStore } from "./store.ts";
 import { readTelemetry } from "./telemetry.ts";
 import { readTokens } from "./tokens.ts";
+import { valid } from "./values.ts";
 
 export { ConfigError } from "./reader.ts";
 
@@ -45,13 +46,15 @@ export function readConfig(env: Environment): Config {
   return Object.freeze(config);
 }
 
-/** Every variable that is read, with its default when nothing is set. */
-export function configVariables(): ReadonlyMap<string, unknown> {
+/** Every variable that is read, with its value or its default; undefined for one that has a fault. */
+export function configVariables(env: Environment = {}): ReadonlyMap<string, unknown> {
   const variables = new Map<string, unknown>();
   readGroups(
-    (name, _parse, byDefault) => {
-      variables.set(name, byDefault);
-      return byDefault;
+    (name, parse, byDefault) => {
+      const text = env[name];
+      const parsed = text ? parse(text) : valid(byDefault);
+      variables.set(name, parsed.ok ? parsed.value : undefined);
+      return parsed.ok ? parsed.value : byDefault;
     },
     () => {},
   );

@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { EXIT } from "../exit.ts";
 import { style } from "../output/style.ts";
 import { table } from "../output/table.ts";
-import { shownDefault, shownValue } from "./values.ts";
+import { shownDefault, shownValue, variableAsJson } from "./values.ts";
 
 type Check = { readonly faults: readonly string[]; readonly warnings: readonly string[] };
 
@@ -37,15 +37,18 @@ export function showConfig(
   { env, print, note, setExitCode }: Context,
   options: { set?: boolean; json?: boolean },
 ): void {
-  const rows = [...configVariables()]
-    .map(([name, byDefault]) => {
-      const text = env[name];
-      return text ? [name, shownValue(name, text), "environment"] : [name, shownDefault(name, byDefault), "default"];
-    })
-    .filter(([, , source]) => !options.set || source === "environment");
-  if (options.json) print(JSON.stringify(rows.map(([name, value, source]) => ({ name, value, source }))));
-  else print(table([["variable", "value", "from"], ...rows]));
+  const variables = [...configVariables(env)].filter(([name]) => !options.set || env[name]);
   const { faults } = check(env);
+  if (options.json) {
+    const listed = variables.map(([name, value]) => variableAsJson(name, env[name], value));
+    print(JSON.stringify({ ok: faults.length === 0, faults, variables: listed }));
+  } else {
+    const rows = variables.map(([name, value]) => {
+      const text = env[name];
+      return text ? [name, shownValue(name, text), "environment"] : [name, shownDefault(name, value), "default"];
+    });
+    print(table([["variable", "value", "from"], ...rows]));
+  }
   if (faults.length === 0) return;
   for (const fault of faults) note(`${style("red", "fault", process.stderr)}  ${fault}`);
   setExitCode(EXIT.failed);

@@ -1,30 +1,45 @@
-/** Values of variables as they may be shown. */
+/** Values of variables as they may be shown, to people and to programs. */
 
 /** Variables whose text is a secret, by their names, also by those that are still to come. */
 const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
+const IS_URL = /_(?:URL|ENDPOINT)$/;
+
 export function shownValue(name: string, text: string): string {
   if (SECRET.test(name)) return `(hidden: ${text.split(",").length})`;
-  return /_(?:URL|ENDPOINT)$/.test(name) ? withoutPassword(text) : text;
+  return IS_URL.test(name) ? withoutPassword(text) : text;
 }
 
 /** Also where a URL is ill-formed, and has its password in an unusual place. */
-function withoutPassword(url: string): string {
+function withoutPassword(url: string, instead = ":(hidden)"): string {
   const at = url.lastIndexOf("@");
   if (at === -1) return url;
   const [scheme = ""] = /^[a-z+]+:\/\//.exec(url) ?? [];
   const user = /^([^:@,/]*):/.exec(url.slice(scheme.length))?.[1] ?? "";
-  return `${scheme}${user}:(hidden)@${url.slice(at + 1)}`;
+  return `${scheme}${user}${instead}@${url.slice(at + 1)}`;
 }
 
-/** Defaults that follow from other variables, or that are made at the start. */
+/**
+ * A variable for programs: numbers, switches, lists and rates as the configuration has them, times in ms; URLs without
+ * their passwords. Of a secret no value, only whether it is set.
+ *
+ * @param value as the configuration has it; undefined where there is none, or a fault
+ */
+export function variableAsJson(name: string, text: string | undefined, value: unknown): object {
+  const source = text ? "environment" : "default";
+  if (SECRET.test(name)) return { name, source, secret: true };
+  if (value === undefined) return { name, source, value: null };
+  if (text && IS_URL.test(name)) return { name, source, value: withoutPassword(text, "") };
+  // A file that is read with the configuration is its path here.
+  return { name, source, value: text && name.endsWith("_FILE") ? text : value };
+}
+
+/** What is made at the start where a variable is not set. */
 const DERIVED: Readonly<Record<string, string>> = {
   ADMIN_TOKENS: "(made in DATA_DIR)",
-  KEYS_FILE: "(keys.json in DATA_DIR)",
   ISSUER: "(http://127.0.0.1:PORT)",
   AUDIENCE: "(ISSUER)",
   COOKIE_PATH: "(/v1/auth, or / with a __Host- name)",
-  DOCS: "(true with the embedded store)",
   MAX_CONNECTIONS_PER_ADDRESS: "(three quarters of MAX_CONNECTIONS)",
 };
 
