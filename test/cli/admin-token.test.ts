@@ -80,5 +80,9 @@ test.each([
 });
 
 test("a name that the audit log could not carry is refused", () => {
-  expect(adminToken(["create", "--name", "a b", "--scope", "watch"])).toMatchObject({ code: 1, out: "" });
+  expect(adminToken(["create", "--name", "a b", "--scope", "watch"])).toEqual({
+    code: 2,
+    out: "",
+    err: "error: --name: must be 1 to 64 letters, digits or any of . _ @ : -\n",
+  });
 });

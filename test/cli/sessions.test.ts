@@ -81,7 +81,7 @@ describe("sessions create", () => {
 
   test("reports what the service refuses", async () => {
     const { code, out, err } = await command(["sessions", "create", "--subject", "a", "--claim", "sub=b"], { env });
-    expect([code, out]).toEqual([1, ""]);
+    expect([code, out]).toEqual([2, ""]);
     expect(err).toContain("sub");
     expect(err).not.toContain("    at ");
   });

@@ -1,4 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test } from "vitest";
+import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { FeedPrinter } from "../../src/cli/watch/print.ts";
 import { startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { command, type Running, startCommand } from "./command.ts";
@@ -55,6 +58,14 @@ test("endings are printed as they happen, over a restart of the service, each on
   const once = await command(["watch", "--once"], { env });
   expect([once.code, once.out]).toEqual([0, expect.stringContaining("every session that was created until")]);
   await running.stop();
+});
+
+test("a beginning of several batches is no outage of the store", () => {
+  const notes: string[] = [];
+  const printer = new FeedPrinter({ print: () => {}, note: (text) => void notes.push(text) }, {});
+  for (const caughtUp of [false, true, false, true])
+    printer.print(create(WatchRevocationsResponseSchema, { caughtUp }));
+  expect(notes).toEqual(["the store does not respond: endings may be missing", "the feed is current again"]);
 });
 
 test("a watch that cannot begin ends with what is wrong", async () => {

@@ -97,6 +97,7 @@ function meaningOf(error: ConnectError, url: string, from: string): readonly [st
     case Code.Unimplemented:
       return [`${url} has no such method: is it the admin API?`, EXIT.failed];
     case Code.InvalidArgument:
+      return [error.rawMessage, EXIT.usage];
     case Code.NotFound:
     case Code.ResourceExhausted:
     case Code.FailedPrecondition:

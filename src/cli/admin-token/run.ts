@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { errorCode } from "../../files/error-code.ts";
 import { createFile, replaceFile } from "../../files/place.ts";
 import { AdminTokensFault, parseAdminEntries } from "../../tokens/admin-entries.ts";
-import { refusing } from "../exit.ts";
+import { refusing, usageError } from "../exit.ts";
 
 export type AdminTokenOptions = { readonly name: string; readonly scope: readonly string[]; readonly file?: string };
 
@@ -18,12 +18,22 @@ export function runAdminToken(make: MakeCredential, { name, scope, file }: Admin
   return refusing([AdminTokensFault], async () => {
     const { token, ...credential } = makeCredential(make);
     const entry = { name, ...credential, scopes: scope };
-    parseAdminEntries(JSON.stringify({ admins: [entry] })); // whatever the service would refuse
+    checkEntry(entry);
     const lines = token === undefined ? [] : [`token (printed once): ${token}`];
     if (file === undefined) return [...lines, `entry: ${JSON.stringify(entry)}`].join("\n");
     await addEntry(file, entry);
     return [...lines, `added ${name} to ${file}`].join("\n");
   });
+}
+
+/** Refuses whatever the service would refuse. */
+function checkEntry(entry: object): void {
+  try {
+    parseAdminEntries(JSON.stringify({ admins: [entry] }));
+  } catch (error) {
+    if (!(error instanceof AdminTokensFault)) throw error;
+    throw usageError(error.message.replace(/^admins\[0\]\./, "--"));
+  }
 }
 
 type Credential = { readonly token?: string } & ({ readonly hash: string } | { readonly certificate: string });

@@ -32,7 +32,8 @@ export class FeedPrinter {
     this.#printEndOfAll(batch.revokedUntilTime);
     this.#forget(batch.asOfTime);
     if (batch.caughtUp) this.#isSnapshot = false;
-    if (this.#isBehind !== batch.caughtUp) return;
+    // What there was at the beginning may need several batches.
+    if (this.#isSnapshot || this.#isBehind !== batch.caughtUp) return;
     this.#isBehind = !batch.caughtUp;
     this.#context.note(
       batch.caughtUp ? "the feed is current again" : "the store does not respond: endings may be missing",

@@ -40,7 +40,7 @@ export async function watch(context: Context, options: WatchOptions): Promise<vo
       const failure = api.failure(error);
       const isFirst = cursor === "" && !isConnected;
       const isLost = failure.exitCode === EXIT.unavailable || ConnectError.from(error).code === Code.ResourceExhausted;
-      if (isFirst || !isLost) throw failure;
+      if (isFirst || options.once || !isLost) throw failure;
       if (isConnected) context.note(failure.message);
     }
     isConnected = false;

@@ -1,0 +1,83 @@
+/** The exit codes of the commands that call the admin API, as docs/command-line.md has them. */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type RedisServer, startRedis } from "../support/redis.ts";
+import { type Service, startService, withKeys } from "../support/service.ts";
+import { command, startCommand } from "./command.ts";
+
+let redis: RedisServer;
+let service: Service;
+let env: Record<string, string>;
+beforeAll(async () => {
+  redis = await startRedis();
+  const DATA_DIR = withKeys();
+  // The feed has something to send although the store does not respond.
+  const ring = ["--file", join(DATA_DIR, "keys.json")];
+  const { keys } = JSON.parse((await command(["keys", "list", "--json", ...ring])).out);
+  expect((await command(["keys", "revoke", keys[0].kid, ...ring])).code).toBe(0);
+  const more = { ADMIN_TOKENS: "admin".repeat(8), ISSUER: "https://auth.example.com", REDIS_COMMAND_TIMEOUT: "2s" };
+  service = await startService({ DATA_DIR, REDIS_URL: redis.url, ...more });
+  env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
+  const { out } = await command(["sessions", "create", "--subject", "alice", "--json"], { env });
+  env = { ...env, TOKEN: JSON.parse(out).accessToken };
+});
+afterAll(async () => {
+  redis?.resume();
+  await service?.stop();
+  await redis?.stop();
+});
+
+const SESSION = `K${"A".repeat(22)}`;
+
+const CALLS = [
+  ["sessions", "list"],
+  ["sessions", "show", SESSION],
+  ["sessions", "events", "--session", SESSION],
+  ["sessions", "end", SESSION],
+  ["sessions", "end-all", "--subject", "bob"],
+  ["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01"],
+  ["sessions", "unbind", SESSION],
+  ["sessions", "create", "--subject", "bob"],
+  ["token", "verify"],
+];
+
+test.each([
+  [["sessions", "show", "nonsense"]],
+  [["sessions", "events", "--session", "nonsense"]],
+  [["sessions", "end", "nonsense"]],
+  [["sessions", "end-all", "--subject", "bob", "--except", "nonsense"]],
+  [["sessions", "unbind", "nonsense"]],
+  [["sessions", "create", "--subject", "bob", "--replaces", "nonsense"]],
+])("a session id that is none is wrong usage: %j", async (args) => {
+  const { code, out, err } = await command(args, { env });
+  expect([code, out, err]).toEqual([2, "", expect.stringContaining("session_id")]);
+});
+
+test.each([[["sessions", "show", SESSION]], [["sessions", "unbind", SESSION]]])(
+  "a session that is not live is no wrong usage: %j",
+  async (args) => {
+    expect((await command(args, { env })).code).toBe(1);
+  },
+);
+
+describe("what is not known has a code of its own", () => {
+  test.each(CALLS.map((args) => [args]))("where the admin API does not run: %j", async (args) => {
+    const { code, out } = await command(args, { env: { ...env, ADMIN_URL: "http://127.0.0.1:1" } });
+    expect([code, out]).toEqual([3, ""]);
+  });
+
+  test("where Redis does not respond", async () => {
+    redis.pause();
+    const ended = await Promise.all(CALLS.map(async (args) => ({ args, ...(await command(args, { env })) })));
+    expect(ended.map(({ args, code, out }) => ({ args, code, out }))).toEqual(
+      CALLS.map((args) => ({ args, code: 3, out: "" })),
+    );
+    // The feed finds out with its next read.
+    const watchOnce = () => {
+      const watching = startCommand(["watch", "--once"], { env });
+      onTestFinished(() => watching.kill("SIGKILL"));
+      return watching.ended;
+    };
+    await expect.poll(async () => (await watchOnce()).code, { timeout: 30_000 }).toBe(3);
+  });
+});
