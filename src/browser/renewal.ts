@@ -187,16 +187,15 @@ export function createRenewal(
   async function renew(replacement?: boolean): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
     const { signal } = epoch;
-    const promptMs = countdown(realm, ASK_MS);
+    const sinceMs = countdown(realm, 0);
     flight ??= exclusively(realm, name, signal, async () => {
-      // What the tab that had the lock before us obtained may still be on its way: where locks take long, so do messages.
-      if (promptMs() < 0) await sleep(realm, Math.min(MAX_PATIENCE_MS, -promptMs()), signal);
-      if (signal.aborted || backoffMs() > 0) return undefined;
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
       // In doubt the token in hand is good enough, if another tab has no doubt of it.
       tell({ type: "ask", newerThan: doubtful || !token ? 0 : token.claims.iat, replyTo });
-      await sleep(realm, token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS, signal);
+      const askMs = token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS;
+      // Where a lock takes long, so do the two messages of a reply, and what the tab that had the lock before us obtained.
+      await sleep(realm, Math.min(MAX_PATIENCE_MS, askMs - 2 * sinceMs()), signal);
       box?.close();
       return signal.aborted ? undefined : request(replacement);
     }).finally(() => {

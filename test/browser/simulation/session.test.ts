@@ -38,6 +38,21 @@ describe("access tokens", () => {
     expect(tabs.every((tab) => tab.session.snapshot.state === "active")).toBe(true);
   });
 
+  test.each([0, 50, 200, 500])(
+    "on a machine that is %d ms late with everything, pages that open take the token of the tabs before",
+    async (lagMs) => {
+      const here = world();
+      here.lagMs = lagMs;
+      for (let opened = 0; opened < 5; opened++) {
+        const pages = [here.open(), here.open()];
+        for (const { session } of pages) session.subscribe(() => {});
+        await here.run(10_000);
+        for (const { session } of pages) expect(session.snapshot.state).toBe("active");
+      }
+      expect(here.attempts).toBe(1);
+    },
+  );
+
   test("however many tabs there are, refreshes come at points of a token's life that nobody can predict", async () => {
     let seed = 1;
     const here = new World(() => {

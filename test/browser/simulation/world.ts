@@ -42,6 +42,8 @@ export class World {
   network: Network = "up";
   /** How long responses take from now on. */
   latencyMs = LATENCY_MS;
+  /** How late everything is that comes due in a tab: a busy machine. */
+  lagMs = 0;
   /** The session that the cookie names; undefined when nobody is signed in. */
   signedIn: string | undefined = "s0";
   /** Of requests to the API: size, and type with the boundary of a form. */
@@ -178,7 +180,8 @@ export class World {
 
   /** Runs something of a tab later; of the world, where `tab` is undefined. */
   schedule(delayMs: number, tab: Frame | undefined, run: () => void): Event {
-    const event = { at: this.nowMs + delayMs, order: this.#order++, tab, run };
+    const lagMs = tab ? this.lagMs : 0;
+    const event = { at: this.nowMs + delayMs + lagMs, order: this.#order++, tab, run };
     this.#events.push(event);
     return event;
   }
@@ -244,9 +247,12 @@ export class World {
         const held = { tab, release };
         lock.held = held;
         tab.holds.add(held);
-        callback()
-          .then(resolve, reject)
-          .finally(() => !tab.dead && release());
+        const run = () =>
+          callback()
+            .then(resolve, reject)
+            .finally(() => !tab.dead && release());
+        if (this.lagMs > 0) this.schedule(0, tab, run);
+        else run();
       };
       const waiter: Waiter = { tab, signal, grant };
       const abort = () => {
