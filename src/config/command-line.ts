@@ -1,6 +1,6 @@
 /** What the commands read that call a service: where its admin API is, and their token. Not read by the service itself. */
 import { type AddFault, ConfigError, createRead, type Environment } from "./reader.ts";
-import { adminToken, host, integer, invalid, list, type Parsed, text, valid } from "./values.ts";
+import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } from "./values.ts";
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
 
@@ -39,11 +39,8 @@ function localUrl(name: string, port: number, tls: boolean): string | undefined 
   return `${tls ? "https" : "http"}://${near.includes(":") ? `[${near}]` : near}:${port}`;
 }
 
-/** An http(s) URL without credentials, query and fragment. */
+/** The URL of a service, without a slash at its end. */
 export function baseUrl(value: string): Parsed<string> {
-  const url = URL.parse(value);
-  if (url === null || !/^https?:$/.test(url.protocol) || /[?#\s]/.test(value) || url.username || url.password) {
-    return invalid("is not an http(s) URL without credentials, query and fragment");
-  }
-  return valid(value.replace(/\/+$/, ""));
+  const url = plainUrl(value);
+  return url.ok ? valid(url.value.replace(/\/+$/, "")) : url;
 }

@@ -108,8 +108,8 @@ export function origin(text: string): Parsed<string> {
   return valid(text);
 }
 
-/** An issuer identifier (RFC 8414 section 2): an http(s) URL without query and fragment. */
-export function issuer(text: string): Parsed<string> {
+/** An http(s) URL without credentials, query and fragment, such as an issuer identifier (RFC 8414 section 2). */
+export function plainUrl(text: string): Parsed<string> {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || /[?#\s]/.test(text) || url.username || url.password) {
     return invalid("is not an http(s) URL without credentials, query and fragment");

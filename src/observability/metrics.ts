@@ -83,6 +83,7 @@ export function createMetrics(log?: LogCounts): Metrics {
     gauge,
     traceLimited: () => tracesLimited.inc(),
     count: createEventCount(counter),
+    // The library declares `type` as a number, and `metricName` not at all: both are texts.
     values: async () => (await registry.getMetricsAsJSON()) as unknown as MetricValues[],
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };

@@ -20,7 +20,7 @@ export type DeviceTools = {
 
 /** What a request brings along of a device. */
 export type PresentedDevice = {
-  /** The values of its device cookies, the most telling ones first. */
+  /** The values of its device cookies, before those of its marks (device.ts): the first that is of the session counts. */
   readonly cookies: readonly string[];
   /** The sessions for which the browser reports that it could not renew. */
   readonly skipped: readonly string[];

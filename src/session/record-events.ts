@@ -29,17 +29,19 @@ export function createEventRecorder({ log, clock, retention, onLost }: Deps): Ev
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
 
+  /** One at a time: `timer` is set until it has ended. */
   async function write(): Promise<void> {
-    timer = undefined;
     const batch = waiting;
-    if (batch.length === 0) return;
     waiting = [];
+    let delay = GATHER_MS;
     try {
-      await log.recordEvents(batch, retention);
+      if (batch.length > 0) await log.recordEvents(batch, retention);
     } catch {
       keep([...batch, ...waiting]);
-      schedule(RETRY_MS);
+      delay = RETRY_MS;
     }
+    timer = undefined;
+    if (waiting.length > 0) schedule(delay);
   }
   function keep(events: SessionEvent[]): void {
     const lost = Math.max(0, events.length - MAX_WAITING);

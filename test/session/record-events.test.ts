@@ -78,3 +78,41 @@ test("what waits is written at the end", async () => {
   await vi.runAllTimersAsync();
   expect(written).toHaveLength(1);
 });
+
+test("while the store has not replied nothing else is sent to it, and at the end every event is written or counted as lost", async () => {
+  const calls: { readonly count: number; readonly reply: PromiseWithResolvers<void> }[] = [];
+  const lost: number[] = [];
+  const recorder = createEventRecorder({
+    log: {
+      recordEvents(events) {
+        const reply = Promise.withResolvers<void>();
+        calls.push({ count: events.length, reply });
+        return reply.promise;
+      },
+    },
+    clock: () => 5,
+    retention: 1_000,
+    onLost: (count) => lost.push(count),
+  });
+  const counts = () => calls.map(({ count }) => count);
+  const fail = (at: number) => calls[at]?.reply.reject(new StoreUnavailable("out"));
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(20);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(counts()).toEqual([1]);
+  fail(0);
+  await vi.advanceTimersByTimeAsync(1_999);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  expect(counts()).toEqual([1]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(counts()).toEqual([1, 3]);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  const closed = recorder.close();
+  fail(1);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(counts()).toEqual([1, 3, 4]);
+  fail(2);
+  await closed;
+  expect(lost).toEqual([4]);
+});

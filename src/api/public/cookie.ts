@@ -20,19 +20,6 @@ function trimmed(text: string, start: number, end: number): string {
 
 const isPadding = (code: number) => code === 0x20 || code === 0x09;
 
-/** The value of a cookie in a `Cookie` header. */
-function read(header: string, name: string): PresentedCookie {
-  let found: string | undefined;
-  for (const pair of header.split(";")) {
-    const equals = pair.indexOf("=");
-    if (equals < 0 || trimmed(pair, 0, equals) !== name) continue;
-    const value = trimmed(pair, equals + 1, pair.length);
-    if (found !== undefined && found !== value) return AMBIGUOUS;
-    found = value;
-  }
-  return found;
-}
-
 /** All values of a cookie in a `Cookie` header: a sibling domain may have planted some. */
 export function readAll(header: string, name: string): readonly string[] {
   const values: string[] = [];
@@ -41,6 +28,12 @@ export function readAll(header: string, name: string): readonly string[] {
     if (equals >= 0 && trimmed(pair, 0, equals) === name) values.push(trimmed(pair, equals + 1, pair.length));
   }
   return values;
+}
+
+/** The value of a cookie in a `Cookie` header. */
+function read(header: string, name: string): PresentedCookie {
+  const [first, ...others] = readAll(header, name);
+  return others.some((value) => value !== first) ? AMBIGUOUS : first;
 }
 
 /** The name of a cookie without its prefix. */
@@ -72,29 +65,26 @@ export type RefreshCookie = {
  * @param clock ms since the epoch
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
-  const { name, sameSite, secure, domain, migrateUntilMs, hintName } = settings;
+  const { name, migrateUntilMs, hintName } = settings;
   const plain = plainName(settings);
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
-  const scope = domain === undefined ? "" : `; Domain=${domain}`;
-  const rest = `${secure ? "; Secure" : ""}; SameSite=${sameSite}; Max-Age=`;
-  const attributes = (path: string) => `; Path=${path}${scope}; HttpOnly${rest}`;
-  // The __Host- prefix demands Path=/.
-  const own = attributes(settings.path ?? (/^__Host-/i.test(name) ? "/" : DEFAULT_PATH));
+  const attributes = cookieAttributes(settings);
   // Scripts of every page may read the hint. A session id is no credential; a tab compares it with that of a token it holds.
-  const hint = (value: string, maxAge: number) => `${hintName}=${value}; Path=/${scope}${rest}${maxAge}`;
+  const hintAttributes = cookieAttributes({ ...settings, path: "/" }).replace("; HttpOnly", "");
+  const hint = (value: string, maxAge: number) => `${hintName}=${value}; ${hintAttributes}; Max-Age=${maxAge}`;
   return {
     read(header) {
       if (header === null) return undefined;
       return read(header, name) ?? (migrating() ? read(header, plain) : undefined);
     },
     set(token, maxAge, sid) {
-      const value = `${name}=${token}${own}${maxAge}`;
+      const value = `${name}=${token}; ${attributes}; Max-Age=${maxAge}`;
       return hintName === undefined ? [value] : [value, hint(sid, maxAge)];
     },
     clear() {
-      const cleared = [`${name}=${own}0`];
+      const cleared = [`${name}=; ${attributes}; Max-Age=0`];
       // A cookie is removed where it was set, and the plain one was set without the demands of a prefix.
-      if (migrating()) cleared.push(`${plain}=${attributes(settings.path ?? DEFAULT_PATH)}0`);
+      if (migrating()) cleared.push(`${plain}=; ${cookieAttributes({ ...settings, name: plain })}; Max-Age=0`);
       if (hintName !== undefined) cleared.push(hint("", 0));
       return cleared;
     },

@@ -17,7 +17,7 @@ export type DeviceCookie = {
   readonly name: string;
   /** Domain, Path, HttpOnly, Secure and SameSite, as a browser compares them. */
   readonly attributes: string;
-  /** The values in a `Cookie` header, the most telling ones first. */
+  /** The values in a `Cookie` header: those of device cookies before those of marks. */
   read(header: string | null): readonly string[];
   /** The `Set-Cookie` values of both. @param secondsLeft of the session */
   set(value: string, mark: string, secondsLeft: number): readonly string[];
