@@ -1,17 +1,10 @@
-import type { DescFile, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescFile, DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter, type ConnectRouterOptions } from "@connectrpc/connect";
+import { type ServerReflectionRequest, ServerReflection as V1 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import {
-  Code,
-  ConnectError,
-  type ConnectRouter,
-  type ConnectRouterOptions,
-  type ServiceImpl,
-} from "@connectrpc/connect";
-import {
-  type ServerReflectionRequest,
-  type ServerReflectionResponseSchema,
-  ServerReflection as V1,
-} from "../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+  ServerReflection as V1Alpha,
+  type ServerReflectionRequest as V1AlphaRequest,
+} from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { Files } from "./files.ts";
 
 export type ReflectionOptions = ConnectRouterOptions & {
@@ -21,7 +14,14 @@ export type ReflectionOptions = ConnectRouterOptions & {
   readonly files?: Iterable<DescFile>;
 };
 
-type Response = Exclude<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"], undefined>;
+type Request = ServerReflectionRequest | V1AlphaRequest;
+
+/** What both versions of the protocol can be given: their messages differ in their package alone. */
+type Response =
+  | { case: "listServicesResponse"; value: { service: { name: string }[] } }
+  | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array[] } }
+  | { case: "allExtensionNumbersResponse"; value: { baseTypeName: string; extensionNumber: number[] } }
+  | { case: "errorResponse"; value: { errorCode: Code; errorMessage: string } };
 
 type Contract = { readonly services: readonly string[]; readonly files: Files };
 
@@ -36,18 +36,16 @@ export function addReflection(router: ConnectRouter, options: ReflectionOptions 
     known ??= describe(services ?? router.handlers.map(({ service }) => service), files);
     return known;
   };
-  const implementation: ServiceImpl<typeof V1> = {
-    async *serverReflectionInfo(requests) {
-      const sent = new Set<DescFile>();
-      for await (const request of requests) {
-        const messageResponse = respond(contract(), request, sent);
-        yield { validHost: request.host, originalRequest: request, messageResponse };
-      }
-    },
-  };
-  // The messages of the versions differ in nothing but their package, and the request is passed on as it came.
-  const older = implementation as unknown as ServiceImpl<typeof V1Alpha>;
-  return router.service(V1, implementation, routerOptions).service(V1Alpha, older, routerOptions);
+  async function* serverReflectionInfo<Version extends Request>(requests: AsyncIterable<Version>) {
+    const sent = new Set<DescFile>();
+    for await (const request of requests) {
+      const messageResponse = respond(contract(), request, sent);
+      yield { validHost: request.host, originalRequest: request, messageResponse };
+    }
+  }
+  return router
+    .service(V1, { serverReflectionInfo }, routerOptions)
+    .service(V1Alpha, { serverReflectionInfo }, routerOptions);
 }
 
 function describe(services: Iterable<DescService>, files: Iterable<DescFile>): Contract {
@@ -59,11 +57,7 @@ function describe(services: Iterable<DescService>, files: Iterable<DescFile>): C
 }
 
 /** @param sent the files that the client has got on this stream; those of the response are added */
-function respond(
-  { services, files }: Contract,
-  { messageRequest }: ServerReflectionRequest,
-  sent: Set<DescFile>,
-): Response {
+function respond({ services, files }: Contract, { messageRequest }: Request, sent: Set<DescFile>): Response {
   switch (messageRequest.case) {
     case "listServices":
       return { case: "listServicesResponse", value: { service: services.map((name) => ({ name })) } };
