@@ -86,8 +86,7 @@ export class Schemas {
 
   #content(fields: readonly DescField[]): Schema {
     const required = fields.filter((field) => isRequired(field) || this.#alwaysSet(field));
-    const dependent = exclusive(fields.filter((field) => !this.#alwaysSet(field)));
-    const groups = requiredGroups(fields).map((names) => ({ anyOf: names.map((name) => ({ required: [name] })) }));
+    const groups = choices(fields.filter((field) => !this.#alwaysSet(field)));
     return {
       ...(fields.length > 0 && {
         properties: Object.fromEntries(
@@ -95,7 +94,6 @@ export class Schemas {
         ),
       }),
       ...(required.length > 0 && { required: required.map((field) => field.jsonName) }),
-      ...(dependent && { dependentSchemas: dependent }),
       ...(groups.length === 1 && groups[0]),
       ...(groups.length > 1 && { allOf: groups }),
     };
@@ -136,32 +134,20 @@ export function described(desc: DescField | DescMessage | DescEnum): Schema {
   return { ...(description !== "" && { description }), ...(desc.deprecated && { deprecated: true }) };
 }
 
-/** At most one field of a oneof, or of a group that a rule names, is set: each one excludes those after it. */
-function exclusive(fields: readonly DescField[]): Schema | undefined {
-  const dependent: Record<string, Schema> = {};
-  for (const [index, field] of fields.entries()) {
-    const others = fields.slice(index + 1).filter((other) => excludes(field, other));
-    if (others.length === 0) continue;
-    dependent[field.jsonName] = { properties: Object.fromEntries(others.map((other) => [other.jsonName, false])) };
-  }
-  return Object.keys(dependent).length > 0 ? dependent : undefined;
-}
-
-function excludes(one: DescField, other: DescField): boolean {
-  if (one.oneof !== undefined && one.oneof === other.oneof) return true;
-  return exclusiveGroups(one.parent).some(({ fields }) => fields.includes(one.name) && fields.includes(other.name));
-}
-
-/** The groups of which one field has to be set, by JSON names; not those of which some field is elsewhere, as in the path. */
-function requiredGroups(fields: readonly DescField[]): string[][] {
+/** The oneofs among fields, and the groups that a rule names: exactly one field is set, or at most one. */
+function choices(fields: readonly DescField[]): Schema[] {
   const type = fields[0]?.parent;
   if (type === undefined) return [];
   const groups = [
-    ...type.oneofs.filter(isOneofRequired).map((oneof) => oneof.fields.map(({ name }) => name)),
-    ...exclusiveGroups(type).flatMap((rule) => (rule.required ? [rule.fields] : [])),
+    ...type.oneofs.map((oneof) => ({ names: oneof.fields.map(({ name }) => name), required: isOneofRequired(oneof) })),
+    ...exclusiveGroups(type).map(({ fields: names, required }) => ({ names, required })),
   ];
-  const jsonNames = new Map(fields.map(({ name, jsonName }) => [name, jsonName]));
-  return groups
-    .filter((names) => names.every((name) => jsonNames.has(name)))
-    .map((names) => names.map((name) => jsonNames.get(name) ?? name));
+  return groups.flatMap(({ names, required }) => {
+    const present = fields.filter(({ name }) => names.includes(name)).map(({ jsonName }) => jsonName);
+    const each = present.map((name) => ({ required: [name] }));
+    // A field that is elsewhere, as in the path, may be the one that is set.
+    if (required && present.length === names.length) return { oneOf: each };
+    const none = { properties: Object.fromEntries(present.map((name) => [name, false])) };
+    return present.length > 1 ? { oneOf: [...each, none] } : [];
+  });
 }

@@ -87,7 +87,7 @@ export function schemaChecker(document: Document): (schema: Schema, value: unkno
     strict: true,
     allErrors: true,
     strictTypes: false,
-    // `required` in `anyOf`, beside the properties.
+    // `required` in `oneOf`, beside the properties.
     strictRequired: false,
   });
   addFormats.default(ajv);

@@ -1,6 +1,6 @@
 /** The generated documents pass the recommended rules of a public linter, Redocly, without errors. */
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -97,6 +97,7 @@ const FEATURES = `
 const parameter = `overlay=${OVERLAY},media_type=application/x-protobuf,media_type=application/yaml`;
 const documents: [string, Document][] = [
   ["the public API", generated],
+  ["the admin API", JSON.parse(readFileSync("gen/openapi-admin.json", "utf8"))],
   ["a service with every kind of field and binding", describeDirectory("test/http/proto", parameter)],
   ["a service with every feature of the plugin", describeText(FEATURES, parameter)],
 ];

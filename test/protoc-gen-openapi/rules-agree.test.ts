@@ -76,7 +76,9 @@ const GROUPS = `
   message G {
     option (buf.validate.message).oneof = {fields: ["a", "b"], required: true};
     optional string a = 1; optional string b = 2;
-    oneof choice { option (buf.validate.oneof).required = true; string c = 3; string d = 4; } }`;
+    oneof choice { option (buf.validate.oneof).required = true; string c = 3; string d = 4; }
+    option (buf.validate.message).oneof = {fields: ["e", "f", "g"]};
+    optional string e = 5; optional string f = 6; optional string g = 7; }`;
 const { document, registry } = compileText(
   `service S { ${rpcs.join("\n")} } enum E { E_ZERO = 0; E_ONE = 1; E_TWO = 2; } ${messages.join("\n")} ${GROUPS}`,
 );
@@ -105,6 +107,9 @@ test.each<[JsonValue, boolean]>([
   [{ a: "1", b: "1", c: "1" }, false],
   [{ c: "1" }, false],
   [{ a: "1" }, false],
+  [{ a: "1", c: "1", f: "1" }, true],
+  [{ a: "1", c: "1", e: "1", g: "1" }, false],
+  [{ a: "1", c: "1", e: "1", f: "1", g: "1" }, false],
 ])("oneofs and groups: %j", (json, valid) => {
   expect(verdicts("G", json)).toEqual([valid, valid]);
 });
