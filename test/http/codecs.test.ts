@@ -144,7 +144,7 @@ describe.each([
 
   it("of messages have size-delimited streams, in and out", async () => {
     const out = await listener.fetchRaw({ target: "/v1/counts/a?number=3", headers: { accept: PROTOBUF } });
-    expect(typeOf(out)).toBe(`${PROTOBUF}; delimited=true`);
+    expect([typeOf(out), out.headers.get("vary")]).toEqual([`${PROTOBUF}; delimited=true`, ["Accept"]]);
     const numbers: bigint[] = [];
     for await (const { number } of sizeDelimitedDecodeStream(ItemSchema, new Blob([new Uint8Array(out.body)]).stream()))
       numbers.push(number);
@@ -158,6 +158,20 @@ describe.each([
     const huge = await send("/v1/sums/a", PROTOBUF, Uint8Array.of(0x80, 0x80, 0x80, 0x80, 1), "application/json");
     expect(huge.status).toBe(413);
   });
+
+  it.each([
+    [undefined, `${PROTOBUF}; delimited=true`],
+    ["*/*", `${PROTOBUF}; delimited=true`],
+    ["text/event-stream;q=0.5, application/*;q=0.1", "text/event-stream"],
+    ["text/html", "application/x-ndjson"],
+  ])(
+    "of messages are those of a response stream as of its request, where Accept (%s) lets them",
+    async (accept, expected) => {
+      const headers = { "content-type": PROTOBUF, ...(accept && { accept }) };
+      const out = await listener.fetchRaw({ target: "/v1/counts/a?number=3", headers });
+      expect([typeOf(out), out.headers.get("vary")]).toEqual([expected, ["Accept"]]);
+    },
+  );
 
   it("of values have no streams: 415 in, newline-delimited JSON out", async () => {
     expect((await send("/v1/sums/a", "application/yaml", "number: 1")).status).toBe(415);

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { declaredName } from "../../src/http/codec/enum-names.ts";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
-import { ColorSchema, NestedSchema } from "./gen/rich/v1/rich_pb.ts";
+import { ColorSchema, EverythingSchema, NestedSchema } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
 import { openFetch } from "./support/servers.ts";
 
-const jsonOptions = { registry: createRegistry(NestedSchema) };
+const jsonOptions = { registry: createRegistry(NestedSchema, EverythingSchema) };
 const listenerWith = (caseInsensitiveEnums: boolean) =>
   openFetch(createFetchHandler({ routes: richRoutes, tables: [RichServiceRoutes], jsonOptions, caseInsensitiveEnums }));
 const post = (body: object) => ({ method: "POST", target: "/v1/echo", body: JSON.stringify(body) });
@@ -49,6 +49,13 @@ describe("names of enum values in any case, by option", () => {
     expect(query.json()).toEqual({ enumValue: "COLOR_RED", enumMap: { 1: "COLOR_NEGATIVE" } });
     const path = await listener.fetchRaw({ target: "/v1/others/s/true/AA/color_red/CLOSED_ONE/o" });
     expect(path.json()).toMatchObject({ enumValue: "COLOR_RED" });
+  });
+
+  it("are refused where they are nested too deeply", async () => {
+    const depth = 50_000;
+    const deep = `{"any":${'{"@type":"/rich.v1.Everything","any":'.repeat(depth)}{}${"}".repeat(depth)}}`;
+    const response = await listener.fetchRaw({ method: "POST", target: "/v1/echo", body: deep });
+    expect([response.status, response.json()]).toMatchObject([400, { message: "body: nested too deeply" }]);
   });
 
   it("are still no value if none has that name", async () => {

@@ -31,6 +31,8 @@ describe("X-HTTP-Method-Override", () => {
     expect(await status(listener, "POST", "GET")).toBe(200);
     expect(await status(listener, "POST", "DELETE")).toBe(405);
     expect(await status(listener, "PUT", "GET")).toBe(405);
+    // A response without the content that its headers announce: only the request line can ask for it.
+    expect(await status(listener, "POST", "HEAD")).toBe(405);
   });
 
   it("is an option of a table, too: a POST to the routes of other tables stays a POST", async () => {

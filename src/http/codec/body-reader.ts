@@ -11,7 +11,7 @@ import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
 import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts";
-import { createEnumNormalizer } from "./enum-names.ts";
+import { createEnumNormalizer, type EnumNormalizer } from "./enum-names.ts";
 import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
 
 /**
@@ -63,7 +63,7 @@ export function createBodyReader(
       return { message: create(input) };
     if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body) };
     const parsed = codec === undefined ? parseBody(body, asMessage, input) : asMessage(decodeValue(codec, body));
-    const json = normalizeEnums === undefined ? parsed : normalizeEnums(parsed);
+    const json = normalizeEnums === undefined ? parsed : normalized(normalizeEnums, parsed);
     return { message: messageFromJson(input, json, options.json), json };
   };
 }
@@ -87,10 +87,21 @@ function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, 
     if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
     if (error instanceof NumberOutOfRange || error instanceof DuplicateKey)
       throw new BadInput("body", undefined, error.message);
-    // Stack overflow.
-    if (error instanceof RangeError) throw new BadInput("body", undefined, "nested too deeply");
-    throw error;
+    throw unlessTooDeep(error);
   }
+}
+
+function normalized(normalizeEnums: EnumNormalizer, json: JsonValue): JsonValue {
+  try {
+    return normalizeEnums(json);
+  } catch (error) {
+    throw unlessTooDeep(error);
+  }
+}
+
+/** A RangeError is a stack overflow. */
+function unlessTooDeep(error: unknown): unknown {
+  return error instanceof RangeError ? new BadInput("body", undefined, "nested too deeply") : error;
 }
 
 function decodeMessage(

@@ -1,17 +1,11 @@
 /** Size-delimited messages: each is preceded by its length in bytes as a varint (protobuf.dev/programming-guides/techniques). */
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
 import type { StreamSplitter } from "./json-splitter.ts";
 
 /** The bytes of a message with their length in front. */
 export function sizeDelimited(message: Uint8Array): Uint8Array {
-  const size: number[] = [];
-  let rest = message.byteLength;
-  for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) size.push((rest % 0x80) | 0x80);
-  size.push(rest);
-  const framed = new Uint8Array(size.length + message.byteLength);
-  framed.set(size);
-  framed.set(message, size.length);
-  return framed;
+  return new BinaryWriter().bytes(message).finish();
 }
 
 /** A length above 2^32 is refused by every limit. */

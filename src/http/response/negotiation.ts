@@ -72,14 +72,15 @@ export function codecFor(
   let best: ChosenCodec | undefined;
   let bestWeight = 0;
   for (const { name, weight } of weighted(accept)) {
-    const found = name === "*/*" || name === "application/*" ? ofRequest : codecs.get(name);
-    if (weight <= bestWeight || (found === undefined && !isAnyJson(name))) continue;
+    const found = isAnyType(name) ? ofRequest : codecs.get(name);
+    if (weight <= bestWeight || (found === undefined && !isAnyType(name) && name !== "application/json")) continue;
     best = found;
     bestWeight = weight;
   }
   return best;
 }
 
-function isAnyJson(range: string): boolean {
-  return range === "application/json" || range === "*/*" || range === "application/*";
+/** Whether a media range leaves the choice. */
+export function isAnyType(range: string): boolean {
+  return range === "*/*" || range === "application/*";
 }

@@ -99,12 +99,11 @@ export class Responses<Source> {
     return chosen !== undefined && response.accepts(chosen.codec) ? chosen : undefined;
   }
 
-  streamFormat(exchange: Exchange<Source>, { raw, response }: Endpoint, header: HeaderMap): StreamFormat {
+  streamFormat({ headers }: Exchange<Source>, { raw, response }: Endpoint): StreamFormat {
     if (raw) return RAW_BYTES;
     const codecs = this.#codecs;
-    if (codecs !== undefined) header.append("vary", "Accept");
-    const accept = exchange.headers.get("accept");
-    const format = streamFormatFor(accept, codecs);
+    const accept = headers.get("accept");
+    const format = streamFormatFor(accept, codecs, codecOf(codecs, headers.get("content-type")));
     return format.chosen === undefined || response.accepts(format.chosen.codec) ? format : streamFormatFor(accept);
   }
 

@@ -1,7 +1,7 @@
 import type { ChosenCodec, Codecs } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
 import { sizeDelimited } from "../codec/size-delimited.ts";
-import { weighted } from "./negotiation.ts";
+import { isAnyType, weighted } from "./negotiation.ts";
 
 /** The framing of a stream of messages. */
 export interface StreamFormat {
@@ -78,13 +78,16 @@ function delimited(chosen: ChosenCodec): StreamFormat {
 /**
  * The format that an Accept header prefers; NDJSON if it names none of them.
  * @param codecs those of messages can be asked for, too
+ * @param ofRequest the codec of the request, used where the header leaves the choice
  */
-export function streamFormatFor(accept: string | null, codecs?: Codecs): StreamFormat {
-  let best: StreamFormat = NDJSON;
+export function streamFormatFor(accept: string | null, codecs?: Codecs, ofRequest?: ChosenCodec): StreamFormat {
+  const same = ofRequest?.codec.kind === "message" ? delimited(ofRequest) : undefined;
+  let best: StreamFormat = (accept === null ? same : undefined) ?? NDJSON;
   let bestWeight = 0;
   for (const { name, weight } of weighted(accept ?? "")) {
     const chosen = codecs?.get(name);
-    const format = chosen?.codec.kind === "message" ? delimited(chosen) : FORMATS.get(name);
+    const named = chosen?.codec.kind === "message" ? delimited(chosen) : FORMATS.get(name);
+    const format = isAnyType(name) ? same : named;
     if (format === undefined || weight <= bestWeight) continue;
     best = format;
     bestWeight = weight;

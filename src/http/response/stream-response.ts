@@ -21,7 +21,7 @@ export async function sendStream<Source>(
   messages: AsyncIterable<Message>,
 ): Promise<void> {
   const iterator = messages[Symbol.asyncIterator]();
-  const format = responses.streamFormat(exchange, endpoint, call.responseHeader);
+  const format = responses.streamFormat(exchange, endpoint);
   const next = iterator.next();
   const first = endpoint.raw ? await next : await settled(next, responses.streamHeadWaitMs);
   const compress = responses.compressesStream(exchange, call.responseHeader);

@@ -9,7 +9,8 @@ export type MethodOverride = (method: string, header: string | null | undefined,
 
 /**
  * Replaces the method of a POST by that of its `X-HTTP-Method-Override`, where the tables that allow it have the path. Only
- * a POST can be overridden: a GET must stay safe.
+ * a POST can be overridden: a GET must stay safe. HEAD is ignored: a client that sent a POST waits for the content that the
+ * headers of a response to HEAD announce.
  * @returns undefined if no table allows it
  */
 export function createMethodOverride(tables: readonly RouteTable[], byDefault = false): MethodOverride | undefined {
@@ -17,7 +18,7 @@ export function createMethodOverride(tables: readonly RouteTable[], byDefault = 
   if (allowing.length === 0) return undefined;
   const matcher = createMatcher(allowing);
   return (method, header, rawPath) => {
-    if (method !== "POST" || !header) return method;
+    if (method !== "POST" || !header || header === "HEAD") return method;
     return matcher.match(header, rawPath).kind === "no_route" ? method : header;
   };
 }
