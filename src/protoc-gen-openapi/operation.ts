@@ -1,6 +1,6 @@
-import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
+import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import type { Route } from "../http/index.ts";
-import { fieldByName, TEXT_MESSAGES } from "../http/routes/field-path.ts";
+import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "../http/routes/field-path.ts";
 import { commentOf, summaryOf } from "./comments.ts";
 import { contentOf, type MediaTypes, requestStreamOf, responseStreamOf } from "./content.ts";
 import type { JsonObject } from "./json.ts";
@@ -58,7 +58,7 @@ function requestBody(
 ): JsonObject | undefined {
   if (route.body === "") return undefined;
   const { input } = method;
-  if (isHttpBody(field === undefined ? input : field.message)) return { content: { "*/*": {} } };
+  if (isHttpBody(field === undefined ? input : messageType(field))) return { content: { "*/*": {} } };
   const content = (schema: Schema): JsonObject =>
     method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
       ? requestStreamOf(schema, mediaTypes)
@@ -73,7 +73,7 @@ function requestBody(
 
 function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes: MediaTypes): JsonObject {
   const field = fieldByName(method.output, route.responseBody);
-  const type = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
+  const type = field === undefined ? method.output : messageType(field);
   const streaming = method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming";
   const description = (field ? commentOf(field) : summaryOf(method.output).summary) ?? "Success.";
   if (isHttpBody(type)) return { description, content: { "*/*": {} } };
@@ -90,8 +90,4 @@ function fieldSchema(field: DescField, schemas: Schemas): Schema {
   const schema = schemas.field(field);
   const nullable = field.fieldKind === "message" && TEXT_MESSAGES.has(field.message.typeName);
   return nullable ? { anyOf: [schema, { type: "null" }] } : schema;
-}
-
-function isHttpBody(type: DescMessage | undefined): boolean {
-  return type?.typeName === "google.api.HttpBody";
 }

@@ -1,7 +1,8 @@
 import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
 import type { RefuseUnknownQuery } from "../codec/query.ts";
-import { createRequestCodec, isHttpBody, type RequestCodec } from "../codec/request-codec.ts";
+import { createRequestCodec, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
+import { isHttpBody } from "../routes/field-path.ts";
 import { type Route, type RouteTable, routeName, type TableOptions } from "../routes/model.ts";
 import type { RecordedRpc } from "./recorder.ts";
 

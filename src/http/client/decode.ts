@@ -1,5 +1,6 @@
 import { create, type DescMethod, fromJson, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { isHttpBody, messageType } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 
 /** Decodes the content of a route's responses. */
@@ -16,10 +17,9 @@ export function createResponseDecoder(
   registry: Registry | undefined,
 ): ResponseDecoder {
   const field = output.fields.find(({ name }) => name === route.responseBody);
-  const type = field === undefined ? output : field.message;
   const options = { ignoreUnknownFields: true, ...(registry && { registry }) };
   return {
-    raw: type?.typeName === "google.api.HttpBody",
+    raw: isHttpBody(field === undefined ? output : messageType(field)),
     fromJson(json) {
       if (json === undefined) return create(output);
       try {

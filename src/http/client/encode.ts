@@ -2,6 +2,7 @@ import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { jsonTextOf } from "../codec/json-text.ts";
+import { isHttpBody, messageType } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import { jsonOf, NotCarried, pathFor, queryFor } from "./request-target.ts";
 
@@ -54,8 +55,7 @@ function encodeFor(
   registry: Registry | undefined,
 ): EncodedRequest {
   const bodyField = input.fields.find((field) => field.name === route.body);
-  const rawType = route.body === "*" ? input : bodyField?.message;
-  const raw = rawType?.typeName === "google.api.HttpBody";
+  const raw = isHttpBody(route.body === "*" ? input : messageType(bodyField));
   const json = raw && route.body === "*" ? {} : jsonOf(input, message, registry);
   const whole = reflect(input, message);
   const path = pathFor(route, whole, json);

@@ -1,7 +1,6 @@
 import { create, type DescField, type DescMessage, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
-import { bodyField, resolveFieldPath } from "../routes/field-path.ts";
+import { bodyField, isHttpBody, messageType, resolveFieldPath } from "../routes/field-path.ts";
 import type { Binding } from "../routes/matcher.ts";
 import type { Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
@@ -48,7 +47,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const { input } = method;
   const whole = route.body === "*";
   const field = bodyField(input, route.body);
-  const raw = isHttpBody(whole ? input : field?.fieldKind === "message" ? field.message : undefined);
+  const raw = isHttpBody(whole ? input : messageType(field));
   const bound = [...route.variables.map((variable) => variable.field), ...(field ? [field.name] : [])];
   const { registry } = options.json;
   const text: TextOptions = { registry, caseInsensitiveEnums: options.caseInsensitiveEnums };
@@ -101,8 +100,4 @@ function pathFields(input: DescMessage, { variables }: Route): ReadonlyMap<strin
     paths.set(field, resolved.fields);
   }
   return paths;
-}
-
-export function isHttpBody(type: DescMessage | undefined): boolean {
-  return type?.typeName === HttpBodySchema.typeName;
 }

@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
-import { bodyField, fieldByName, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
+import { bodyField, fieldByName, isHttpBody, JSON_MESSAGES, messageType, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
 import { jsonTextOf } from "./json-text.ts";
@@ -33,15 +33,14 @@ export interface ResponseCodec {
 /** The message type of a route's response content, if it is a message. */
 export function responseType(method: DescMethod, route: Route): DescMessage | undefined {
   if (route.responseBody === "") return method.output;
-  const field = fieldByName(method.output, route.responseBody);
-  return field?.fieldKind === "message" ? field.message : undefined;
+  return messageType(fieldByName(method.output, route.responseBody));
 }
 
 export function createResponseCodec(method: DescMethod, route: Route, json: Partial<JsonWriteOptions>): ResponseCodec {
   const { output } = method;
   const field = bodyField(output, route.responseBody);
   const type = responseType(method, route);
-  if (type?.typeName === HttpBodySchema.typeName) {
+  if (isHttpBody(type)) {
     return { accepts: () => false, encode: (message) => httpBody(messageOf(output, message, field)) };
   }
   const textOf = jsonTextOf(output);

@@ -33,6 +33,16 @@ export function hasOwnJson({ typeName }: DescMessage): boolean {
   return TEXT_MESSAGES.has(typeName) || JSON_MESSAGES.has(typeName) || typeName === "google.protobuf.Any";
 }
 
+/** The type of a singular message field; undefined for other fields. */
+export function messageType(field: DescField | undefined): DescMessage | undefined {
+  return field?.fieldKind === "message" ? field.message : undefined;
+}
+
+/** Whether content of this type is not JSON, but the bytes that it has. */
+export function isHttpBody(type: DescMessage | undefined): boolean {
+  return type?.typeName === "google.api.HttpBody";
+}
+
 /** Whether a query parameter can carry a value of this field (an element, if it is repeated). */
 export function isTextField(field: DescField): boolean {
   const message = field.fieldKind === "message" || field.fieldKind === "list" ? field.message : undefined;
@@ -82,7 +92,7 @@ export function resolveFieldPath(message: DescMessage, path: string): ResolvedPa
     const field = fieldByName(within, name);
     if (field === undefined) return { ok: false, reason: `message ${within.typeName} has no field "${name}"` };
     fields.push(field);
-    within = field.fieldKind === "message" ? field.message : undefined;
+    within = messageType(field);
   }
   return { ok: true, fields };
 }
