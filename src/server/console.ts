@@ -94,7 +94,8 @@ async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: st
 
 const describe = ({ name, scopes }: Admin, expiresAt: number) => ({ name, scopes: [...scopes], expiresAt });
 
-async function signIn(deps: Deps, signIns: SignIns, { request, response, source, secure }: Exchange): Promise<void> {
+async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise<void> {
+  const { request, response, source, secure } = exchange;
   const token = tokenIn(request.headers, await readBody(request));
   if (token === undefined) return refuse(response, 400, "invalid_argument");
   const cookie = signIns.add(token);
@@ -108,6 +109,8 @@ async function signIn(deps: Deps, signIns: SignIns, { request, response, source,
     deps.audit({ event: "rate_limited", limit: "failures" }, requester);
     return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
   }
+  // Its browser forgets it now.
+  if (exchange.cookie !== undefined) signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
   deps.log.info({ event: "console_signed_in", by: admin.name, address: source.address() }, "console_signed_in");
   sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
@@ -124,14 +127,18 @@ function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string
   }
 }
 
-/** The body as text; undefined if it is too long. */
+/** The body as text; undefined if it is too long, or its sender has gone. */
 async function readBody(request: Request): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) return undefined;
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_BODY_BYTES) return undefined;
+      chunks.push(chunk);
+    }
+  } catch {
+    return undefined;
   }
   return Buffer.concat(chunks).toString();
 }

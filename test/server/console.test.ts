@@ -1,21 +1,43 @@
 /** The console's server side, attacked: its cookie, its sign-in, its pages. */
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { renameSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
-import { type Service, startService } from "../support/service.ts";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 
 const TOKEN = "full-".repeat(8);
 const OWN = { "x-session-console": "1" };
 const JSON_TYPE = { "content-type": "application/json" };
+const OPERATOR = "operator".repeat(4);
+const ADMINS = join(scratch(), "admins.json");
 const LIST = "/console/api/auth.admin.v1.SessionAdminService/ListSessions";
 
 let service: Service;
 let cookie: string;
 
 beforeAll(async () => {
-  service = await startService({ ADMIN_TOKENS: TOKEN, RATE_LIMIT_FAILURES: "5/60s", TRUST_PROXY: "1" });
+  allowOperator(["sessions:read", "metrics"]);
+  service = await startService({
+    ADMIN_TOKENS: TOKEN,
+    ADMIN_TOKENS_FILE: ADMINS,
+    RATE_LIMIT_FAILURES: "5/60s",
+    TRUST_PROXY: "1",
+  });
   cookie = cookieOf(await signIn());
 });
 afterAll(() => service.stop());
+
+/** No scopes: the token is withdrawn. */
+function allowOperator(scopes: readonly string[]): void {
+  const hash = createHash("sha256").update(OPERATOR).digest("hex");
+  const admins = scopes.length === 0 ? [] : [{ name: "operator", hash, scopes }];
+  writeFileSync(`${ADMINS}.new`, JSON.stringify({ admins }));
+  renameSync(`${ADMINS}.new`, ADMINS);
+}
 
 function signIn(body: string = JSON.stringify({ token: TOKEN }), headers: Readonly<Record<string, string>> = {}) {
   return request(service.adminUrl, {
@@ -85,6 +107,41 @@ test("signing out ends the sign-in, not only the cookie", async () => {
   });
   expect(out.headers.getSetCookie()).toEqual([expect.stringMatching(/^session_console=; .*Max-Age=0$/)]);
   expect((await list({ ...OWN, cookie: own })).status).toBe(401);
+});
+
+test("signing in takes no text from outside, and ends what the browser was signed in as before", async () => {
+  const first = cookieOf(await signIn(undefined, { cookie: "session_console=planted" }));
+  expect(first).not.toContain("planted");
+  const second = cookieOf(await signIn(undefined, { cookie: first }));
+  expect(second).not.toBe(first);
+  expect((await list({ ...OWN, cookie: first })).status).toBe(401);
+  expect((await list({ ...OWN, cookie: second })).status).toBe(200);
+});
+
+test("a sign-in follows its token: scopes that are taken away, and the token itself", async () => {
+  const own = cookieOf(await signIn(JSON.stringify({ token: OPERATOR })));
+  const get = (path: string) => request(service.adminUrl, { path, headers: { ...OWN, cookie: own } });
+  expect([(await list({ ...OWN, cookie: own })).status, (await get("/console/live")).status]).toEqual([200, 200]);
+  allowOperator(["metrics"]);
+  await until(async () => expect((await list({ ...OWN, cookie: own })).status).toBe(403));
+  expect(JSON.parse((await get("/console/session")).body)).toMatchObject({ name: "operator", scopes: ["metrics"] });
+  allowOperator([]);
+  await until(async () => expect((await list({ ...OWN, cookie: own })).status).toBe(401));
+  expect((await get("/console/live")).status).toBe(401);
+  expect((await get("/console/session")).status).toBe(401);
+});
+
+test("a client that goes away in the middle of its sign-in is no bug", async () => {
+  const { port, hostname, host } = new URL(service.adminUrl);
+  const socket = connect(Number(port), hostname);
+  const head = ["POST /console/session HTTP/1.1", `host: ${host}`, "x-session-console: 1", "content-length: 9"];
+  socket.write([...head, "content-type: application/json", "expect: 100-continue", "", ""].join("\r\n"));
+  // The service reads the body now.
+  await once(socket, "data");
+  socket.resetAndDestroy();
+  await once(socket, "close");
+  expect((await signIn()).status).toBe(200);
+  expect(service.stderr()).not.toContain('"event":"bug"');
 });
 
 test.each([
