@@ -207,6 +207,74 @@ test("what clients and users wrote is text, whatever it is", async () => {
   expect(problems).toEqual([]);
 });
 
+test("what reorders or hides text is visible, and long texts stay within the question", async () => {
+  const subject = `alice\u200b@${"x".repeat(180)}\u202e${somebody()}`;
+  const client = { userAgent: "\u202egro.live", displayName: `\u2066${"y".repeat(120)}`, ipAddress: "\u202e1.2.0.291" };
+  await logIn(service, { subject, clientId: "we\u202eb", client });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await signIn(FULL, `#/sessions?${new URLSearchParams({ subject })}`);
+  await expect.poll(() => sessionCards().count()).toBe(1);
+  await page.getByText("Details").click();
+  await page.locator(".timeline li").first().waitFor();
+  await page.getByRole("button", { name: "End all sessions" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("alice\\u{200b}@xxx").waitFor();
+  await dialog.getByText("\\u{202e}gro.live · \\u{2066}yyy").waitFor();
+  await screenshot("reordered");
+  expect(await page.locator("body").innerText()).not.toMatch(/\p{Cf}/u);
+  expect(
+    await page.evaluate("document.querySelector('dialog').scrollWidth <= document.querySelector('dialog').clientWidth"),
+  ).toBe(true);
+  await dialog.getByRole("button", { name: "End all sessions" }).click();
+  await page.getByText("1 session ended.").waitFor();
+});
+
+test("a page that is seen again shows what is in force: nothing, after another tab signed out", async () => {
+  const { subject } = await aUser();
+  await signIn();
+  await find(subject);
+  await expect.poll(() => sessionCards().count()).toBe(3);
+  const other = await context.newPage();
+  await other.goto(`${service.adminUrl}/console`);
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await other.getByLabel("Admin token").waitFor();
+  // A headless browser shows all tabs at once.
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  await page.getByText("You have been signed out.").waitFor();
+  expect(await page.locator("body").innerText()).not.toContain(subject);
+});
+
+test("a response to an earlier question does not replace that to a later one", async () => {
+  const [early, late, last] = [somebody(), somebody(), somebody()];
+  for (const clientId of [early, late, last]) await logIn(service, { clientId, client: { userAgent: FIREFOX } });
+  await signIn();
+  await page.getByText("Filters").click();
+  const held = new Promise<() => void>((resolve) => {
+    void page.route("**/ListSessions", (route) => {
+      if (route.request().postData()?.includes(early)) resolve(() => void route.continue());
+      else void route.continue();
+    });
+  });
+  const ask = async (clientId: string) => {
+    await page.getByLabel("Application").fill(clientId);
+    await page.getByRole("button", { name: "Find" }).click();
+  };
+  await ask(early);
+  const release = await held;
+  await ask(late);
+  await sessionCards().getByText(late).waitFor();
+  await page.evaluate(`new MutationObserver(() => {
+    if (document.querySelector("main").innerText.includes("${early}")) document.title = "outdated";
+  }).observe(document.body, { subtree: true, childList: true, characterData: true })`);
+  const response = page.waitForResponse((arrived) => arrived.request().postData()?.includes(early) ?? false);
+  release();
+  await (await response).finished();
+  // By the time that this one is shown, the one before has been read.
+  await ask(last);
+  await sessionCards().getByText(last).waitFor();
+  expect(await page.title()).toBe("Session console");
+});
+
 test("without the scopes, what is not allowed is disabled and says why", async () => {
   const { subject } = await aUser();
   await signIn(READER);

@@ -40,6 +40,21 @@ export function App() {
   }, []);
   useEffect(ask, [ask]);
   const onExpired = useCallback(() => setState({ is: "out", expired: true }), []);
+  useEffect(() => {
+    // Another tab may have signed out, or the token may allow less: what a page shows that is seen again is in force.
+    const look = () => {
+      if (document.visibilityState !== "visible") return;
+      whoAmI().then(
+        (me) =>
+          setState((was) =>
+            was.is !== "in" ? was : me === undefined ? { is: "out", expired: true } : { is: "in", me },
+          ),
+        () => {},
+      );
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
 
   if (state.is === "asking") return <Loading what="Loading…" />;
   if (state.is === "failed") {

@@ -23,6 +23,10 @@ export function ago(ms: number, now = Date.now()): string {
 
 export const absolute = (ms: number): string => ABSOLUTE.format(ms);
 
+/** Control characters, and those that reorder or hide text, as visible escapes: as the command line has them. */
+export const visible = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+
 /** A span such as `12 days` or `40 seconds`. */
 export function span(ms: number): string {
   for (const [unit, size] of [...UNITS, ["second", 1000] as const]) {

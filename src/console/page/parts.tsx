@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { explain } from "./api.ts";
-import { absolute, ago } from "./format.ts";
+import { absolute, ago, visible } from "./format.ts";
 
 export function Time({ ms }: { readonly ms: number | undefined }) {
   if (ms === undefined) return <span class="soft">unknown</span>;
@@ -10,6 +10,22 @@ export function Time({ ms }: { readonly ms: number | undefined }) {
     <time dateTime={new Date(ms).toISOString()} title={absolute(ms)}>
       {ago(ms)}
     </time>
+  );
+}
+
+/** A text that a client or a login wrote. It hides nothing, and does not reorder what stands beside it. */
+export function Given({ text }: { readonly text: string }) {
+  return <bdi>{visible(text)}</bdi>;
+}
+
+/** After another text, if there is one. */
+export function Beside({ text }: { readonly text: string }) {
+  if (text === "") return null;
+  return (
+    <>
+      {" · "}
+      <Given text={text} />
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { absolute, deviceOf, msOf, nameBeside } from "./format.ts";
-import { Time } from "./parts.tsx";
+import { absolute, deviceOf, msOf, nameBeside, visible } from "./format.ts";
+import { Beside, Given, Time } from "./parts.tsx";
 
 type Props = {
   readonly session: Session;
@@ -12,18 +12,19 @@ type Props = {
 export function SessionCard({ session, withSubject, mayEnd, onEnd }: Props) {
   const { client, subject, clientId } = session;
   const device = deviceOf(client);
-  const name = nameBeside(client);
   return (
     <li class="card session">
       <div class="session-head">
         <div>
           <h2>
-            {device}
-            {name !== "" && <span class="soft"> · {name}</span>}
+            <Given text={device} />
+            <span class="soft">
+              <Beside text={nameBeside(client)} />
+            </span>
           </h2>
           {withSubject && (
             <a class="subject" href={`#/sessions?${new URLSearchParams({ subject })}`}>
-              {subject}
+              <Given text={subject} />
             </a>
           )}
         </div>
@@ -51,8 +52,12 @@ export function SessionCard({ session, withSubject, mayEnd, onEnd }: Props) {
         <Fact name="Expires in any case">
           <Time ms={msOf(session.absoluteExpireTime)} />
         </Fact>
-        <Fact name="Place">{client?.ipAddress || <span class="soft">not given</span>}</Fact>
-        <Fact name="Application">{clientId}</Fact>
+        <Fact name="Place">
+          <GivenOrNot text={client?.ipAddress} />
+        </Fact>
+        <Fact name="Application">
+          <Given text={clientId} />
+        </Fact>
         <Fact name="Device key">
           <Binding session={session} />
         </Fact>
@@ -71,6 +76,9 @@ function Fact({ name, children }: { readonly name: string; readonly children: pr
   );
 }
 
+const GivenOrNot = ({ text = "" }: { readonly text: string | undefined }) =>
+  text === "" ? <span class="soft">not given</span> : <Given text={text} />;
+
 /** Sessions of a service without device binding have none. */
 function Binding({ session: { deviceBinding } }: { readonly session: Session }) {
   if (deviceBinding === undefined) return <span class="badge">not bound</span>;
@@ -87,14 +95,20 @@ function Details({ session }: { readonly session: Session }) {
         <Fact name="Session id">
           <code>{session.sessionId}</code>
         </Fact>
-        <Fact name="User agent">{session.client?.userAgent || <span class="soft">not given</span>}</Fact>
-        <Fact name="Audiences">{session.audiences.join(", ")}</Fact>
+        <Fact name="User agent">
+          <GivenOrNot text={session.client?.userAgent} />
+        </Fact>
+        <Fact name="Audiences">
+          <Given text={session.audiences.join(", ")} />
+        </Fact>
         {authTime !== undefined && (
-          <Fact name="Authenticated">{`${absolute(authTime)} ${session.amr.join(", ")} ${session.acr}`}</Fact>
+          <Fact name="Authenticated">
+            <Given text={`${absolute(authTime)} ${session.amr.join(", ")} ${session.acr}`} />
+          </Fact>
         )}
         {claims !== "{}" && (
           <Fact name="Claims">
-            <pre>{claims}</pre>
+            <pre>{claims.split("\n").map(visible).join("\n")}</pre>
           </Fact>
         )}
       </dl>

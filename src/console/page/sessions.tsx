@@ -1,9 +1,9 @@
 /** Finds the sessions of a user, or the newest of all, and ends them. */
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api, isSignedOut, type Me } from "./api.ts";
 import { deviceOf, nameBeside } from "./format.ts";
-import { Confirm, Empty, Loading, Problem } from "./parts.tsx";
+import { Beside, Confirm, Empty, Given, Loading, Problem } from "./parts.tsx";
 import { EMPTY_FILTER, type Filter, requestOf, SearchForm } from "./search.tsx";
 import { SessionCard } from "./session-card.tsx";
 import { Timeline } from "./timeline.tsx";
@@ -22,30 +22,35 @@ export function SessionsView({ me, subject, onExpired }: Props) {
   const [asked, setAsked] = useState<Asked>();
   const [message, setMessage] = useState("");
   const [changes, setChanges] = useState(0);
+  /** Counts what was asked for: a response to an earlier question is not shown. */
+  const latest = useRef(0);
   const mayRead = me.scopes.includes("sessions:read");
   const mayEnd = me.scopes.includes("sessions:revoke");
 
   const load = useCallback(
     async (before?: Loaded) => {
+      latest.current++;
+      const own = latest.current;
       setBusy(true);
       setError(undefined);
       try {
         const request = { ...requestOf(filter), subject, pageSize: PAGE, pageToken: before?.next ?? "" };
         const page = await api.listSessions(request);
+        if (own !== latest.current) return;
         const sessions = [...(before?.sessions ?? []), ...page.sessions];
         setLoaded({ sessions, next: page.nextPageToken });
       } catch (failure) {
-        if (isSignedOut(failure)) onExpired();
-        else setError(failure);
+        if (isSignedOut(failure)) return onExpired();
+        if (own !== latest.current) return;
+        setError(failure);
       }
       setBusy(false);
     },
     [subject, filter, onExpired],
   );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: ended sessions are to leave the list
   useEffect(() => {
     if (mayRead) load();
-  }, [load, mayRead, changes]);
+  }, [load, mayRead]);
 
   if (!mayRead) {
     return (
@@ -58,6 +63,7 @@ export function SessionsView({ me, subject, onExpired }: Props) {
     setAsked(undefined);
     setMessage(count === 0 ? "Nothing to end: it had ended already." : `${what} ended.`);
     setChanges((n) => n + 1);
+    load();
   };
   const list = loaded?.sessions ?? [];
   const heading = subject === "" ? "Newest sessions" : "Live sessions";
@@ -78,7 +84,10 @@ export function SessionsView({ me, subject, onExpired }: Props) {
             </h1>
             {subject !== "" && (
               <p class="soft">
-                of <b class="subject">{subject}</b>
+                of{" "}
+                <b class="subject">
+                  <Given text={subject} />
+                </b>
               </p>
             )}
           </div>
@@ -186,15 +195,17 @@ function EndSessions({ asked: { all, sessions }, subject, more, onDone, onExpire
       onCancel={onCancel}
     >
       <p>
-        <b class="subject">{user}</b> is signed out on{" "}
-        {all ? `${count} ${sessions.length === 1 && !more ? "device" : "devices"}` : "this device"}:
+        <b class="subject">
+          <Given text={user} />
+        </b>{" "}
+        is signed out on {all ? `${count} ${sessions.length === 1 && !more ? "device" : "devices"}` : "this device"}:
       </p>
       <ul class="devices">
         {sessions.slice(0, 8).map(({ sessionId, client }) => (
           <li key={sessionId}>
-            {deviceOf(client)}
-            {nameBeside(client) !== "" && ` · ${nameBeside(client)}`}
-            {client?.ipAddress !== undefined && client.ipAddress !== "" && ` · ${client.ipAddress}`}
+            <Given text={deviceOf(client)} />
+            <Beside text={nameBeside(client)} />
+            <Beside text={client?.ipAddress ?? ""} />
           </li>
         ))}
         {sessions.length > 8 && <li>and {sessions.length - 8} more</li>}

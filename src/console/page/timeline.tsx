@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Session, type SessionEvent, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api, isSignedOut } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
-import { Empty, Loading, Problem } from "./parts.tsx";
+import { Empty, Given, Loading, Problem } from "./parts.tsx";
 
 /** When the timeline is read again after sessions were ended here, ms: events are written a moment later. */
 const REREADS_MS = [300, 1_000, 3_000, 10_000];
@@ -85,7 +85,10 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
         {ago(ms)}
       </time>
       <div>
-        <b>{event.sessionId === "" ? "Everybody" : (device ?? "A device that is no longer known")}</b> {text}
+        <b>
+          <Given text={event.sessionId === "" ? "Everybody" : (device ?? "A device that is no longer known")} />
+        </b>{" "}
+        {text}
         <p class="soft">
           {by.length > 0 && `${by.join(", ")} · `}
           {absolute(ms)}
