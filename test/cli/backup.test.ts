@@ -1,10 +1,11 @@
 /** Backup and restore of the embedded store, and what is live after it. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { cookie, type LoggedIn, logIn } from "../support/sessions.ts";
-import { command } from "./command.ts";
+import { command, MAIN } from "./command.ts";
 
 const refreshed = async (service: Service, { refreshToken }: LoggedIn) =>
   (await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers: cookie(refreshToken) })).status;
@@ -89,4 +90,35 @@ test("what is no whole backup is not restored, and what is there stays", async (
   expect((await restoring(torn)).err).toMatch(/^key ring .*there is none/);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
   expect((await command(["restore", backup], { env: { DATA_DIR } })).code).toBe(2);
+});
+
+test("a copy of the directory of a service that was killed is restored with its last writes", async () => {
+  const service = await running();
+  const [kept, ended] = [await logIn(service), await logIn(service)];
+  await command(["sessions", "end", ended.sid], {
+    env: { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken },
+  });
+  await service.kill9();
+  const copy = join(scratch(), "copy");
+  cpSync(service.dataDir, copy, { recursive: true });
+  expect(statSync(join(copy, "sessions.db-wal")).size).toBeGreaterThan(0);
+  const DATA_DIR = join(scratch(), "data");
+  expect((await command(["restore", copy, "--sessions", "keep"], { env: { DATA_DIR } })).code).toBe(0);
+  const restored = await running(DATA_DIR);
+  expect([await refreshed(restored, kept), await refreshed(restored, ended)]).toEqual([200, 401]);
+});
+
+test("a restore that finds no room leaves what was there in place", async () => {
+  const { service, DATA_DIR, backup } = await backedUp();
+  await service.stop();
+  const before = readdirSync(DATA_DIR).sort();
+  // No file may have more than 32 blocks of 512 or 1,024 bytes: the store does not fit.
+  const restore = `ulimit -f 32; exec "$0" "$@"`;
+  const { status, stderr } = spawnSync(
+    "sh",
+    ["-c", restore, process.execPath, MAIN, "restore", backup, "--sessions", "end", "--force"],
+    { env: { PATH: process.env.PATH, DATA_DIR }, encoding: "utf8" },
+  );
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*sessions\.db cannot be copied: .*\n$/)]);
+  expect(readdirSync(DATA_DIR).sort()).toEqual(before);
 });

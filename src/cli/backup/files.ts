@@ -3,8 +3,11 @@ import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync } fr
 import { dirname, join } from "node:path";
 import { type Config, ConfigError, readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
+import { checkDatabase } from "../../store/embedded/check.ts";
+import { copyDatabase } from "../../store/embedded/copy.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { CommandError, refusing } from "../exit.ts";
+import { createProgress } from "../output/progress.ts";
 
 export type Files = {
   readonly store: string;
@@ -28,12 +31,37 @@ export async function embeddedFiles(env: Environment): Promise<{ readonly config
   return { config, files: { ...filesOf(config.dataDir), keys: config.keysFile } };
 }
 
-/** Copies a file that is not there yet, for its owner alone, onto the disk. */
-export function copyWhole(from: string, to: string): void {
-  copyFileSync(from, to, constants.COPYFILE_EXCL);
-  chmodSync(to, 0o600);
+/**
+ * Copies a store, with what is in its -wal file, to a file that is not there yet, for its owner alone, onto the disk.
+ * @throws CommandError
+ */
+export async function copyStore(from: string, to: string): Promise<void> {
+  const progress = createProgress("copying", 100);
+  const umask = process.umask(0o077); // SQLite makes the file
+  try {
+    await copyDatabase(from, to, (share) => progress.update(Math.floor(share * 100)));
+  } catch (error) {
+    throw new CommandError(`${from} cannot be copied: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    process.umask(umask);
+    progress.end();
+  }
+  const problem = checkDatabase(to);
+  if (problem !== undefined) throw new CommandError(`the copy ${to} is damaged (${problem}): ${from} may be, too`);
   sync(to);
   sync(dirname(to));
+}
+
+/** Copies a file that is not there yet, for its owner alone, onto the disk. @throws CommandError */
+export function copyWhole(from: string, to: string): void {
+  try {
+    copyFileSync(from, to, constants.COPYFILE_EXCL);
+    chmodSync(to, 0o600);
+    sync(to);
+    sync(dirname(to));
+  } catch (error) {
+    throw new CommandError(`${from} cannot be copied: ${(error as Error).message}`);
+  }
 }
 
 export function sync(path: string): void {

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, renameSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
+import { StoreUnavailable } from "../../session/ports.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { isInUse } from "../../store/embedded/copy.ts";
 import { createEmbeddedStore } from "../../store/embedded/store.ts";
@@ -8,7 +9,7 @@ import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import type { Context } from "../context.ts";
 import { CommandError, refusing } from "../exit.ts";
-import { copyWhole, embeddedFiles, type Files, filesOf } from "./files.ts";
+import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, sync } from "./files.ts";
 
 type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; readonly json?: boolean };
 
@@ -16,13 +17,20 @@ export async function restore(context: Context, directory: string, options: Opti
   const { config, files } = await embeddedFiles(context.env);
   const from = filesOf(directory);
   await checkBackup(from);
+  const force = options.force === true;
+  findPresent(files, force);
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  const moved = moveAside(config, files, options.force === true);
-  copyWhole(from.store, files.store);
-  copyWhole(from.keys, files.keys);
-  if (existsSync(from.adminToken)) copyWhole(from.adminToken, files.adminToken);
-  if (options.sessions === "end") await endSessions(config, files.store);
   const ended = options.sessions === "end";
+  const copies = beside(files);
+  let moved: string | undefined;
+  try {
+    await stage(from, copies);
+    if (ended) await endSessions(config, copies.store);
+    moved = moveAside(config, findPresent(files, force));
+    putInPlace(copies, files);
+  } finally {
+    remove(copies);
+  }
   if (options.json) context.print(JSON.stringify({ dataDir: config.dataDir, sessionsEnded: ended, replaced: moved }));
   else {
     const what = ended
@@ -46,16 +54,46 @@ async function checkBackup(from: Files): Promise<void> {
   await refusing([KeyRingFault], () => readRing(from.keys));
 }
 
-/** Moves what is in the way into a directory of its own, which is returned. */
-function moveAside({ dataDir }: Config, files: Files, force: boolean): string | undefined {
+/** Beside each file, so that renaming puts it in place. */
+function beside({ store, keys, adminToken }: Files): Files {
+  return { store: `${store}.restoring`, keys: `${keys}.restoring`, adminToken: `${adminToken}.restoring` };
+}
+
+/** Copies a backup. On a disk that is full this fails while all that was there is still in place. */
+async function stage(from: Files, to: Files): Promise<void> {
+  remove(to); // of a restore that was killed
+  await copyStore(from.store, to.store);
+  copyWhole(from.keys, to.keys);
+  if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
+}
+
+function remove({ store, keys, adminToken }: Files): void {
+  for (const path of [store, `${store}-wal`, `${store}-shm`, keys, adminToken]) rmSync(path, { force: true });
+}
+
+/** The store comes last: a service that is started meanwhile finds none, or all. */
+function putInPlace(copies: Files, files: Files): void {
+  for (const which of ["keys", "adminToken", "store"] as const) {
+    if (existsSync(copies[which])) renameSync(copies[which], files[which]);
+  }
+  sync(dirname(files.store));
+}
+
+/** What is in the way. @throws CommandError when it must stay */
+function findPresent(files: Files, force: boolean): readonly string[] {
   if (existsSync(files.store) && isInUse(files.store)) {
     throw new CommandError(`a service has ${files.store} open: stop it first`);
   }
   // The -wal and -shm files of another state must not remain beside a restored store.
   const own = [files.store, `${files.store}-wal`, `${files.store}-shm`, files.keys, files.adminToken];
   const present = own.filter((path) => existsSync(path));
+  if (present.length > 0 && !force) throw new CommandError(`${present[0]} is there already: --force moves it aside`);
+  return present;
+}
+
+/** Moves what is in the way into a directory of its own, which is returned. */
+function moveAside({ dataDir }: Config, present: readonly string[]): string | undefined {
   if (present.length === 0) return undefined;
-  if (!force) throw new CommandError(`${present[0]} is there already: --force moves it aside`);
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const path of present) renameSync(path, join(aside, basename(path)));
@@ -66,7 +104,7 @@ async function endSessions({ accessTokenTtl, reuseInterval }: Config, path: stri
   // Markers outlast the access tokens by a minute, as the service has it.
   const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval, markerLife: accessTokenTtl + 60_000 });
   try {
-    await store.revokeAll(undefined);
+    await refusing([StoreUnavailable], () => store.revokeAll(undefined));
   } finally {
     await store.close();
   }
