@@ -1,4 +1,4 @@
-/** OpenTelemetry, where the configuration asks for it; otherwise none of its modules is loaded. */
+/** OpenTelemetry, where the configuration asks for it; otherwise nothing of its SDK is loaded. */
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";

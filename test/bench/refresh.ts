@@ -111,7 +111,7 @@ const report = {
   figures: figuresOf({ measured, offered, storeCalls, atRest }),
   remarks: [
     `outcomes on this service with REUSE_INTERVAL=0: ${rotated.join(", ")}; "repeating" runs on the default of 10s`,
-    `resident memory after the load: ${residentMemory(rotating.pid)?.toFixed(0) ?? "unknown"} MB`,
+    `resident memory after the load: ${residentMemory(rotating.pid)?.toFixed(0) ?? "unknown"} MiB`,
     "node-oidc-provider is not measured",
   ],
 };

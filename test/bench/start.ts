@@ -4,11 +4,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { buildPackages } from "../../deploy/packages/build.ts";
+import { residentMemory } from "./refresh/proc.ts";
 
 const STARTS = 11;
 /** How long after the ready line a service is at rest, ms. */
@@ -31,11 +32,6 @@ async function stop(service: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** What the process has in memory, MB. */
-function residentMb({ pid }: ChildProcess): number {
-  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000;
-}
-
 buildPackages(["service"]);
 const first = await start();
 await stop(first.service);
@@ -47,7 +43,7 @@ while (later.length < STARTS) {
 }
 const { service } = await start();
 await sleep(REST_MS);
-const atRest = residentMb(service);
+const atRest = residentMemory(service.pid ?? 0);
 await stop(service);
 rmSync(directory, { recursive: true });
 
@@ -55,5 +51,5 @@ later.sort((a, b) => a - b);
 const median = later[Math.floor(STARTS / 2)] ?? Number.NaN;
 console.log(
   `first start ${first.tookMs.toFixed(0)} ms (compiles, makes keys and token); later ones ${median.toFixed(0)} ms ` +
-    `(median of ${STARTS}); at rest ${atRest.toFixed(0)} MB; load ${loadavg()[0]?.toFixed(1)}`,
+    `(median of ${STARTS}); at rest ${atRest?.toFixed(0)} MiB; load ${loadavg()[0]?.toFixed(1)}`,
 );

@@ -11,7 +11,7 @@ const SETTLE = 1_500;
 export type AtRest = {
   /** From the start of the process to its ready line, ms: the median of several. */
   readonly startToReady: number;
-  /** Resident memory, MB. */
+  /** Resident memory, MiB. */
   readonly memory: number | undefined;
 };
 

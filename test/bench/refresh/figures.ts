@@ -56,7 +56,7 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
   addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0);
   if (atRest !== undefined) {
     add("start to ready", atRest.startToReady, " ms", { atMost: 400 });
-    if (atRest.memory !== undefined) add("resident memory at rest", atRest.memory, " MB", { atMost: 100 });
+    if (atRest.memory !== undefined) add("resident memory at rest", atRest.memory, " MiB", { atMost: 100 });
   }
   return figures;
 }

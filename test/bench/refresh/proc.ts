@@ -9,7 +9,7 @@ function orUndefined<T>(read: () => T): T | undefined {
   }
 }
 
-/** Resident memory, MB. */
+/** Resident memory, MiB. */
 export function residentMemory(pid: number): number | undefined {
   return orUndefined(() => {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
