@@ -4,7 +4,8 @@ import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import type { Config } from "../config/config.ts";
-import { type Handler, type Responder, respond } from "../listener/exchange.ts";
+import { type Handler, type Request, type Responder, respond } from "../listener/exchange.ts";
+import { NodeRequestSource } from "../listener/request-source.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
@@ -42,9 +43,10 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     badRequest: always(400, "bad request\n"),
     ...(config.console === "on" && {
       around: (rpc, _options, headersFor) => {
-        const { access, audit, log, failureLimit, ring, metrics, feed, ready } = deps;
+        const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
         const live = () => liveData({ metrics, feed, ring, times: config, ready });
-        return withConsole({ access, audit, log, failureLimit, live, trustProxy: config.trustProxy }, headersFor, rpc);
+        const sourceOf = (request: Request) => new NodeRequestSource(request, config.trustProxy, telemetry?.traceId);
+        return withConsole({ access, audit, log, failureLimit, live, sourceOf }, headersFor, rpc);
       },
     }),
   });

@@ -6,7 +6,7 @@ import { isFromConsole } from "../console/origin.ts";
 import { createSignIns, type SignIns } from "../console/sign-ins.ts";
 import { type Handler, type Request, type Response, respond } from "../listener/exchange.ts";
 import type { Page } from "../listener/pages.ts";
-import { NodeRequestSource } from "../listener/request-source.ts";
+import type { NodeRequestSource } from "../listener/request-source.ts";
 import type { SecurityHeaders } from "../listener/security-headers.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Admin, AdminAccess } from "../session/admin-access.ts";
@@ -24,7 +24,7 @@ type Deps = {
   readonly audit: Audit;
   readonly log: Logger;
   readonly failureLimit: RateLimit;
-  readonly trustProxy: number;
+  readonly sourceOf: (request: Request) => NodeRequestSource;
   readonly live: () => Promise<unknown>;
 };
 
@@ -46,14 +46,14 @@ export function withConsole(deps: Deps, headersFor: SecurityHeaders, rpc: Handle
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     if (path !== ROOT && !path.startsWith(`${ROOT}/`)) return rpc(request, response);
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
-    const source = new NodeRequestSource(request, deps.trustProxy);
+    const source = deps.sourceOf(request);
     const secure = source.origin()?.startsWith("https:") ?? false;
     const cookie = readConsoleCookie(request.headers.cookie, secure);
     const exchange = { request, response, source, secure, cookie };
     const file = files(path);
     const work = file === undefined ? handle(deps, signIns, exchange, path, rpc) : sendFile(exchange, file);
     work.catch((err: unknown) => {
-      deps.log.error({ event: "bug", err, method: "console" }, "bug");
+      deps.log.error({ event: "bug", err, method: "console", ...source.correlation() }, "bug");
       response.destroy();
     });
   };
@@ -74,7 +74,7 @@ async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: st
   if (session === `DELETE ${ROOT}/session`) {
     const name = cookie && signIns.find(cookie)?.admin.name;
     if (cookie !== undefined) signIns.remove(cookie);
-    if (name) deps.log.info({ event: "console_signed_out", by: name, address: source.address() }, "console_signed_out");
+    if (name) record(deps.log, "console_signed_out", name, source);
     return sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
   }
   const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
@@ -100,8 +100,12 @@ async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise
   if (token === undefined) return refuse(response, 400, "invalid_argument");
   const cookie = signIns.add(token);
   const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
-  const requester: Requester = { address: () => source.address(), adminName: signedIn?.admin.name };
   if (cookie === undefined || signedIn === undefined) {
+    const requester: Requester = {
+      address: () => source.address(),
+      adminName: undefined,
+      correlation: () => source.correlation(),
+    };
     const event = { event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true } as const;
     deps.audit(event, requester);
     const retryAfterMs = await deps.failureLimit.take(source.address() ?? "");
@@ -112,8 +116,12 @@ async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise
   // Its browser forgets it now.
   if (exchange.cookie !== undefined) signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
-  deps.log.info({ event: "console_signed_in", by: admin.name, address: source.address() }, "console_signed_in");
+  record(deps.log, "console_signed_in", admin.name, source);
   sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
+}
+
+function record(log: Logger, event: "console_signed_in" | "console_signed_out", by: string, source: NodeRequestSource) {
+  log.info({ event, by, address: source.address(), ...source.correlation() }, event);
 }
 
 /** The token in the body of a sign-in. */

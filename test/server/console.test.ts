@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
-import { type Service, scratch, startService } from "../support/service.ts";
+import { type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { until } from "../support/until.ts";
 
 const TOKEN = "full-".repeat(8);
@@ -142,6 +142,27 @@ test("a client that goes away in the middle of its sign-in is no bug", async () 
   await once(socket, "close");
   expect((await signIn()).status).toBe(200);
   expect(service.stderr()).not.toContain('"event":"bug"');
+});
+
+test("what the console logs names the request that caused it", async () => {
+  const caused = (id: string) => ({ ...OWN, "x-request-id": id });
+  const own = cookieOf(await signIn(undefined, caused("in-1")));
+  const out = { method: "DELETE", path: "/console/session", headers: { ...caused("out-1"), cookie: own } };
+  await request(service.adminUrl, out);
+  await signIn(JSON.stringify({ token: "guess".repeat(8) }), { ...caused("bad-1"), "x-forwarded-for": "192.0.2.10" });
+  for (const [event, id] of [
+    ["console_signed_in", "in-1"],
+    ["console_signed_out", "out-1"],
+    ["authn_failed", "bad-1"],
+  ]) {
+    await waitFor(service, () => {
+      const line = service
+        .stderr()
+        .split("\n")
+        .find((each) => each.includes(`"event":"${event}"`) && each.includes(`"${id}"`));
+      return line?.includes(`"requestId":"${id}"`) || undefined;
+    });
+  }
 });
 
 test.each([

@@ -25,7 +25,7 @@ function setToken(token, status) {
   element("status").textContent = status;
 }
 
-/** A refresh answers with the next token: it is the one to go on with. */
+/** The response to a refresh has the next token: it is the one to go on with. */
 function takeToken(response) {
   const token = response.ok && api === "public" ? response.obj?.data?.accessToken : undefined;
   if (typeof token === "string") setToken(token, "The access token of the last refresh is in use.");
