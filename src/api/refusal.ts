@@ -1,17 +1,10 @@
 /** What a caller with a bad credential gets: 401, and once its address has presented too many, 429. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { Audit, AuditEvent } from "../session/audit.ts";
-import type { RefusalReason } from "../session/errors.ts";
+import { EVERYDAY_REFUSALS } from "../session/errors.ts";
 import type { RateLimit } from "../session/ports.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
 import { requestContextOf } from "./request-context.ts";
-
-/** Reasons that occur in normal operation, at times for many clients of one address (all sessions were ended): never counted. */
-const EVERYDAY = new Set<RefusalReason>([
-  ...(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"] as const),
-  // The credential is authentic, and the client may be a browser that has lost its key.
-  ...(["two_holders", "device_proof_missing", "device_required"] as const),
-]);
 
 export type RefusalDeps = {
   readonly audit: Audit;
@@ -33,7 +26,8 @@ export async function refusal(
 ): Promise<ConnectError> {
   const requester = requestContextOf(context);
   audit(event, requester);
-  if (EVERYDAY.has(event.reason)) return unauthenticated;
+  // When all sessions are ended, many clients of one address come with such ones.
+  if (EVERYDAY_REFUSALS.has(event.reason)) return unauthenticated;
   const taken = failureLimit.take(requester.address() ?? "");
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs === undefined) return unauthenticated;

@@ -1,14 +1,8 @@
 /** Business events to log and metrics. Never throws: a failing audit must not fail the operation that it records. */
 import type { Audit, AuditEvent } from "../session/audit.ts";
-import type { RefusalReason } from "../session/errors.ts";
+import { EVERYDAY_REFUSALS } from "../session/errors.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
-
-/** Reasons of a refusal in normal operation: tokens age, cookies are gone. The others are manufactured. */
-const EVERYDAY = new Set<RefusalReason>([
-  ...(["absent", "expired", "idle", "revoked", "unknown_session", "reuse", "two_holders", "device_required"] as const),
-  "device_proof_missing", // has an event of its own
-]);
 
 /** Everyday events, several a second per thousand users, are in the metrics, and in the log at level debug only. */
 function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
@@ -31,7 +25,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
     case "device_unbound":
       return "warn";
     case "authn_failed":
-      return EVERYDAY.has(event.reason) && !event.admin ? "debug" : "warn";
+      return EVERYDAY_REFUSALS.has(event.reason) && !event.admin ? "debug" : "warn";
     case "authn_token_reuse":
     case "authz_failed":
     case "rate_limited":

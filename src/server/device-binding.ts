@@ -18,7 +18,7 @@ export function createDeviceBinding(config: Settings, keys: KeyRing, entropy: En
   return {
     verifyProof: verifyDeviceProof,
     challenges: createDeviceChallenges({ keys, maxAgeMs: CHALLENGE_LIVES * lifeMs, entropy }),
-    cookies: createDeviceCookies({ keys, ttlMs: lifeMs }),
+    cookies: createDeviceCookies(keys),
     lifeMs,
     reuseInterval: config.reuseInterval,
     clock: Date.now,

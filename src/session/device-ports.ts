@@ -25,9 +25,6 @@ export type DeviceProofResult =
       readonly key: DeviceKey;
       /** To be checked by its reader. */
       readonly challenge: string;
-      readonly authorization?: string;
-      /** The URL that the proof was made for, where the browser says it. */
-      readonly audience?: string;
     }
   | { readonly ok: false; readonly reason: DeviceProofRefusal };
 
@@ -48,9 +45,8 @@ export type DeviceCookieResult =
       readonly sid: SessionId;
       /** Of the key that the cookie was issued for, 32 bytes. */
       readonly thumbprint: Uint8Array;
+      /** By the store's clock, which decides whether it is fresh. One that is not still shows that its holder had the profile. */
       readonly issuedAtMs: number;
-      /** Whether it is within its life. An authentic cookie past it still shows that its holder had the profile. */
-      readonly fresh: boolean;
     }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
@@ -58,5 +54,5 @@ export interface DeviceCookies {
   /** A new cookie value, 124 characters of base64url. */
   issue(sid: SessionId, thumbprint: Uint8Array, nowMs: number): string;
   /** Parses and verifies. */
-  read(value: string, nowMs: number): DeviceCookieResult;
+  read(value: string): DeviceCookieResult;
 }

@@ -37,8 +37,7 @@ export function devicePresentation(
 ): DevicePresentation {
   const skipped = presented.skipped.includes(sid);
   for (const value of presented.cookies) {
-    // Whether it is fresh is decided by the store's clock.
-    const cookie = cookies.read(value, 0);
+    const cookie = cookies.read(value);
     if (cookie.ok && cookie.sid === sid) return { lifeMs, cookie, skipped };
   }
   return { lifeMs, cookie: undefined, skipped };

@@ -7,14 +7,8 @@ const THUMBPRINT_LENGTH = 32;
 /** How much of a device cookie is authenticated, bytes. */
 export const DEVICE_COOKIE_MAC_AT = sealedBodyLength(THUMBPRINT_LENGTH);
 
-export type DeviceCookiesDeps = {
-  readonly keys: MacKeys;
-  /** How long a cookie is fresh, ms. */
-  readonly ttlMs: number;
-};
-
 /** Device cookies authenticate themselves, so that checking one costs no access to the store. */
-export function createDeviceCookies({ keys, ttlMs }: DeviceCookiesDeps): DeviceCookies {
+export function createDeviceCookies(keys: MacKeys): DeviceCookies {
   const sealed = createSealed(keys, {
     kind: 0xc0,
     contentLength: THUMBPRINT_LENGTH,
@@ -23,12 +17,11 @@ export function createDeviceCookies({ keys, ttlMs }: DeviceCookiesDeps): DeviceC
   return {
     issue: (sid, thumbprint, nowMs) => sealed.seal(sid, nowMs, thumbprint),
 
-    read(value, nowMs) {
+    read(value) {
       const opened = sealed.open(value);
       if (!opened.ok) return opened;
       const { sid, issuedAtMs, content } = opened;
-      // By the clock of another instance it may be from the future, but not without limit: that clock may have been set back.
-      return { ok: true, sid, thumbprint: content, issuedAtMs, fresh: Math.abs(nowMs - issuedAtMs) < ttlMs };
+      return { ok: true, sid, thumbprint: content, issuedAtMs };
     },
   };
 }

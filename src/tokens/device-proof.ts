@@ -65,24 +65,13 @@ function isSame(one: ReadyDeviceKey, other: ReadyDeviceKey | undefined): boolean
 
 /** Unknown claims are ignored (RFC 7519 §4). Browsers send no reliable time, so none is looked at: the challenge has it. */
 function readPayload(segment: string, key: DeviceKey): DeviceProofResult {
-  const { jti, authorization, aud } = parseSegment(segment) ?? {};
-  if (typeof jti !== "string" || !isOptionalText(authorization) || !isOptionalText(aud)) return refuse("malformed");
-  return {
-    ok: true,
-    key,
-    challenge: jti,
-    ...(authorization !== undefined && { authorization }),
-    ...(aud !== undefined && { audience: aud }),
-  };
+  const { jti } = parseSegment(segment) ?? {};
+  return typeof jti === "string" ? { ok: true, key, challenge: jti } : refuse("malformed");
 }
 
 function parseSegment(segment: string): Readonly<Record<string, unknown>> | undefined {
   const text = decodeText(segment);
   return text === undefined ? undefined : parseObject(text);
-}
-
-function isOptionalText(value: unknown): value is string | undefined {
-  return value === undefined || typeof value === "string";
 }
 
 function isCanonical(segment: string): boolean {

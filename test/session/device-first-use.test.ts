@@ -23,7 +23,7 @@ test("of two refreshes in the same millisecond one is recorded as the first use 
     challenges: { issue: () => "", check: () => ({ ok: true }) },
     cookies: {
       issue: () => "",
-      read: () => ({ ok: true, sid, thumbprint: key.thumbprint, issuedAtMs: backend.now(), fresh: true }),
+      read: () => ({ ok: true, sid, thumbprint: key.thumbprint, issuedAtMs: backend.now() }),
     },
     lifeMs: LIFE,
     reuseInterval: REUSE_INTERVAL,

@@ -91,21 +91,6 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
     }
   });
 
-  it("carries authorization and audience where the browser sends them", async () => {
-    const payload = {
-      ...PAYLOAD,
-      authorization: "code",
-      aud: "https://auth.example/v1/auth/device",
-      iat: "1",
-      extra: {},
-    };
-    expect(verifyDeviceProof(await proofOf(own, { payload }), REGISTRATION)).toMatchObject({
-      ok: true,
-      authorization: "code",
-      audience: "https://auth.example/v1/auth/device",
-    });
-  });
-
   it("is refused with any one character changed, by us and by jose", async () => {
     const jwt = await proofOf(own);
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -323,9 +308,14 @@ describe("the rest of a proof", () => {
     }
   });
 
-  it("has authorization and audience as text", async () => {
-    for (const more of [{ aud: ["a"] }, { aud: null }, { authorization: 1 }, { authorization: {} }]) {
-      expect(reasonOf(await proofOf(own, { payload: { ...PAYLOAD, ...more } }))).toBe("malformed");
+  it("may have other claims, of any form", async () => {
+    for (const more of [
+      { aud: "https://auth.example" },
+      { aud: ["a"] },
+      { authorization: 1 },
+      { iat: "1", extra: {} },
+    ]) {
+      expect(reasonOf(await proofOf(own, { payload: { ...PAYLOAD, ...more } }))).toBe("ok");
     }
   });
 

@@ -45,7 +45,7 @@ export class DeviceWorld {
     maxAgeMs: 2 * TTL_MS,
     entropy: systemEntropy(),
   });
-  readonly #cookies = createDeviceCookies({ keys: this.#keys, ttlMs: TTL_MS });
+  readonly #cookies = createDeviceCookies(this.#keys);
   #timers: { readonly atMs: number; readonly run: () => void }[] = [];
   #pending = 0;
   #switchAfter = Number.POSITIVE_INFINITY;
@@ -153,8 +153,8 @@ export class DeviceWorld {
 
   #refresh(): Reply {
     const { sid, key, boundAtMs } = this.session;
-    const read = this.#cookies.read(this.deviceCookie ?? "", this.nowMs);
-    const fresh = read.ok && read.fresh && read.sid === sid;
+    const read = this.#cookies.read(this.deviceCookie ?? "");
+    const fresh = read.ok && read.sid === sid && this.nowMs - read.issuedAtMs <= TTL_MS;
     if (this.on && key && !fresh && this.nowMs > boundAtMs + IN_FLIGHT_MS) {
       return { status: 401, body: { error: { code: "E001_AUTH_FAILURE" } } };
     }
