@@ -32,8 +32,8 @@ export function readAll(header: string, name: string): readonly string[] {
 
 /** The value of a cookie in a `Cookie` header. */
 function read(header: string, name: string): PresentedCookie {
-  const [first, ...others] = readAll(header, name);
-  return others.some((value) => value !== first) ? AMBIGUOUS : first;
+  const values = readAll(header, name);
+  return values.every((value) => value === values[0]) ? values[0] : AMBIGUOUS;
 }
 
 /** The name of a cookie without its prefix. */
