@@ -7,6 +7,7 @@ import {
   type Span,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   type Tracer,
   type TracerProvider,
   trace,
@@ -47,7 +48,7 @@ export function tracingServerInterceptor(options: ServerTracingOptions = {}): In
   return (next) => (request) => {
     const active = context.active();
     const current = trace.getSpan(active);
-    if (current === undefined ? options.onlyInside === true : !current.isRecording()) return next(request);
+    if (current === undefined ? options.onlyInside === true : isDropped(current)) return next(request);
     const parent = current === undefined ? propagation.extract(active, request.header, HEADER_GETTER) : active;
     const span = tracer().startSpan(
       nameOf(request),
@@ -68,7 +69,7 @@ export function tracingClientInterceptor(options: TracingOptions = {}): Intercep
   return (next) => (request) => {
     const active = context.active();
     const current = trace.getSpan(active);
-    if (current !== undefined && !current.isRecording()) {
+    if (current !== undefined && isDropped(current)) {
       propagation.inject(active, request.header, HEADER_SETTER);
       return next(request);
     }
@@ -78,6 +79,11 @@ export function tracingClientInterceptor(options: TracingOptions = {}): Intercep
     propagation.inject(own, request.header, HEADER_SETTER);
     return call(next, request, own, span, (error) => recordFailure(span, error, true));
   };
+}
+
+/** Whether a span is not recorded. That of another process, as a middleware extracts it, is recorded there if it is sampled. */
+function isDropped(span: Span): boolean {
+  return !span.isRecording() && (span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0;
 }
 
 function createTracer({ tracerProvider }: TracingOptions): () => Tracer {

@@ -7,7 +7,7 @@ import {
   createGrpcTransport,
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
-import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { context, propagation, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import {
@@ -141,6 +141,14 @@ describe.each(PROTOCOLS)("over %s", (_, createTransport, system) => {
     const { client, server } = await both();
     expect(client.parentSpanContext?.spanId).toBe(outer.spanContext().spanId);
     expect(server.spanContext().traceId).toBe(outer.spanContext().traceId);
+  });
+
+  test("a context that a middleware has extracted is the parent", async () => {
+    const remote = { traceId: "1".repeat(32), spanId: "2".repeat(16), traceFlags: TraceFlags.SAMPLED, isRemote: true };
+    await context.with(trace.setSpanContext(context.active(), remote), () => open().get({ name: "a" }));
+    const { client, server } = await both();
+    expect(client.parentSpanContext?.spanId).toBe(remote.spanId);
+    expect(server.spanContext().traceId).toBe(remote.traceId);
   });
 
   test("inside of a span that is not recorded no span is made, and its context goes out", async () => {
