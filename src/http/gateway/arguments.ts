@@ -152,9 +152,13 @@ function addressOf(text: string): { host: string; port: number } {
   return { host: bracketed ?? (plain || "0.0.0.0"), port };
 }
 
+/** Timers of Node fire at once beyond it. */
+const MAX_INTEGER = 2 ** 31 - 1;
+
 function integer(name: string, text: string, min: number): number {
   const value = Number(text);
-  if (!/^\d{1,10}$/.test(text) || value < min) throw new Error(`--${name}: "${text}" is not an integer from ${min}`);
+  if (!/^\d{1,10}$/.test(text) || value < min || value > MAX_INTEGER)
+    throw new Error(`--${name}: "${text}" is not an integer from ${min} to ${MAX_INTEGER}`);
   return value;
 }
 

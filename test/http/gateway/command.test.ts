@@ -197,6 +197,7 @@ describe("connect-http-gateway", () => {
     [["--upstream", "http://127.0.0.1:1", "--descriptors", "/nowhere"], 1, "no such file"],
     [["--upstream", "http://127.0.0.1:1", "--reflection"], 1, "unavailable"],
     [["--upstream", "http://x", "--descriptors", set, "--timeout-ms", "soon"], 1, "not an integer"],
+    [["--upstream", "http://x", "--descriptors", set, "--timeout-ms", "2147483648"], 1, "to 2147483647"],
     [["--upstream", "http://x", "--descriptors", set, "--protocol", "soap"], 1, "none of grpc"],
     [["--upstream", "http://x", "--descriptors", set, "--tls-key", "x"], 1, "belong together"],
     [["--upstream", "http://x", "--descriptors", set, "--upstream-http", "1.1"], 1, "gRPC needs HTTP/2"],
