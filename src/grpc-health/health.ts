@@ -9,7 +9,8 @@ export type HealthOptions = {
   readonly services: Iterable<DescService | string>;
   /**
    * Whether the server can serve now, such as a ping of its database: false, or a rejection, means NOT_SERVING for everything.
-   * Called by Check and List, and repeatedly while there are watchers; calls at the same time share one. Default: none.
+   * Called by Check and List, which wait for it: bound its time. Called repeatedly while there are watchers; calls at the same
+   * time share one. Default: none.
    */
   readonly probe?: () => unknown;
   /** How often the probe is called for watchers, ms. Default: 1000. */
