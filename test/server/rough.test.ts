@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
+import { until } from "../support/until.ts";
 
 const service = aService();
 const PATHS = [
@@ -119,5 +120,26 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
     stream.resume().end("{}");
     await new Promise((resolve) => stream.once("close", resolve));
     session.destroy();
+  });
+});
+
+test("callers that leave while messages are being sent to them leave no bug behind", async () => {
+  const streams = Array.from({ length: 20 }, async () => {
+    const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } }); // takes nothing
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+      "content-type": "application/grpc",
+    });
+    stream.on("error", () => {});
+    const listServices = Buffer.from([0, 0, 0, 0, 3, 0x3a, 1, 0x2a]);
+    stream.write(Buffer.concat(Array.from({ length: 5000 }, () => listServices)));
+    await once(stream, "response");
+    return session;
+  });
+  for (const session of await Promise.all(streams)) session.destroy();
+  await until(async () => {
+    const { body } = await request(service.adminUrl, { path: "/metrics" });
+    expect(body).toMatch(/^session_open_streams\{method="ServerReflectionInfo"\} 0$/m);
   });
 });

@@ -80,6 +80,7 @@ export const SHARED_ERRORS = {
   crossSite: shared("E403_FORBIDDEN"),
   overloaded: shared("E503_UNAVAILABLE"),
   retryLater: shared("E503_UNAVAILABLE"),
+  canceled: shared("E499_CANCELED"),
 } as const;
 
 function shared(code: ErrorCode, headers = HEADERS[code]): ConnectError {
@@ -152,9 +153,15 @@ export function errorTranslation({ onBug, onUnavailable }: FailureReports): Inte
 }
 
 async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unknown) => ConnectError) {
+  let isBeingSent = false;
   try {
-    yield* messages;
+    for await (const message of messages) {
+      isBeingSent = true;
+      yield message;
+      isBeingSent = false;
+    }
   } catch (error) {
-    throw translate(error);
+    // What reads the messages reports that one cannot be sent: its caller has left.
+    throw isBeingSent ? SHARED_ERRORS.canceled : translate(error);
   }
 }
