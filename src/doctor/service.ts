@@ -6,6 +6,7 @@ import { KeyRingFault } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
+/** For a whole response: what listens there may send without an end. */
 const TIMEOUT_MS = 3_000;
 
 const { ok, warning, fault } = reportOf("service");
@@ -97,15 +98,17 @@ function get(
 ): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
     const send = url.startsWith("https:") ? httpsRequest : httpRequest;
-    const request = send(url, { ...options, agent: false, timeout: TIMEOUT_MS }, (response) => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const fail = (error: Error) =>
+      reject(signal.aborted ? new Error(`no response within ${TIMEOUT_MS / 1000} s`) : error);
+    const request = send(url, { ...options, agent: false, signal }, (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (text: string) => {
         body += text.slice(0, 65_536 - body.length);
       });
       response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
-      response.once("error", reject);
+      response.once("error", fail);
     });
-    request.once("timeout", () => request.destroy(new Error(`no response within ${TIMEOUT_MS / 1000} s`)));
-    request.once("error", reject).end();
+    request.once("error", fail).end();
   });
 }

@@ -1,5 +1,7 @@
 /** What the doctor finds: every fault is really configured. */
+import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { examine } from "../../src/doctor/examine.ts";
@@ -365,6 +367,24 @@ describe("the service", () => {
       `the public API does not run at ${publicUrl}: the port is free`,
     );
   });
+});
+
+test.each([
+  ["sends nothing", ""],
+  ["never ends its response", "HTTP/1.1 200 OK\r\n\r\n"],
+])("what listens at the port of the service and %s is no reason to wait", async (_, beginning) => {
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).write(beginning);
+    if (beginning === "") return;
+    const timer = setInterval(() => socket.write("x"), 100);
+    socket.once("close", () => clearInterval(timer));
+  });
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  expect(await problems({ PORT: String(port) })).toEqual([
+    `warning service: http://127.0.0.1:${port} does not respond as the public API (no response within 3 s)`,
+  ]);
 });
 
 describe("session-service doctor", () => {
