@@ -33,6 +33,7 @@ const codeOf = (error: unknown) => status[(error as ServiceError).code] ?? Strin
 export function healthClient(url: string): HealthClient {
   // Otherwise clients of one address share a connection.
   const options = { "grpc.use_local_subchannel_pool": 1 };
+  // The types of grpc-js do not have the methods of the service.
   const stub = new Client(new URL(url).host, credentials.createInsecure(), options) as unknown as Stub;
   return {
     check: (name) =>
