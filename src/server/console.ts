@@ -1,6 +1,7 @@
 /** The console of the admin listener: its page, its sign-in, and the admin API for those who are signed in. */
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { consoleCookie, readConsoleCookie } from "../console/cookie.ts";
 import { isFromConsole } from "../console/origin.ts";
 import { createSignIns, type SignIns } from "../console/sign-ins.ts";
@@ -14,8 +15,19 @@ import type { Audit, Requester } from "../session/audit.ts";
 import type { RateLimit } from "../session/ports.ts";
 import { consoleFiles } from "./console-files.ts";
 
+const { listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } = SessionAdminService.method;
+
 const ROOT = "/console";
-const API = `${ROOT}/api/`;
+const API = `${ROOT}/api`;
+/**
+ * What the page calls, below `API`. Nothing else is passed on: a stolen cookie creates no session of anybody, and opens no stream
+ * that would outlive it.
+ */
+const CALLS = new Set(
+  [listSessions, listSessionEvents, revokeSession, revokeSubjectSessions].map(
+    ({ parent, name }) => `/${parent.typeName}/${name}`,
+  ),
+);
 /** A sign-in: one admin token. */
 const MAX_BODY_BYTES = 8 * 1024;
 
@@ -85,8 +97,9 @@ async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: st
     if (!admin.scopes.has("metrics")) return refuse(response, 403, "permission_denied");
     return sendJson(response, 200, await deps.live());
   }
-  if (!path.startsWith(API) || request.method !== "POST") return refuse(response, 404, "not_found");
-  request.url = path.slice(API.length - 1);
+  const call = path.slice(API.length);
+  if (!path.startsWith(API) || !CALLS.has(call) || request.method !== "POST") return refuse(response, 404, "not_found");
+  request.url = call;
   delete request.headers.cookie;
   request.headers.authorization = `Bearer ${token}`;
   rpc(request, response);

@@ -86,6 +86,15 @@ test("the cookie is no credential anywhere else, and a planted one beside it mak
   expect((await list({ ...OWN, cookie: `session_console=planted; ${cookie}` })).status).toBe(401);
 });
 
+test.each([
+  "auth.admin.v1.SessionAdminService/CreateSession",
+  "auth.admin.v1.SessionAdminService/WatchRevocations",
+  "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  "metrics",
+])("what the page has no use for is not passed on: %s", async (path) => {
+  expect((await list({ ...OWN, cookie }, `/console/api/${path}`)).status).toBe(404);
+});
+
 test("by https the cookie is Secure and of this host alone", async () => {
   const response = await signIn(undefined, { "x-forwarded-proto": "https" });
   expect(response.headers.getSetCookie()).toEqual([
