@@ -18,7 +18,7 @@ export type DeviceTools = {
   readonly clock: Clock;
 };
 
-/** What a request brings along of a device. */
+/** What a request presents of a device. */
 export type PresentedDevice = {
   /** The values of its device cookies, before those of its marks (device.ts): the first that is of the session counts. */
   readonly cookies: readonly string[];
@@ -44,8 +44,8 @@ export function devicePresentation(
 }
 
 /**
- * By which key a refresh is counted: one with a fresh device cookie apart, so that whoever has copied the other cookies uses up nothing of
- * what the holder of the key may. Fresh by the clock of this instance; where that is another one than the store's, all count together.
+ * The key under which the rate limit counts a refresh. Those with a fresh device cookie have a count of their own, so that copied cookies
+ * without one cannot use up what the holder of the device key may. Fresh by this instance's clock: if it is far from the store's, all count together.
  */
 export function refreshLimitKey(
   { clock }: DeviceTools,

@@ -107,7 +107,7 @@ function skippedSessions(headers: Headers): readonly string[] {
   return readSkipped(value).flatMap(({ sessionId }) => sessionId ?? []);
 }
 
-/** What a refresh request brings along of a device. */
+/** What a refresh request presents of a device. */
 export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
   return { cookies: cookie.read(requestHeader.get("cookie")), skipped: skippedSessions(requestHeader) };
 }

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- About how many sessions are live: those in some chunks of the order of creation, drawn by lot, stand for all.
+-- About how many sessions are live: those in a random sample of the chunks of the order of creation stand for all.
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many chunks of each partition to look at
 -- Returns the number as text; exact for partitions with no more chunks than that.

@@ -69,7 +69,7 @@ else
 end
 redis.call('PEXPIREAT', order, expires)
 
--- Three entries of a chunk drawn by lot are looked at for each one that comes: for the same reason as the subjects below.
+-- Three entries of a random chunk are looked at for each one that comes: for the same reason as the subjects below.
 local LOOKS = 3
 local drawn = redis.call('ZRANDMEMBER', order)
 local count, rest = #drawn / ENTRY, drawn
@@ -84,7 +84,7 @@ for k = 1, math.min(LOOKS, count) do
 end
 if rest ~= drawn then replace_chunk(order, drawn, rest) end
 
--- Two subjects, drawn by lot, are looked at for each one that comes, so that those whose sessions have all expired,
+-- Two random subjects are looked at for each one that comes, so that those whose sessions have all expired,
 -- which nothing reports, stay fewer than the others.
 local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
 for at = 1, #drawn, 2 do
