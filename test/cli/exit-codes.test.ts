@@ -1,4 +1,7 @@
 /** The exit codes of the commands that call the admin API, as docs/command-line.md has them. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type RedisServer, startRedis } from "../support/redis.ts";
@@ -63,6 +66,15 @@ test.each([[["sessions", "show", SESSION]], [["sessions", "unbind", SESSION]]])(
 describe("what is not known has a code of its own", () => {
   test.each(CALLS.map((args) => [args]))("where the admin API does not run: %j", async (args) => {
     const { code, out } = await command(args, { env: { ...env, ADMIN_URL: "http://127.0.0.1:1" } });
+    expect([code, out]).toEqual([3, ""]);
+  });
+
+  test.each([404, 500])("whether a token is accepted, where what responds %d is no admin API", async (status) => {
+    const other = createServer((_, response) => response.writeHead(status, { "content-type": "text/html" }).end("<p>"));
+    onTestFinished(() => void other.close());
+    await once(other.listen(0, "127.0.0.1"), "listening");
+    const ADMIN_URL = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, out } = await command(["token", "verify"], { env: { ...env, ADMIN_URL } });
     expect([code, out]).toEqual([3, ""]);
   });
 

@@ -35,7 +35,9 @@ export async function verifyToken(context: Context, options: Options): Promise<v
 async function introspect(context: Context, token: string, options: Options): Promise<void> {
   const api = openAdminApi(context.env, options);
   const response = await api.client.introspectToken({ token }, callOptions()).catch((error) => {
-    throw api.failure(error);
+    const failure = api.failure(error);
+    // EXIT.failed would mean that the token is not accepted, which a call that failed does not show.
+    throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
   });
   if (!response.active) context.setExitCode(EXIT.failed);
   if (options.json) {
