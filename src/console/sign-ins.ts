@@ -10,7 +10,7 @@ import type { Clock } from "../session/ports.ts";
 const IDLE_MS = 30 * 60_000;
 /** In any case, ms. */
 const LIFE_MS = 8 * 3_600_000;
-/** Beyond it the oldest one ends. */
+/** Of one admin token: beyond it the oldest one of that token ends, so no token pushes others out. */
 const MAX_SIGN_INS = 200;
 
 type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };
@@ -41,8 +41,8 @@ export function createSignIns({ access, clock, secret }: Deps): SignIns {
       const cookie = secret();
       const now = clock();
       for (const [key, { idleExpiresAt }] of signIns) if (now >= idleExpiresAt) signIns.delete(key);
-      const [oldest] = signIns.keys();
-      if (signIns.size >= MAX_SIGN_INS && oldest !== undefined) signIns.delete(oldest);
+      const [oldest, ...others] = [...signIns.keys()].filter((key) => signIns.get(key)?.token === token);
+      if (oldest !== undefined && others.length + 1 >= MAX_SIGN_INS) signIns.delete(oldest);
       signIns.set(digest(cookie), { token, expiresAt: now + LIFE_MS, idleExpiresAt: now + IDLE_MS });
       return cookie;
     },

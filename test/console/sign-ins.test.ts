@@ -7,14 +7,14 @@ const MINUTE = 60_000;
 function setUp() {
   let now = 0;
   let count = 0;
-  const tokens = new Set(["token"]);
+  const tokens = new Set(["token", "other token"]);
   const admin = { name: "admin", scopes: new Set(SCOPES) };
   const signIns = createSignIns({
     access: { byToken: (token) => (tokens.has(token) ? admin : undefined) },
     clock: () => now,
     secret: () => `secret-${count++}`,
   });
-  const add = () => signIns.add("token") ?? "";
+  const add = (token = "token") => signIns.add(token) ?? "";
   return { signIns, tokens, add, wait: (ms: number) => (now += ms) };
 }
 
@@ -38,9 +38,11 @@ test("a token that is withdrawn ends its sign-ins", () => {
   expect(signIns.find(cookie)).toBeUndefined();
 });
 
-test("there are only so many: the oldest one makes room", () => {
+test("a token has only so many: its oldest one makes room, and those of others stay", () => {
   const { signIns, add } = setUp();
-  const cookies = Array.from({ length: 201 }, add);
+  const others = add("other token");
+  const cookies = Array.from({ length: 201 }, () => add());
+  expect(signIns.find(others)).toBeDefined();
   expect(signIns.find(cookies[0] ?? "")).toBeUndefined();
   expect(signIns.find(cookies[1] ?? "")).toBeDefined();
   expect(signIns.find(cookies[200] ?? "")).toBeDefined();
