@@ -1,6 +1,18 @@
 /** Backup and restore of the embedded store, and what is live after it. */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type Service, scratch, startService } from "../support/service.ts";
@@ -121,4 +133,19 @@ test("a restore that finds no room leaves what was there in place", async () => 
   );
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*sessions\.db cannot be copied: .*\n$/)]);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
+});
+
+test("a store is restored also where the key ring is on another file system", async () => {
+  const { service, DATA_DIR, backup, kept } = await backedUp();
+  await service.stop();
+  const elsewhere = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "session-service-"));
+  onTestFinished(() => rmSync(elsewhere, { recursive: true }));
+  const KEYS_FILE = join(elsewhere, "keys.json");
+  copyFileSync(join(DATA_DIR, "keys.json"), KEYS_FILE);
+  const args = ["restore", backup, "--sessions", "keep", "--force", "--json"];
+  const { code, out, err } = await command(args, { env: { DATA_DIR, KEYS_FILE } });
+  expect([code, err]).toEqual([0, ""]);
+  expect(readdirSync(JSON.parse(out).replaced).sort()).toEqual(["admin-token", "keys.json", "sessions.db"]);
+  const restored = await running(DATA_DIR);
+  expect(await refreshed(restored, kept)).toBe(200);
 });

@@ -26,7 +26,7 @@ export async function restore(context: Context, directory: string, options: Opti
   try {
     await stage(from, copies);
     if (ended) await endSessions(config, copies.store);
-    moved = moveAside(config, findPresent(files, force));
+    moved = moveAside(config, files, findPresent(files, force));
     putInPlace(copies, files);
   } finally {
     remove(copies);
@@ -71,7 +71,7 @@ function remove({ store, keys, adminToken }: Files): void {
   for (const path of [store, `${store}-wal`, `${store}-shm`, keys, adminToken]) rmSync(path, { force: true });
 }
 
-/** The store comes last: a service that is started meanwhile finds none, or all. */
+/** The store comes last: where it is, its keys are. */
 function putInPlace(copies: Files, files: Files): void {
   for (const which of ["keys", "adminToken", "store"] as const) {
     if (existsSync(copies[which])) renameSync(copies[which], files[which]);
@@ -79,24 +79,24 @@ function putInPlace(copies: Files, files: Files): void {
   sync(dirname(files.store));
 }
 
-/** What is in the way. @throws CommandError when it must stay */
-function findPresent(files: Files, force: boolean): readonly string[] {
-  if (existsSync(files.store) && isInUse(files.store)) {
-    throw new CommandError(`a service has ${files.store} open: stop it first`);
-  }
-  // The -wal and -shm files of another state must not remain beside a restored store.
-  const own = [files.store, `${files.store}-wal`, `${files.store}-shm`, files.keys, files.adminToken];
-  const present = own.filter((path) => existsSync(path));
+/** What is in the way. The -wal and -shm files of another state must not remain beside a restored store. */
+function findPresent({ store, keys, adminToken }: Files, force: boolean): readonly string[] {
+  if (existsSync(store) && isInUse(store)) throw new CommandError(`a service has ${store} open: stop it first`);
+  const present = [keys, adminToken, store, `${store}-wal`, `${store}-shm`].filter((path) => existsSync(path));
   if (present.length > 0 && !force) throw new CommandError(`${present[0]} is there already: --force moves it aside`);
   return present;
 }
 
 /** Moves what is in the way into a directory of its own, which is returned. */
-function moveAside({ dataDir }: Config, present: readonly string[]): string | undefined {
+function moveAside({ dataDir }: Config, { keys }: Files, present: readonly string[]): string | undefined {
   if (present.length === 0) return undefined;
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
-  for (const path of present) renameSync(path, join(aside, basename(path)));
+  for (const path of present) {
+    // The key ring may be on another file system, and is replaced anyway.
+    if (path === keys) copyWhole(keys, filesOf(aside).keys);
+    else renameSync(path, join(aside, basename(path)));
+  }
   return aside;
 }
 
