@@ -28,6 +28,13 @@ async function running(DATA_DIR?: string): Promise<Service> {
   return service;
 }
 
+/** The command where no file may have more than 32 blocks of 512 or 1,024 bytes: a store does not fit. */
+function withoutRoom(args: readonly string[], DATA_DIR: string) {
+  const env = { PATH: process.env.PATH, DATA_DIR };
+  const limited = `ulimit -f 32; exec "$0" "$@"`;
+  return spawnSync("sh", ["-c", limited, process.execPath, MAIN, ...args], { env, encoding: "utf8" });
+}
+
 /** A backup that was made while the service ran, and what happened before and after it. */
 async function backedUp() {
   const service = await running();
@@ -120,17 +127,19 @@ test("a copy of the directory of a service that was killed is restored with its 
   expect([await refreshed(restored, kept), await refreshed(restored, ended)]).toEqual([200, 401]);
 });
 
+test("a backup that finds no room leaves nothing in the way of the next one", async () => {
+  const { dataDir: DATA_DIR } = await running();
+  const backup = join(scratch(), "backup");
+  const { status, stderr } = withoutRoom(["backup", backup], DATA_DIR);
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*sessions\.db cannot be copied: .*\n$/)]);
+  expect((await command(["backup", backup], { env: { DATA_DIR } })).code).toBe(0);
+});
+
 test("a restore that finds no room leaves what was there in place", async () => {
   const { service, DATA_DIR, backup } = await backedUp();
   await service.stop();
   const before = readdirSync(DATA_DIR).sort();
-  // No file may have more than 32 blocks of 512 or 1,024 bytes: the store does not fit.
-  const restore = `ulimit -f 32; exec "$0" "$@"`;
-  const { status, stderr } = spawnSync(
-    "sh",
-    ["-c", restore, process.execPath, MAIN, "restore", backup, "--sessions", "end", "--force"],
-    { env: { PATH: process.env.PATH, DATA_DIR }, encoding: "utf8" },
-  );
+  const { status, stderr } = withoutRoom(["restore", backup, "--sessions", "end", "--force"], DATA_DIR);
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*sessions\.db cannot be copied: .*\n$/)]);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
 });
