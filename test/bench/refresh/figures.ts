@@ -53,7 +53,8 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
     add("p99 of the floor's, both offered the same", ratio(...offered, "p99"), " ×", { atMost: 2 });
   }
   addPerResponse("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
-  addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0);
+  // Some of the turn before may still be under way.
+  addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0.005);
   if (atRest !== undefined) {
     add("start to ready", atRest.startToReady, " ms", { atMost: 400 });
     if (atRest.memory !== undefined) add("resident memory at rest", atRest.memory, " MiB", { atMost: 100 });
