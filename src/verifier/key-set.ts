@@ -32,7 +32,8 @@ export class KeySet {
   #keys = new Map<string, Key>();
   #readAtMs = Number.NEGATIVE_INFINITY;
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  #readable = false;
+  /** Undefined until the first read has ended. */
+  #readable: boolean | undefined;
   #underWay: Promise<number> | undefined;
 
   constructor(deps: KeySetDeps) {
@@ -69,7 +70,7 @@ export class KeySet {
   /** Reads the set again for an unknown `kid`, unless that was done within the last second. Returns whether it is readable. */
   async refresh(): Promise<boolean> {
     if (this.#underWay !== undefined || this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS) await this.#readOnce();
-    return this.#readable;
+    return this.#readable === true;
   }
 
   /** Remembers a header segment that a valid signature has confirmed. */
@@ -108,8 +109,7 @@ export class KeySet {
       this.#setReady();
       return readMaxAgeMs(response);
     } catch (error) {
-      const isFirst = this.#readable || this.#readAtMs === Number.NEGATIVE_INFINITY;
-      if (!signal.aborted && isFirst) report({ event: "keys_unreadable", error });
+      if (!signal.aborted && this.#readable !== false) report({ event: "keys_unreadable", error });
       this.#readable = false;
       return COOLDOWN_MS;
     }

@@ -13,6 +13,12 @@ const MAX_BACKOFF_MS = 2000;
 /** How often expired entries are removed. */
 const SWEEP_INTERVAL_MS = 10_000;
 
+/** What waiting does not help against. */
+const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
+  [Code.Unauthenticated, "the admin API does not accept the verifier's adminToken"],
+  [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
+]);
+
 export type RevocationsDeps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
   /** Wall clock, ms since the epoch: tokens expire by it. */
@@ -26,7 +32,7 @@ export type RevocationsDeps = {
 
 /** Follows the revocation feed until `signal` is aborted: resumes after a cut, with capped and jittered backoff. */
 export class Revocations {
-  /** Resolves when the current revocations are known; rejects when the admin token is rejected. */
+  /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
   readonly ready: Promise<void>;
   readonly #deps: RevocationsDeps;
   readonly #setReady: PromiseWithResolvers<void>;
@@ -71,7 +77,8 @@ export class Revocations {
       const code = error instanceof ConnectError ? error.code : undefined;
       // The cursor is not valid (another store, a log trimmed past it): start from a snapshot.
       if (code === Code.InvalidArgument) this.#cursor = "";
-      if (code === Code.Unauthenticated) this.#setReady.reject(error); // waiting does not help
+      const fault = code && CREDENTIAL_FAULTS.get(code);
+      if (fault !== undefined) this.#setReady.reject(new ConnectError(fault, code, undefined, undefined, error));
       if (!lost) report({ event: "feed_lost", error });
       lost = true;
       this.#following = false;

@@ -15,7 +15,8 @@ export interface Verifier {
   stalenessMs(): number;
   /**
    * Resolves when keys and revocations are known. Until then `verify` waits for keys and follows the policy. Rejects when
-   * the admin token is rejected; the verifier retries all the same, since the token may become valid.
+   * the admin token is refused or lacks the scope `watch`; the verifier retries all the same, since the token may become
+   * valid. A process that reads it runs until it is settled or the verifier closed.
    */
   readonly ready: Promise<void>;
   /** Closes all connections. Later verdicts are based on what was known then, while that is fresh. */
@@ -69,12 +70,26 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const core = new VerifierCore(settings, keys, revocations, introspection);
   const ready = Promise.all([keys.ready, revocations?.ready]).then(() => {});
   ready.catch(() => {}); // reported to those who await it
+  let awaited = false;
   return {
     verify: (token) => core.verify(token),
     stalenessMs: () => revocations?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
-    ready,
+    get ready() {
+      if (!awaited) holdProcess(ready, signal);
+      awaited = true;
+      return ready;
+    },
     close: () => closing.abort(),
   };
+}
+
+/** The retries hold no process, and Node would end one that waits for nothing else, in the middle of `await verifier.ready`. */
+function holdProcess(ready: Promise<void>, signal: AbortSignal): void {
+  const hold = setInterval(() => {}, 0x7fff_ffff);
+  const release = () => clearInterval(hold);
+  ready.then(release, release);
+  if (signal.aborted) release();
+  else signal.addEventListener("abort", release);
 }
 
 function acceptedOf(claims: Claims): Accepted {

@@ -124,4 +124,21 @@ describe("keys", () => {
     await eventually(() => verifier.stalenessMs() < LIMIT_MS);
     expect(await verdictOf(token)).toBe("unavailable");
   });
+
+  it("that cannot be read from the start are reported once, and again after they could be", async () => {
+    const issuer = await startIssuer();
+    issuer.state.jwksStatus = 500;
+    const { verifier, verdictOf, moved, events } = follow(issuer);
+    const { token } = issuer.issue();
+    for (let read = 0; read < 3; read += 1, moved.monotonic += 1000) expect(await verdictOf(token)).toBe("unavailable");
+    issuer.state.jwksStatus = 200;
+    expect(await verdictOf(token)).toBe("ok");
+    await verifier.ready;
+    issuer.state.jwksStatus = 500;
+    issuer.setRing(generateRing("ES256", Date.now()));
+    moved.monotonic += 1000;
+    expect(await verdictOf(issuer.issue().token)).toBe("unavailable");
+    const ofKeys = events.map(({ event }) => event).filter((event) => event.startsWith("keys_"));
+    expect(ofKeys).toEqual(["keys_unreadable", "keys_read", "keys_unreadable"]);
+  });
 });

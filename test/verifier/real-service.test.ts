@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
 import { createVerifier, type Verifier, type VerifierOptions } from "../../src/verifier/index.ts";
+import { startProgram, whileRunning } from "../support/processes.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 import { eventually } from "../support/verifier/follow.ts";
 
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
+const VERIFIER = join(import.meta.dirname, "../../src/verifier/index.ts");
 
 async function start(env: Record<string, string> = {}): Promise<Service> {
   const service = await startService({ ISSUER, AUDIENCE, ...env });
@@ -73,6 +75,28 @@ test("a verifier misses nothing during a restart of the service", async () => {
   await eventually(async () => (await verdictOf(verifier, second.accessToken)) === "revoked");
   expect(await verdictOf(verifier, first.accessToken)).toBe("revoked");
   expect(await verdictOf(verifier, (await logIn(service)).accessToken)).toBe("ok");
+});
+
+test("a process that waits for a verifier only goes on when the service is there", async () => {
+  const service = await start();
+  const { port } = new URL(service.adminUrl);
+  const { adminUrl, adminToken } = service;
+  await service.kill9();
+  const options = JSON.stringify({ adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE });
+  const program = `
+    import { createVerifier } from ${JSON.stringify(VERIFIER)};
+    const verifier = createVerifier({ ...${options}, report: ({ event }) => console.log(event) });
+    await verifier.ready;
+    console.log("ready");
+    verifier.close();`;
+  const waiting = startProgram(process.execPath, ["--input-type=module", "--eval", program]);
+  const prints = (text: string) =>
+    whileRunning(waiting, async () => expect(waiting.output().split("\n")).toContain(text));
+  await prints("feed_lost");
+  const again = await service.restart({ ADMIN_PORT: port });
+  onTestFinished(async () => void (await again.kill9()));
+  expect(await waiting.exited).toBe(0);
+  expect(waiting.output().split("\n")).toContain("ready");
 });
 
 test("while the service is down, a verifier with a stale feed returns `unavailable`", async () => {

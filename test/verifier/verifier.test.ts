@@ -35,12 +35,20 @@ describe("a cached verdict", () => {
 });
 
 describe("a misconfigured verifier", () => {
-  it("with a wrong admin token rejects `ready`, and recovers with the right one", async () => {
+  it.each([
+    [
+      "with a wrong admin token",
+      "wrong",
+      Code.Unauthenticated,
+      "the admin API does not accept the verifier's adminToken",
+    ],
+    ["without the scope", "without-watch", Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
+  ])("%s rejects `ready`, and recovers with the right one", async (_, given, code, rawMessage) => {
     const issuer = await startIssuer();
-    let adminToken = "wrong";
+    let adminToken = given;
     const { verifier, verdictOf, next } = follow(issuer, { adminToken: () => adminToken, policy: "refuse" });
     const following = next("feed_following");
-    await expect(verifier.ready).rejects.toMatchObject({ code: Code.Unauthenticated });
+    await expect(verifier.ready).rejects.toMatchObject({ code, rawMessage });
     expect(await verdictOf(issuer.issue().token)).toBe("unavailable");
     adminToken = ADMIN_TOKEN;
     await following;

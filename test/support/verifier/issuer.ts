@@ -65,6 +65,8 @@ export async function startIssuer() {
             if (!state.isUp) throw new ConnectError("down", Code.Unavailable);
             if (requestHeader.get("authorization") === "Bearer wrong")
               throw new ConnectError("no", Code.Unauthenticated);
+            if (requestHeader.get("authorization") === "Bearer without-watch")
+              throw new ConnectError("not allowed", Code.PermissionDenied);
             if (cursor !== "" && !state.acceptsCursors) throw new ConnectError("cursor", Code.InvalidArgument);
             const nextHeartbeat = () =>
               new Promise<void>((resolve) => {
