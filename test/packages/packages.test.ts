@@ -126,6 +126,46 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
   });
 });
 
+describe("the client of the HTTP layer", () => {
+  let directory: Directory;
+  beforeAll(async () => {
+    directory = await installPacked("http");
+    await cp("proto/google", join(directory.path, "proto/google"), { recursive: true });
+    await cp("examples/library/proto/library", join(directory.path, "proto/library"), { recursive: true });
+    await directory.write({
+      "package.json": '{"type":"module"}',
+      // No Node types: a front end has those of the DOM.
+      "tsconfig.json": tsconfig(["page.ts", "gen"]).replace('["node"]', "[]"),
+      "buf.yaml": "version: v2\nmodules:\n  - path: proto\n",
+      "buf.gen.yaml": `version: v2
+plugins:
+  - local: protoc-gen-es
+    out: gen
+    include_imports: true
+    opt: [target=ts, import_extension=js]
+  - local: protoc-gen-connect-http
+    out: gen
+    opt: [target=ts, import_extension=js, runtime=@session-service/http/client]
+`,
+      "page.ts": `import { createRestClient } from "@session-service/http/client";
+import { LibraryServiceRoutes } from "./gen/library/v1/library_http.js";
+
+const library = createRestClient(LibraryServiceRoutes, { baseUrl: "https://api.example.com" });
+export const titleOf = async (name: string): Promise<string> => (await library.getBook({ name })).title;
+// @ts-expect-error The declarations are there, and they are strict.
+export const wrong = () => library.getBook({ name: 1 });
+`,
+    });
+  });
+  afterAll(() => directory.remove());
+
+  test("compiles for a page, with tables whose types are its own", async () => {
+    await directory.run("buf", ["generate"]);
+    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
+    expect(compiled.stdout).toBe("");
+  });
+});
+
 describe("the example of docs/http-layer.md", () => {
   const page = readFileSync("docs/http-layer.md", "utf8");
   /** Its commands, and what they print. */
