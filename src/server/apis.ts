@@ -103,6 +103,7 @@ function createOverload({ config, log, metrics }: Deps): OverloadControl {
 function commonDeps(deps: Deps, overload: OverloadControl) {
   const { config, log, metrics, audit, entropy, ring, store, storeKind, issuer, telemetry } = deps;
   const limited = overload.limit(store);
+  const clock: SessionStore["now"] = (sid) => store.now(sid);
   return {
     log,
     metrics,
@@ -120,11 +121,11 @@ function commonDeps(deps: Deps, overload: OverloadControl) {
       issuer,
       ttl: config.accessTokenTtl,
       entropy,
-      clock: (sid) => store.now(sid),
+      clock,
     }),
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
-    device: config.deviceBinding ? createDeviceBinding(config, ring, entropy) : undefined,
+    device: config.deviceBinding ? createDeviceBinding(config, ring, entropy, clock) : undefined,
     ...createRateLimits(config.rateLimits, () => Math.floor(entropy.fraction() * 2 ** 32)),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),

@@ -2,6 +2,7 @@
 import { deviceCookie } from "../api/public/device-cookie.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
 import type { Config } from "../config/config.ts";
+import type { SessionStore } from "../session/ports.ts";
 import { createDeviceChallenges } from "../tokens/device-challenge.ts";
 import { createDeviceCookies } from "../tokens/device-cookie.ts";
 import { verifyDeviceProof } from "../tokens/device-proof.ts";
@@ -13,7 +14,12 @@ type Settings = Pick<Config, "cookie" | "deviceSessionTtl" | "reuseInterval" | "
 /** A browser keeps a challenge from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
 
-export function createDeviceBinding(config: Settings, keys: KeyRing, entropy: Entropy): DeviceBindingParts {
+export function createDeviceBinding(
+  config: Settings,
+  keys: KeyRing,
+  entropy: Entropy,
+  clock: SessionStore["now"],
+): DeviceBindingParts {
   const lifeMs = config.deviceSessionTtl;
   return {
     verifyProof: verifyDeviceProof,
@@ -21,7 +27,7 @@ export function createDeviceBinding(config: Settings, keys: KeyRing, entropy: En
     cookies: createDeviceCookies(keys),
     lifeMs,
     reuseInterval: config.reuseInterval,
-    clock: Date.now,
+    clock,
     cookie: deviceCookie(config.cookie, lifeMs, Date.now),
     allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
   };

@@ -3,7 +3,7 @@ import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
 import type { DeviceBinding } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
 import type { Session, SessionId } from "./model.ts";
-import type { Clock } from "./ports.ts";
+import type { SessionStore } from "./ports.ts";
 
 /** What device binding works with, where it is on. */
 export type DeviceTools = {
@@ -14,8 +14,8 @@ export type DeviceTools = {
   readonly lifeMs: number;
   /** R, ms. */
   readonly reuseInterval: number;
-  /** Stamps challenges; ms since the epoch. */
-  readonly clock: Clock;
+  /** Stamps challenges as it does access tokens: the clocks of the instances that a browser meets may differ. */
+  readonly clock: SessionStore["now"];
 };
 
 /** What a request presents of a device. */
@@ -45,14 +45,14 @@ export function devicePresentation(
 
 /**
  * The key under which the rate limit counts a refresh. Those with a fresh device cookie have a count of their own, so that copied cookies
- * without one cannot use up what the holder of the device key may. Fresh by this instance's clock: if it is far from the store's, all count together.
+ * without one cannot use up what the holder of the device key may. Fresh by the clock that stamps tokens: after that was set, all count together for a while.
  */
 export function refreshLimitKey(
   { clock }: DeviceTools,
   { cookie, lifeMs }: DevicePresentation,
   sid: SessionId,
 ): string {
-  return cookie !== undefined && Math.abs(clock() - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
+  return cookie !== undefined && Math.abs(clock(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
 /** A challenge to register a key by, if a session that was refreshed is to have one. @param now by the clock, as the session's times */
@@ -62,7 +62,7 @@ export function registrationOffer(
   now: number,
 ): string | undefined {
   if (device !== undefined && !isReplaceable(device, now, reuseInterval)) return undefined;
-  return challenges.issue(sid, clock());
+  return challenges.issue(sid, clock(sid));
 }
 
 export function thumbprintOf({ key }: Pick<DeviceBinding, "key">): string {

@@ -170,12 +170,12 @@ function checkProof(
   if (jwt === undefined) return { ok: false, reason: undefined };
   const proof = verifyProof(jwt, expected);
   if (!proof.ok) return proof;
-  const challenge = challenges.check(proof.challenge, sid, clock());
+  const challenge = challenges.check(proof.challenge, sid, clock(sid));
   return challenge.ok ? proof : { ok: false, reason: `challenge_${challenge.reason}` };
 }
 
 function proofRequired({ challenges, clock }: DeviceTools, sid: SessionId): ProofRequired {
-  return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, clock()) };
+  return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, clock(sid)) };
 }
 
 /** @param now the store's own time, by which the cookie will be found fresh or not */
@@ -191,6 +191,6 @@ function granted(
     session,
     cookie: cookies.issue(sid, thumbprint, now),
     mark: cookies.issue(sid, thumbprint, NEVER_FRESH),
-    challenge: challenges.issue(sid, clock()),
+    challenge: challenges.issue(sid, clock(sid)),
   };
 }

@@ -33,7 +33,7 @@ export function createDeviceChallenges({ keys, maxAgeMs, entropy }: DeviceChalle
       const opened = sealed.open(challenge);
       if (!opened.ok) return opened;
       if (opened.sid !== sid) return OTHER_SESSION;
-      // By the clock of another instance it may be from the future, but not without limit: that clock may have been set back.
+      // It may be from the future, but not without limit: the clock that stamped it may have been set back.
       return Math.abs(nowMs - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
     },
   };

@@ -33,7 +33,8 @@ export function proof(key: Key, challenge: string, header: object = {}, payload:
 export const registration = (key: Key, challenge: string) => proof(key, challenge, { jwk: key.jwk });
 
 export class Device {
-  readonly url: string;
+  /** Of the instance that the next request reaches. */
+  url: string;
   readonly jar = new Map<string, string>();
   key: Key;
 

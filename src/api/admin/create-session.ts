@@ -65,7 +65,10 @@ function response(
     setCookie: setCookies[0],
     setCookies: [...setCookies],
     ...(device && {
-      secureSessionRegistration: registrationValue(REGISTER_PATH, device.challenges.issue(session.sid, device.clock())),
+      secureSessionRegistration: registrationValue(
+        REGISTER_PATH,
+        device.challenges.issue(session.sid, device.clock(session.sid)),
+      ),
     }),
   };
 }

@@ -116,7 +116,7 @@ function grant(device: DeviceBindingParts, granted: DeviceGranted, context: Hand
   const { session, cookie: value, mark, challenge } = granted;
   const { cookie } = device;
   const { responseHeader } = context;
-  const lifeLeft = secondsLeft(session.absoluteExpiresAt, device.clock());
+  const lifeLeft = secondsLeft(session.absoluteExpiresAt, device.clock(session.sid));
   for (const line of cookie.set(value, mark, lifeLeft)) responseHeader.append("set-cookie", line);
   responseHeader.set(CHALLENGE, challengeValue(challenge, session.sid));
   const origin = requestContextOf(context).source.origin();
