@@ -22,7 +22,7 @@ ${EXIT_CODES}`,
     .description("put a backup in the place of the embedded store; the service must be stopped")
     .argument("<directory>", "a backup")
     .addOption(
-      new Option("--sessions <what>", "end every session of the backup, or keep them: see below")
+      new Option("--sessions <end|keep>", "end every session of the backup, or keep them: see below")
         .choices(["end", "keep"])
         .makeOptionMandatory(),
     )

@@ -299,6 +299,16 @@ describe("the credential of a command", () => {
       out: "",
       err: `${service.adminUrl} does not accept the credential (ADMIN_TOKEN)\n`,
     });
+    const DATA_DIR = scratch();
+    const file = join(DATA_DIR, "admin-token");
+    const elsewhere = { DATA_DIR, ADMIN_URL: service.adminUrl };
+    expect((await command(list, { env: elsewhere })).err).toBe(
+      `an admin token is needed: set ADMIN_TOKEN or give --token-file (there is no ${file}: is this the directory of the service?)\n`,
+    );
+    writeFileSync(file, "x".repeat(40));
+    expect((await command(list, { env: elsewhere })).err).toBe(
+      `${service.adminUrl} does not accept the credential (${file}): a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file\n`,
+    );
     const ADMIN_TOKEN = "short";
     expect(await command(list, { env: { ...env, ADMIN_TOKEN } })).toMatchObject({
       code: 1,

@@ -77,14 +77,18 @@ function tlsOptions({ ca, cert, key }: ConnectionOptions) {
 function failureOf(error: unknown, url: string, credential: Credential | undefined): CommandError {
   if (error instanceof CommandError) return error;
   const failed = ConnectError.from(error);
-  const [meaning, exitCode] = meaningOf(failed, url, credential?.from ?? "the client certificate");
+  const [meaning, exitCode] = meaningOf(failed, url, credential ?? { from: "the client certificate" });
   return new CommandError(meaning, exitCode);
 }
 
-function meaningOf(error: ConnectError, url: string, from: string): readonly [string, ExitCode] {
+function meaningOf(
+  error: ConnectError,
+  url: string,
+  { from, remedy }: Omit<Credential, "token">,
+): readonly [string, ExitCode] {
   switch (error.code) {
     case Code.Unauthenticated:
-      return [`${url} does not accept the credential (${from})`, EXIT.notAllowed];
+      return [`${url} does not accept the credential (${from})${remedy ? `: ${remedy}` : ""}`, EXIT.notAllowed];
     case Code.PermissionDenied:
       return [`${url} does not allow this to the credential (${from}): it lacks a scope`, EXIT.notAllowed];
     case Code.Unavailable:

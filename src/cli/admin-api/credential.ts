@@ -8,8 +8,11 @@ import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ConnectionOptions } from "./options.ts";
 
-/** A token and where it is from, for messages. */
-export type Credential = { readonly token: string; readonly from: string };
+/** A token and where it is from, for messages; and what to do where it is refused, if that is known. */
+export type Credential = { readonly token: string; readonly from: string; readonly remedy?: string };
+
+const OTHER_TOKENS =
+  "a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file";
 
 /**
  * A token of a service on this machine is presented to this machine alone: `--url` names no other by mistake.
@@ -29,7 +32,9 @@ export function readCredential(
   if (local !== undefined) return local;
   throw new CommandError(
     "an admin token is needed: set ADMIN_TOKEN or give --token-file" +
-      (isLoopback(url) ? ` (there is no ${join(config.local.dataDir, ADMIN_TOKEN_FILE)})` : ""),
+      (isLoopback(url)
+        ? ` (there is no ${join(config.local.dataDir, ADMIN_TOKEN_FILE)}: is this the directory of the service?)`
+        : ""),
     EXIT.notAllowed,
   );
 }
@@ -52,7 +57,7 @@ function localCredential({ local }: CommandLineConfig): Credential | undefined {
   if (configured !== undefined) return { token: configured, from: "ADMIN_TOKENS" };
   const path = join(local.dataDir, ADMIN_TOKEN_FILE);
   try {
-    return { token: readFileSync(path, "utf8").trim(), from: path };
+    return { token: readFileSync(path, "utf8").trim(), from: path, remedy: OTHER_TOKENS };
   } catch (error) {
     if (errorCode(error) === "ENOENT") return undefined;
     throw new CommandError(`${path} cannot be read (${errorCode(error)}): set ADMIN_TOKEN or give --token-file`);
