@@ -44,6 +44,8 @@ function misspeltVariables(env: Environment): string[] {
   const unset = [...known.keys()].filter((name) => !env[name]);
   return Object.keys(env).flatMap((name) => {
     if (known.has(name) || FOREIGN.has(name) || !env[name]) return [];
+    // Beside the tokens of the service it is for the commands.
+    if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const meant = mostLike(name.toUpperCase(), unset);
     if (meant === undefined) return [];
     const what = COMMANDS.has(name)

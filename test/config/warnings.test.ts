@@ -23,6 +23,7 @@ describe("a misspelt variable", () => {
     expect(warningsOf({ ADMIN_TOKEN: "secret-value" })).toEqual([
       "ADMIN_TOKEN is a variable of the commands, not of the service: is ADMIN_TOKENS meant?",
     ]);
+    expect(warningsOf({ ADMIN_TOKEN: "secret-value", ADMIN_TOKENS_FILE: import.meta.filename })).toEqual([]);
   });
 
   test("is not reported where the right one is set, or it is empty", () => {
