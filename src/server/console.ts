@@ -86,7 +86,7 @@ async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: st
   if (session === `DELETE ${ROOT}/session`) {
     const name = cookie && signIns.find(cookie)?.admin.name;
     if (cookie !== undefined) signIns.remove(cookie);
-    if (name) record(deps.log, "console_signed_out", name, source);
+    if (name) record(deps.log, { event: "console_signed_out", by: name }, source);
     return sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
   }
   const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
@@ -129,12 +129,12 @@ async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise
   // Its browser forgets it now.
   if (exchange.cookie !== undefined) signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
-  record(deps.log, "console_signed_in", admin.name, source);
+  record(deps.log, { event: "console_signed_in", by: admin.name }, source);
   sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
 }
 
-function record(log: Logger, event: "console_signed_in" | "console_signed_out", by: string, source: NodeRequestSource) {
-  log.info({ event, by, address: source.address(), ...source.correlation() }, event);
+function record(log: Logger, event: { readonly event: string; readonly by: string }, source: NodeRequestSource) {
+  log.info({ ...event, address: source.address(), ...source.correlation() }, event.event);
 }
 
 /** The token in the body of a sign-in. */
