@@ -15,7 +15,7 @@ describe("a feed that is older than the limit", () => {
     const known = issuer.issue();
     expect(await following.verdictOf(known.token)).toBe("ok");
     issuer.state.sendsHeartbeats = false; // as while the store is down
-    await eventually(() => following.verifier.stalenessMs() > 40);
+    await eventually(() => issuer.seen.pauses > 1 && following.verifier.stalenessMs() > 40);
     following.moved.monotonic += LIMIT_MS;
     expect(following.verifier.stalenessMs()).toBeGreaterThan(LIMIT_MS);
     return { issuer, known, ...following };

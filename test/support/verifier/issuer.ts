@@ -44,6 +44,8 @@ export async function startIssuer() {
   };
   const seen = {
     jwks: 0,
+    /** Turns in which a stream delivered nothing: all that it had delivered before is on the connection. */
+    pauses: 0,
     introspections: [] as string[],
     cursors: [] as string[],
     authorizations: new Set<string | null>(),
@@ -74,7 +76,10 @@ export async function startIssuer() {
                 signal.addEventListener("abort", () => resolve());
               });
             for (let position = Number(cursor), sent = 0; !signal.aborted; sent += 1) {
-              while ((!state.sendsHeartbeats || sent >= state.maxBatches) && !signal.aborted) await nextHeartbeat();
+              while ((!state.sendsHeartbeats || sent >= state.maxBatches) && !signal.aborted) {
+                seen.pauses++;
+                await nextHeartbeat();
+              }
               // Two at a time, so that catching up takes several batches.
               const next = log.slice(position, position + 2);
               position += next.length;
