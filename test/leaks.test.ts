@@ -18,7 +18,8 @@ test("a credential in a log line or in a response is found, also a part of one",
     response("POST", "/v1/auth/refresh").setHeader("set-cookie", "refresh_token=${token}; Path=/");
     console.log("the token ended with ${token.slice(-24)}");
     response("GET", "/metrics").end("clean_total 1\\nleaky_total{token=\\"${token}\\"} 1\\n");`;
-  const env = { ...process.env, EMISSIONS_DIR: place };
+  // Not the data of a service that was started in this directory.
+  const env = { ...process.env, EMISSIONS_DIR: place, DATA_DIR: place };
   execFileSync(process.execPath, [...recording().options, "--input-type=module", "--eval", code], { env });
   expect(readEmissions(place)).toMatchObject({
     credentials: 1,
