@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
+import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 
 /** A container has namespaces of its own, which only root may make. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts"];
@@ -7,12 +8,11 @@ const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.tes
 export default defineConfig({
   test: {
     reporters: ["default", "./test/support/summary.ts"],
-    // Tests wait for events, never for time; a wait this long is a hang.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: HANG_MS,
+    hookTimeout: HANG_MS,
     // Most tests wait for the processes that they started: more workers than cores halve the run.
     maxWorkers: Math.max(3, availableParallelism()),
-    expect: { poll: { timeout: 45_000 } },
+    expect: { poll: { timeout: PATIENCE_MS } },
     projects: [
       {
         extends: true,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { PATIENCE_MS } from "../support/patience.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { bearer, cookie, logIn, message, openPublic, somebody } from "../support/sessions.ts";
@@ -59,7 +60,7 @@ beforeEach(async () => {
   problems = [];
   context = await browser.newContext({ viewport: { width: 1100, height: 800 } });
   page = await context.newPage();
-  page.setDefaultTimeout(45_000);
+  page.setDefaultTimeout(PATIENCE_MS);
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("console", (entry) => /Content Security|Trusted|Refused/.test(entry.text()) && problems.push(entry.text()));
 });
@@ -149,8 +150,8 @@ test("support finds a user, ends one session and then all, and sees why they end
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 
   // Events are written a moment later: the page reads them again by itself.
-  await expect.poll(() => page.locator(".timeline li").count(), { timeout: 45_000 }).toBe(6);
-  await expect.poll(() => reads, { timeout: 45_000 }).toBeGreaterThan(1);
+  await expect.poll(() => page.locator(".timeline li").count()).toBe(6);
+  await expect.poll(() => reads).toBeGreaterThan(1);
   const timeline = page.locator(".timeline");
   await timeline.getByText("ended with all sessions of the user").first().waitFor();
   await timeline.getByText(/Safari on iPhone\s*ended by an operator/).waitFor();
@@ -364,7 +365,7 @@ test("it is used by keyboard alone, on a phone, in the dark", async () => {
   await page.keyboard.type(subject);
   await page.keyboard.press("Enter");
   await expect.poll(() => sessionCards().count()).toBe(4);
-  await expect.poll(() => page.locator(".timeline li").count(), { timeout: 45_000 }).toBeGreaterThan(3);
+  await expect.poll(() => page.locator(".timeline li").count()).toBeGreaterThan(3);
   await screenshot("phone");
   expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
   await tabTo(".session button");

@@ -11,7 +11,7 @@ const PACE = { browsers: 4, instances: 1, beforeMs: 500, afterMs: 1_500 };
 const FAULTS = [killedWithAof, flushedAndKilled, heldBytes(1_000), rolling, serviceClockSteps(300)];
 
 describe("no live session is refused, nothing that was ended comes back, and service resumes without help", () => {
-  test.concurrent.each(FAULTS)("$name", { timeout: 120_000 }, async ({ run }) => {
+  test.concurrent.each(FAULTS)("$name", async ({ run }) => {
     const row = await run(PACE);
     console.log(`${tableHead()}\n${tableRow(row)}`);
     expect(row).toMatchObject({ wrong401: 0, deadAccepted: 0, undone: 0, recoveredMs: expect.any(Number) });

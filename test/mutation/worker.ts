@@ -23,6 +23,8 @@ const PARTS = [
 const STAGE_TIMEOUT_MS = 600_000;
 
 const RESULTS = ".results.json";
+/** A test that takes longer hangs, ms. The limits of the tests themselves are for machines that do ten other things. */
+const MUTANT_HANG_MS = 60_000;
 const VITEST = [
   "vitest",
   "run",
@@ -34,6 +36,12 @@ const VITEST = [
   "1",
   "--maxWorkers",
   "1",
+  "--testTimeout",
+  `${MUTANT_HANG_MS}`,
+  "--hookTimeout",
+  `${MUTANT_HANG_MS}`,
+  "--expect.poll.timeout",
+  `${0.75 * MUTANT_HANG_MS}`,
 ];
 
 type Run = { readonly code: number | null; readonly output: string; readonly timedOut: boolean };

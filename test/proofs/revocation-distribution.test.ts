@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
+import { PATIENCE_MS } from "../support/patience.ts";
 import { startRedisCluster } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
@@ -17,8 +18,6 @@ import { VerifierProcess } from "./support/verifiers.ts";
 
 const VERIFIERS = long ? 50 : 20;
 const PROCESSES = long ? 2 : 1;
-/** How long verifiers may take after the last logout, ms. A busy machine needs much of it; it is not the promise. */
-const PATIENCE_MS = 45_000;
 const { logout } = SessionService.method;
 
 /** A Redis that keeps what it acknowledged. */

@@ -103,7 +103,7 @@ const documents: [string, Document][] = [
 ];
 
 describe("recommended rules of Redocly", () => {
-  test.each(documents)("%s has no errors", { timeout: 60_000 }, async (name, document) => {
+  test.each(documents)("%s has no errors", async (name, document) => {
     const findings = await lint(`${name}.json`, document);
     expect(findings.filter(({ severity }) => severity === "error").map(describeFinding)).toEqual([]);
     // Warnings about what is not the plugin's, or is meant.
@@ -111,7 +111,7 @@ describe("recommended rules of Redocly", () => {
     expect(findings.filter(({ ruleId }) => !known.includes(ruleId)).map(describeFinding)).toEqual([]);
   });
 
-  test("report errors of a document that has some", { timeout: 60_000 }, async () => {
+  test("report errors of a document that has some", async () => {
     const broken = { ...generated, info: {} };
     const findings = await lint("broken.json", broken);
     expect(findings.some(({ severity }) => severity === "error")).toBe(true);

@@ -80,7 +80,7 @@ async function send(baseUrl: string, service: DescService, route: Route): Promis
 /** OpenAPI 3.1 has no other methods. */
 const METHODS = new Set(["GET", "PUT", "POST", "DELETE", "PATCH"]);
 
-describe("a mock server accepts the requests of the client", { timeout: 120_000 }, () => {
+describe("a mock server accepts the requests of the client", () => {
   test.each<[string, object, { readonly service: DescService; readonly routes: readonly Route[] }]>([
     ["the public API", generated, SessionServiceRoutes],
     ["a service with every kind of field and binding", describeDirectory("test/http/proto"), RichServiceRoutes],

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startBalancer } from "../support/balancer.ts";
 import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { startLoad, type Way } from "../support/load.ts";
+import { HANG_MS } from "../support/patience.ts";
 import { request } from "../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
@@ -34,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-test("rolling restarts behind a load balancer fail no request", { timeout: LONG ? 900_000 : 60_000 }, async () => {
+test("rolling restarts behind a load balancer fail no request", { timeout: LONG ? 900_000 : HANG_MS }, async () => {
   const balancer = await startBalancer();
   const services: Service[] = [];
   const join = async () => {

@@ -259,13 +259,11 @@ async function startUnread() {
   });
   child.stdout.destroy();
   await expect
-    .poll(
-      () =>
-        request(ready.public, { path: "/readyz" }).then(
-          (response) => response.status,
-          () => 0,
-        ),
-      { timeout: 45_000 },
+    .poll(() =>
+      request(ready.public, { path: "/readyz" }).then(
+        (response) => response.status,
+        () => 0,
+      ),
     )
     .toBe(200);
   // Nobody reads what it writes from now on.

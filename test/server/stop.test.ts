@@ -45,7 +45,7 @@ test("a signal to `npm start` reaches the service", async () => {
   npm.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     out += chunk;
   });
-  await expect.poll(() => out, { timeout: 30_000 }).toContain('"event":"ready"');
+  await expect.poll(() => out).toContain('"event":"ready"');
   const { public: url } = JSON.parse(/^\{.*\}$/m.exec(out)?.[0] ?? "{}");
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   npm.kill("SIGTERM");

@@ -4,10 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onExit } from "./on-exit.ts";
+import { PATIENCE_MS } from "./patience.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** How long output of a process is awaited, ms: within the timeout of a test, and enough for a busy machine. */
-const PATIENCE_MS = 45_000;
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 

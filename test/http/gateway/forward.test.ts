@@ -13,9 +13,6 @@ import { ItemSchema } from "../gen/relay/v1/relay_pb.ts";
 import { type GrpcServer, startGrpcServer } from "../support/grpc-server.ts";
 import { type Listener, openHttp1, openHttp2 } from "../support/servers.ts";
 
-/** For machines that are busy. */
-const PATIENCE = { timeout: 30_000 };
-
 describe.each([
   ["createGrpcTransport", createGrpcTransport],
   ["createGrpcUpstream", createGrpcUpstream],
@@ -206,8 +203,8 @@ describe.each([
           const [response] = (await once(call, "response")) as [IncomingMessage];
           await once(response, "data");
         } else {
-          await expect.poll(() => server.lastMetadata().get("x-forwarded-host"), PATIENCE).not.toEqual([]);
-          await expect.poll(() => call.socket?.bytesWritten ?? 0, PATIENCE).toBeGreaterThan(0);
+          await expect.poll(() => server.lastMetadata().get("x-forwarded-host")).not.toEqual([]);
+          await expect.poll(() => call.socket?.bytesWritten ?? 0).toBeGreaterThan(0);
           await get("/v1/items/b");
         }
         call.destroy();
@@ -230,7 +227,7 @@ describe.each([
       ]);
       expect(errors.length).toBe(1);
       await using _again = await startGrpcServer(own.port);
-      await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status, PATIENCE).toBe(200);
+      await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200);
     });
 
     it("that dies within calls ends them: 503, or an error in band", async () => {
@@ -241,7 +238,7 @@ describe.each([
       const [response] = (await once(stream, "response")) as [IncomingMessage];
       const [first] = (await once(response, "data")) as [Buffer];
       expect(JSON.parse(first.toString())).toEqual({ name: "a", number: "1" });
-      await expect.poll(() => own.lastMetadata().get("x-forwarded-host"), PATIENCE).not.toEqual([]);
+      await expect.poll(() => own.lastMetadata().get("x-forwarded-host")).not.toEqual([]);
       const sum = http1Request(`${front.origin}/v1/sums/a`, { method: "POST", headers: lines, agent: false });
       sum.write('{"number":1}\n');
       own.die();
@@ -264,7 +261,7 @@ describe.each([
       const [last] = (await once(response, "data")) as [Buffer];
       expect(JSON.parse(last.toString())).toMatchObject({ error: { code: 14 } });
       proxy.release();
-      await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status, PATIENCE).toBe(200);
+      await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200);
       await proxy.stop();
     });
 
