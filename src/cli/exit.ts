@@ -6,7 +6,7 @@ export const EXIT = {
   failed: 1,
   /** Called wrongly. */
   usage: 2,
-  /** The service, or its store, does not respond. */
+  /** The service, or its store, does not respond, or is unavailable for another reason. */
   unavailable: 3,
   /** The credential is absent, wrong, or lacks a scope. */
   notAllowed: 4,
@@ -19,7 +19,7 @@ export const EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong usag
 
 /** For the commands that call the admin API. */
 export const CALL_EXIT_CODES =
-  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the service does not respond, 4 the token is\n" +
+  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the service is unavailable, 4 the token is\n" +
   "absent, wrong, or lacks a scope.";
 
 /** Ends the command: its message, one line or several, is printed on standard error. */

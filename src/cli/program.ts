@@ -30,6 +30,8 @@ export function createProgram(
     .configureHelp({ helpWidth: width })
     .showHelpAfterError("(--help explains this command)")
     .exitOverride()
+    // What follows a command is the command's: a subject may be called -V.
+    .enablePositionalOptions()
     .addHelpText("after", `\n${PROGRAM_HELP}`);
   program
     .command("serve")

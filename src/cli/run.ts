@@ -2,6 +2,7 @@
 import { CommanderError } from "commander";
 import type { Environment } from "../config/reader.ts";
 import type { Context } from "./context.ts";
+import { protectDashedIds } from "./dashed-ids.ts";
 import { CommandError, EXIT } from "./exit.ts";
 import { createProgram } from "./program.ts";
 
@@ -31,7 +32,8 @@ export async function runCommandLine(
     serve,
   };
   try {
-    await createProgram(context).parseAsync(args, { from: "user" });
+    const program = createProgram(context);
+    await program.parseAsync(protectDashedIds(args, program), { from: "user" });
   } catch (error) {
     process.exitCode = exitCodeOf(error, context);
   }

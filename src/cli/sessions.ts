@@ -1,5 +1,6 @@
 /** `session-service sessions …`: sees and ends sessions through the admin API. */
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { DAY_MS, duration } from "../config/values.ts";
 import { addConnectionOptions, CONNECTION_HELP } from "./admin-api/options.ts";
 import type { Context } from "./context.ts";
 import { CALL_EXIT_CODES } from "./exit.ts";
@@ -18,13 +19,18 @@ export function addSessionsCommand(program: Command, context: Context): void {
       .addHelpText("after", `\n${help}${HELP}`);
 
   addReaders(add, context);
-  add(
+  const addEnding = (name: string, description: string, help: string) =>
+    add(name, description, help)
+      .addOption(retryOption())
+      .option("--left <path>", "with a list: a file for what is left of it, one a line (otherwise standard output)");
+  addEnding(
     "end",
     "end sessions: their refresh tokens are refused at once, their access tokens by every service that follows the feed",
+    ENDING_HELP,
   )
     .argument("<session-id...>", "their ids; - reads them from standard input, one a line")
     .action(async (ids, options) => (await import("./sessions/end.ts")).endSessions(context, ids, options));
-  add("end-all", "end the sessions of a user, of many users, or of everybody", END_ALL_HELP)
+  addEnding("end-all", "end the sessions of a user, of many users, or of everybody", END_ALL_HELP)
     .option("--subject <subject>", "those of this user")
     .option("--except <session-id>", "with --subject: but this one")
     .option("--subjects-from <path>", "those of many users: a file with a subject a line; - is standard input")
@@ -70,9 +76,31 @@ function addReaders(add: Add, context: Context): void {
     .action(async (options) => (await import("./sessions/events.ts")).listEvents(context, options));
 }
 
-const END_ALL_HELP = `Give exactly one of --subject, --subjects-from and --everyone. Sessions that are created later live.
+const retryOption = () =>
+  new Option(
+    "--retry-for <duration>",
+    "how long to try again while the service is unavailable: 10s, 5m; 0 is not at all",
+  )
+    .default(120_000, "2m")
+    .argParser((text) => {
+      const parsed = duration(0, DAY_MS)(text);
+      if (parsed.ok) return parsed.value;
+      throw new InvalidArgumentError(`It ${parsed.reason}.`);
+    });
+
+/** How the commands that end sessions treat failures. */
+const ENDING_HELP = `What fails because the service is unavailable or limits the rate of calls is tried again, for as long as
+--retry-for says after the last call that succeeded. If that is not enough, or on Ctrl-C, the rest of a list is
+printed alone on standard output, or is in the file of --left, and the counts are on standard error: give that
+list to the same command. What the service refuses is named on standard error, and does not stop the others.
 
 `;
+
+const END_ALL_HELP = `Give exactly one of --subject, --subjects-from and --everyone. Sessions that are created later live.
+
+  session-service sessions end-all --subjects-from users --left users   # again, until it succeeds
+
+${ENDING_HELP}`;
 
 const CREATE_HELP = `For a login that has happened elsewhere, and for tests. The output holds the tokens of the session: whoever
 has them is its user.

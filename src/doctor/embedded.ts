@@ -8,6 +8,10 @@ import { type Finding, messageOf, reportOf } from "./finding.ts";
 /** Below it the store may soon refuse writes, bytes. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
 
+/** sqlite.org/rescode.html */
+const SQLITE_NOTADB = 26;
+const RESTORE = "stop the service, and restore a backup (session-service restore)";
+
 const { ok, warning, fault } = reportOf("embedded store");
 
 export async function checkEmbedded(config: Config): Promise<readonly Finding[]> {
@@ -21,14 +25,11 @@ async function checkFile(path: string): Promise<readonly Finding[]> {
     const problem = checkDatabase(path);
     if (problem === "absent") return [ok(`there is no ${path} yet; the first start makes it`)];
     if (problem === undefined) return [ok(`${path} is whole`)];
-    return [fault(`${path} is damaged: ${problem}`, "stop the service, restore a backup (session-service restore)")];
+    return [fault(`${path} is damaged: ${problem}`, RESTORE)];
   } catch (error) {
-    return [
-      fault(
-        `${path} cannot be read (${messageOf(error)})`,
-        "run this as the user of the service; restore a backup if it is no database",
-      ),
-    ];
+    const isDatabase = !(error instanceof Error && "errcode" in error && error.errcode === SQLITE_NOTADB);
+    const remedy = isDatabase ? "run this as the user of the service" : RESTORE;
+    return [fault(`${path} cannot be read (${messageOf(error)})`, remedy)];
   }
 }
 

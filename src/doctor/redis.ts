@@ -1,6 +1,7 @@
 /** The Redis that sessions are kept in. */
 import type { Config } from "../config/config.ts";
 import type { RedisTarget } from "../config/redis-url.ts";
+import { errorCode } from "../files/error-code.ts";
 import type { NodeFacts } from "../store/redis/examination.ts";
 import { type Finding, reportOf } from "./finding.ts";
 
@@ -24,7 +25,8 @@ export async function checkRedis(
   return [...findings, ...checkClocks(nodes)];
 }
 
-function unreachable({ nodes }: RedisTarget, { message }: Error): Finding {
+function unreachable({ nodes }: RedisTarget, error: Error): Finding {
+  const { message } = error;
   const names = nodes.map(({ host, port }) => `${host}:${port}`).join(", ");
   if (/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(message)) {
     return fault(
@@ -38,7 +40,13 @@ function unreachable({ nodes }: RedisTarget, { message }: Error): Finding {
       "set REDIS_TLS_CA_FILE to the authority that signed it",
     );
   }
-  return fault(`${names} does not respond (${message})`, "start it, or correct REDIS_URL; check the network between");
+  return fault(`${names} does not respond (${message})`, unreachableRemedy(error));
+}
+
+function unreachableRemedy(error: Error): string {
+  const code = errorCode(error);
+  if (code === "ECONNREFUSED") return "start it there, or correct REDIS_URL";
+  return code === "ENOTFOUND" ? "correct the host in REDIS_URL" : "let this machine reach it through the network";
 }
 
 function checkNode(
@@ -60,10 +68,10 @@ function checkNode(
   const field = (name: string) => info.get(name) ?? "";
   const role = field("role") === "slave" ? "replica" : "master";
   const findings = [
-    ...(refusesWrites === "" ? [] : [fault(`${at} takes no writes (${refusesWrites})`, WRITES_REMEDY)]),
+    ...(refusesWrites === "" ? [] : [fault(`${at} takes no writes (${refusesWrites})`, writesRemedy(refusesWrites))]),
     ...checkVersion(at, field),
-    ...checkMemory(at, field),
-    ...checkPersistence(at, field),
+    ...checkMemory(at, field, refusesWrites.startsWith("OOM ")),
+    ...checkPersistence(at, field, refusesWrites.startsWith("MISCONF ")),
     ...(role === "master" ? checkReplicas(at, field, config) : []),
     ...checkRole(at, field, target),
   ];
@@ -72,8 +80,13 @@ function checkNode(
     : [ok(`${at}: Redis ${field("redis_version")}, ${role}, ${memoryOf(field)}, append-only file`)];
 }
 
-const WRITES_REMEDY =
-  "OOM: raise maxmemory; MISCONF: free space on its disk; NOREPLICAS: start its replicas (docs/operations.md#redis-is-down)";
+function writesRemedy(refusal: string): string {
+  if (refusal.startsWith("OOM ")) return `raise maxmemory (${CAPACITY})`;
+  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/operations.md#redis-is-down)";
+}
+
+const CAPACITY = "docs/performance.md#capacity";
+const FREE_SPACE = "free space on its disk; its log has the reason";
 
 type Field = (name: string) => string;
 
@@ -85,7 +98,8 @@ function checkVersion(at: string, field: Field): readonly Finding[] {
 const memoryOf = (field: Field) =>
   field("maxmemory") === "0" ? "no memory limit" : `${field("used_memory_human")} of ${field("maxmemory_human")} used`;
 
-function checkMemory(at: string, field: Field): readonly Finding[] {
+/** @param isFull whether that was found already */
+function checkMemory(at: string, field: Field, isFull: boolean): readonly Finding[] {
   const policy = field("maxmemory_policy");
   const findings: Finding[] = [];
   if (policy !== "noeviction") {
@@ -97,11 +111,11 @@ function checkMemory(at: string, field: Field): readonly Finding[] {
     );
   }
   const [used, max] = [Number(field("used_memory")), Number(field("maxmemory"))];
-  if (max > 0 && used > 0.9 * max) {
+  if (max > 0 && used > 0.9 * max && !isFull) {
     findings.push(
       warning(
         `${at} uses ${Math.floor((100 * used) / max)} % of its memory limit: at 100 % refreshes get 503`,
-        "raise maxmemory (docs/performance.md#capacity)",
+        `raise maxmemory (${CAPACITY})`,
       ),
     );
   }
@@ -114,7 +128,8 @@ const WRITE_STATES = [
   ["rdb_last_bgsave_status", "snapshot"],
 ] as const;
 
-function checkPersistence(at: string, field: Field): readonly Finding[] {
+/** @param cannotWrite whether that was found already */
+function checkPersistence(at: string, field: Field, cannotWrite: boolean): readonly Finding[] {
   const findings: Finding[] = [];
   if (field("aof_enabled") !== "1") {
     findings.push(
@@ -125,8 +140,8 @@ function checkPersistence(at: string, field: Field): readonly Finding[] {
     );
   }
   for (const [name, what] of WRITE_STATES) {
-    if (field(name) !== "err") continue;
-    findings.push(warning(`${at} could not write its last ${what}`, "free space on its disk; its log has the reason"));
+    if (field(name) !== "err" || cannotWrite) continue;
+    findings.push(warning(`${at} could not write its last ${what}`, FREE_SPACE));
   }
   return findings;
 }

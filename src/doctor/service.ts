@@ -9,57 +9,67 @@ import { type Finding, messageOf, reportOf } from "./finding.ts";
 /** For a whole response: what listens there may send without an end. */
 const TIMEOUT_MS = 3_000;
 
+const JWKS_PATH = "/.well-known/jwks.json";
+
 const { ok, warning, fault } = reportOf("service");
 
 export async function checkService(config: Config): Promise<readonly Finding[]> {
+  const own = await ownKids(config.keysFile);
   const findings = await Promise.all([
-    checkListener("the public API", config, config.host, config.port),
-    checkListener("the admin API", config, config.adminHost, config.adminPort),
-    checkIssuer(config),
+    checkListener("the public API", own, config, config.host, config.port),
+    checkListener("the admin API", own, config, config.adminHost, config.adminPort),
+    checkIssuer(config, own),
   ]);
   return findings.flat();
 }
 
-async function checkListener(what: string, config: Config, host: string, port: number): Promise<readonly Finding[]> {
+/** The ids of the keys that this installation signs with: none where it has no ring yet, undefined where that cannot be read. */
+type OwnKids = readonly string[] | undefined;
+
+async function checkListener(
+  what: string,
+  own: OwnKids,
+  config: Config,
+  host: string,
+  port: number,
+): Promise<readonly Finding[]> {
   if (port === 0) return [];
   const scheme = config.tlsCertFile === undefined ? "http" : "https";
   const near = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const url = `${scheme}://${near.includes(":") ? `[${near}]` : near}:${port}`;
   try {
     // The certificate is not for this address, and is judged by its own check.
+    const keys = await get(url + JWKS_PATH, { rejectUnauthorized: false });
+    const kids = keys.status === 200 ? kidsOf(keys.body) : undefined;
+    if (kids === undefined || (own !== undefined && !own.some((kid) => kids.includes(kid)))) {
+      const which = kids === undefined ? "another program" : "a service with other keys than those of KEYS_FILE";
+      return [
+        fault(`${url} is in use by ${which}: ${what} cannot listen there`, `set ${variableOf(what)} to a free port`),
+      ];
+    }
     const { status, body } = await get(`${url}/readyz`, { rejectUnauthorized: false });
     if (status === 200) return [ok(`${what} at ${url} is ready`)];
-    if (status === 503)
-      return [
-        fault(
-          `${what} at ${url} is not ready: ${body.trim().slice(0, 200)}`,
-          "see the log of the service, and the findings above",
-        ),
-      ];
-    return [fault(`${url} responds ${status} to /readyz: it is another program`, "stop it, or choose another port")];
+    return [fault(`${what} at ${url} is not ready: ${body.trim().slice(0, 200)}`, "see the log of the service")];
   } catch (error) {
     if (isRefused(error)) return [ok(`${what} does not run at ${url}: the port is free`)];
-    return [
-      warning(
-        `${url} does not respond as ${what} (${messageOf(error)})`,
-        "stop what listens there, or choose another port",
-      ),
-    ];
+    const found = `${url} does not respond as ${what} (${messageOf(error)})`;
+    return [warning(found, `find out what listens at port ${port}, and end it if it is no instance of the service`)];
   }
 }
 
+const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : "PORT");
+
 /** Whether ISSUER leads to this service, by its keys. */
-async function checkIssuer({ issuer, keysFile }: Config): Promise<readonly Finding[]> {
+async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
   if (issuer === undefined) return [];
-  const url = `${issuer.replace(/\/+$/, "")}/.well-known/jwks.json`;
-  const remedy =
-    "correct ISSUER, or the proxy in front; from this machine it may be out of reach although browsers reach it";
+  const url = issuer.replace(/\/+$/, "") + JWKS_PATH;
   try {
     const { status, body } = await get(url, {});
     const kids = status === 200 ? kidsOf(body) : undefined;
-    if (kids === undefined) return [warning(`${url} responds ${status} and no key set`, remedy)];
-    const own = await ownKids(keysFile);
-    if (own !== undefined && !own.some((kid) => kids.includes(kid))) {
+    if (kids === undefined) {
+      return [warning(`${url} responds ${status} and no key set`, "correct ISSUER, or the proxy in front")];
+    }
+    if (own !== undefined && own.length > 0 && !own.some((kid) => kids.includes(kid))) {
       return [
         fault(
           `${url} has none of the keys of KEYS_FILE: it is another service, or an instance has another key ring`,
@@ -69,15 +79,16 @@ async function checkIssuer({ issuer, keysFile }: Config): Promise<readonly Findi
     }
     return [ok(`ISSUER leads to the service: ${url}`)];
   } catch (error) {
-    return [warning(`${url} cannot be reached (${messageOf(error)})`, remedy)];
+    const found = `${url} cannot be reached from this machine (${messageOf(error)})`;
+    return [warning(found, "ask for it where browsers are; if it does not respond there, correct ISSUER")];
   }
 }
 
-async function ownKids(path: string): Promise<readonly string[] | undefined> {
+async function ownKids(path: string): Promise<OwnKids> {
   try {
     return (await readRing(path)).signing.map(({ kid }) => kid);
   } catch (error) {
-    if (error instanceof KeyRingFault) return undefined; // found by the check of the keys
+    if (error instanceof KeyRingFault) return error.absent ? [] : undefined; // found by the check of the keys
     throw error;
   }
 }

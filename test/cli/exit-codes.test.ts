@@ -32,13 +32,15 @@ afterAll(async () => {
 
 const SESSION = `K${"A".repeat(22)}`;
 
+const NOW_OR_NEVER = ["--retry-for", "0"];
+
 const CALLS = [
   ["sessions", "list"],
   ["sessions", "show", SESSION],
   ["sessions", "events", "--session", SESSION],
-  ["sessions", "end", SESSION],
-  ["sessions", "end-all", "--subject", "bob"],
-  ["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01"],
+  ["sessions", "end", SESSION, ...NOW_OR_NEVER],
+  ["sessions", "end-all", "--subject", "bob", ...NOW_OR_NEVER],
+  ["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01", ...NOW_OR_NEVER],
   ["sessions", "unbind", SESSION],
   ["sessions", "create", "--subject", "bob"],
   ["token", "verify"],

@@ -1,6 +1,6 @@
 /** The commands about sessions and tokens, against a running service. */
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -204,7 +204,7 @@ describe("sessions end-all", () => {
     for (const subject of subjects.slice(0, 3)) await created(subject);
     const args = ["sessions", "end-all", "--subjects-from", "-", "--json"];
     const { code, out } = await command(args, { env, input: subjects.join("\n") });
-    expect([code, JSON.parse(out)]).toEqual([0, { subjects: 20, endedCount: 3 }]);
+    expect([code, JSON.parse(out)]).toEqual([0, { subjects: 20, endedCount: 3, left: [], refused: [] }]);
   });
 
   test("ends everybody's only when that is confirmed", async () => {
@@ -231,9 +231,58 @@ describe("sessions end-all", () => {
     [["--subject", "a", "--created-before", "2026-01-01"], "--created-before needs --everyone"],
     [["--everyone", "--created-before", "yesterday"], "It must be a time"],
     [["--subjects-from", "-", "--token-file", "-"], "standard input has the subjects"],
+    [["--subject", "a", "--left", "x"], "--left needs --subjects-from"],
+    [["--subject", "a", "--retry-for", "soon"], "It is not a duration"],
   ])("refuses %j as wrong usage", async (more, fault) => {
     const { code, err } = await command(["sessions", "end-all", ...more], { env });
     expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
+  });
+});
+
+describe("an id that begins with a dash", () => {
+  /** The first six bits of a session id are those of the hash of its subject. */
+  function dashedSubject(): string {
+    for (;;) {
+      const subject = newSubject();
+      if ((createHash("sha256").update(subject).digest()[0] as number) >> 2 === 62) return subject;
+    }
+  }
+
+  test("is taken by every command that takes one", async () => {
+    const { session } = await created(dashedSubject());
+    const { sessionId } = session;
+    expect(sessionId).toMatch(/^-/);
+    const run = (...args: string[]) => command(["sessions", ...args], { env });
+    expect((await run("show", sessionId)).out).toContain(sessionId);
+    expect((await run("show", "--json", sessionId, "--url", service.adminUrl)).out).toContain(sessionId);
+    expect((await run("unbind", sessionId)).code).toBe(0);
+    expect((await run("events", "--session", sessionId)).out).toContain(sessionId);
+    const { subject } = session as { subject?: string };
+    expect((await run("end-all", "--subject", String(subject), "--except", sessionId)).out).toContain(
+      "ended 0 sessions",
+    );
+    const next = await created(dashedSubject(), "--replaces", sessionId);
+    expect((await run("end", sessionId, next.session.sessionId)).out).toMatch(/-\S+ +was not live\n-\S+ +ended\n/);
+    const last = await created(dashedSubject());
+    expect((await run("end", "--", last.session.sessionId)).out).toMatch(/ended\n/);
+  });
+
+  test.each(["-h", "-V", "--"])("is none of the options that begin with %s", async (start) => {
+    const id = start.padEnd(23, "A");
+    expect(await command(["sessions", "show", id], { env })).toEqual({
+      ...{ code: 1, out: "" },
+      err: `there is no live session ${id}\n`,
+    });
+  });
+
+  test("may be that of a subject", async () => {
+    for (const subject of [`-${newSubject()}`, "-V", "--json"]) {
+      await created(subject);
+      const { out } = await command(["sessions", "list", "--subject", subject], { env });
+      expect(out).toContain(` ${subject} `);
+      const ended = await command(["sessions", "end-all", "--subject", subject], { env });
+      expect(ended.out).toBe("ended 1 session of 1 user\n");
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 /** What the doctor finds: every fault is really configured. */
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -252,7 +253,8 @@ describe("Redis", () => {
     const env = on(server.url);
     expect(await problems(env)).toContainEqual(scarce);
     await server.admin.config("SET", "maxmemory", String(Math.floor(used * 0.5)));
-    expect(await problems(env)).toEqual([expect.stringMatching(/^fault redis: \S+ takes no writes \(OOM /), scarce]);
+    expect(await problems(env)).toEqual([expect.stringMatching(/^fault redis: \S+ takes no writes \(OOM /)]);
+    expect(await remediesOf(env)).toEqual(["raise maxmemory (docs/performance.md#capacity)"]);
   });
 
   test("that could not write its last snapshot", async () => {
@@ -264,6 +266,10 @@ describe("Redis", () => {
     await expect.poll(async () => /rdb_bgsave_in_progress:0/.test(await server.admin.info("persistence"))).toBe(true);
     expect(await problems(on(server.url))).toEqual([
       expect.stringMatching(/^fault redis: \S+ takes no writes \(MISCONF /),
+    ]);
+    expect(await remediesOf(on(server.url))).toEqual(["free space on its disk; its log has the reason"]);
+    await server.admin.config("SET", "stop-writes-on-bgsave-error", "no");
+    expect(await problems(on(server.url))).toEqual([
       expect.stringMatching(/^warning redis: \S+ could not write its last snapshot$/),
     ]);
   });
@@ -358,7 +364,10 @@ describe("the service", () => {
       `ISSUER leads to the service: ${publicUrl}/.well-known/jwks.json`,
     ]);
     const KEYS_FILE = join(withKeys(), "keys.json");
+    const other = "is in use by a service with other keys than those of KEYS_FILE";
     expect(await problems({ ...env, KEYS_FILE })).toEqual([
+      `fault service: ${publicUrl} ${other}: the public API cannot listen there`,
+      `fault service: ${service.adminUrl} ${other}: the admin API cannot listen there`,
       expect.stringContaining("has none of the keys of KEYS_FILE"),
     ]);
     await service.stop();
@@ -384,6 +393,28 @@ test.each([
   const { port } = server.address() as AddressInfo;
   expect(await problems({ PORT: String(port) })).toEqual([
     `warning service: http://127.0.0.1:${port} does not respond as the public API (no response within 3 s)`,
+  ]);
+});
+
+test.each([200, 503, 404])(
+  "a stranger at the port of the service that responds %d is not taken for it",
+  async (status) => {
+    const server = createHttpServer((_, response) => void response.writeHead(status).end("ok\n"));
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const PORT = String((server.address() as AddressInfo).port);
+    expect(await problems({ PORT })).toEqual([
+      `fault service: http://127.0.0.1:${PORT} is in use by another program: the public API cannot listen there`,
+    ]);
+    expect(await remediesOf({ PORT })).toEqual(["set PORT to a free port"]);
+  },
+);
+
+test("an instance of another installation is a stranger to one that has no keys yet", async () => {
+  const service = await startService();
+  onTestFinished(() => void service.kill("SIGKILL"));
+  expect(await problems({ PORT: new URL(service.publicUrl).port })).toEqual([
+    expect.stringContaining("is in use by a service with other keys"),
   ]);
 });
 

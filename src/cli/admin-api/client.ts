@@ -1,14 +1,15 @@
 /** A client of the admin API, with the address and the credential that the options and the environment give. */
 import { readFileSync } from "node:fs";
-import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import { ConfigError } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { errorCode } from "../../files/error-code.ts";
-import { CommandError, EXIT, type ExitCode, usageError } from "../exit.ts";
-import { type Credential, readCredential } from "./credential.ts";
+import { CommandError, usageError } from "../exit.ts";
+import { readCredential } from "./credential.ts";
+import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
 
 /** How long a call may take, ms; streams have no limit. */
@@ -38,12 +39,12 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
   return {
     url,
     client: createClient(SessionAdminService, transport),
-    failure: (error) => failureOf(error, url, credential),
+    failure: (error) => callFailure(error, url, credential),
   };
 }
 
-/** For calls that are no streams. */
-export const callOptions = () => ({ timeoutMs: CALL_TIMEOUT_MS });
+/** For calls that are no streams. @param signal ends the call */
+export const callOptions = (signal?: AbortSignal) => ({ timeoutMs: CALL_TIMEOUT_MS, ...(signal && { signal }) });
 
 function configOf(env: Environment) {
   try {
@@ -72,40 +73,4 @@ function tlsOptions({ ca, cert, key }: ConnectionOptions) {
     }
   };
   return { ...pem("ca", ca), ...pem("cert", cert), ...pem("key", key) };
-}
-
-function failureOf(error: unknown, url: string, credential: Credential | undefined): CommandError {
-  if (error instanceof CommandError) return error;
-  const failed = ConnectError.from(error);
-  const [meaning, exitCode] = meaningOf(failed, url, credential ?? { from: "the client certificate" });
-  return new CommandError(meaning, exitCode);
-}
-
-function meaningOf(
-  error: ConnectError,
-  url: string,
-  { from, remedy }: Omit<Credential, "token">,
-): readonly [string, ExitCode] {
-  switch (error.code) {
-    case Code.Unauthenticated:
-      return [`${url} does not accept the credential (${from})${remedy ? `: ${remedy}` : ""}`, EXIT.notAllowed];
-    case Code.PermissionDenied:
-      return [`${url} does not allow this to the credential (${from}): it lacks a scope`, EXIT.notAllowed];
-    case Code.Unavailable:
-    case Code.DeadlineExceeded:
-    case Code.Aborted:
-      return [`${url} does not respond: ${error.rawMessage}`, EXIT.unavailable];
-    case Code.Internal:
-      if (errorCode(error.cause) !== "EPROTO") break;
-      return [`${url} does not speak TLS: is it http?`, EXIT.failed];
-    case Code.Unimplemented:
-      return [`${url} has no such method: is it the admin API?`, EXIT.failed];
-    case Code.InvalidArgument:
-      return [error.rawMessage, EXIT.usage];
-    case Code.NotFound:
-    case Code.ResourceExhausted:
-    case Code.FailedPrecondition:
-      return [error.rawMessage, EXIT.failed];
-  }
-  return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed];
 }

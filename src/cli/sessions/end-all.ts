@@ -1,52 +1,61 @@
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type AdminApi, callOptions, openAdminApi } from "../admin-api/client.ts";
+import { callOptions, openAdminApi } from "../admin-api/client.ts";
 import type { ConnectionOptions } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 import { CommandError, usageError } from "../exit.ts";
 import { confirm, readLines } from "../input.ts";
-import { forEach } from "./each.ts";
+import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftovers.ts";
 
-export type EndAllOptions = ConnectionOptions & {
-  readonly subject?: string;
-  readonly except?: string;
-  readonly subjectsFrom?: string;
-  readonly everyone?: boolean;
-  readonly createdBefore?: string;
-  readonly yes?: boolean;
-  readonly json?: boolean;
-};
+export type EndAllOptions = ConnectionOptions &
+  WorkOptions & {
+    readonly subject?: string;
+    readonly except?: string;
+    readonly subjectsFrom?: string;
+    readonly everyone?: boolean;
+    readonly createdBefore?: string;
+    readonly yes?: boolean;
+    readonly json?: boolean;
+  };
 
 export async function endAllSessions(context: Context, options: EndAllOptions): Promise<void> {
   checkOptions(options);
   if (options.everyone) return endEverybodys(context, options);
+  const { subject = "", subjectsFrom, except = "", json } = options;
   // Read before the credential, which may be wanted from standard input too: checkOptions has refused that.
-  const subjects = options.subjectsFrom === undefined ? [options.subject ?? ""] : readLines(options.subjectsFrom);
+  const items = {
+    all: subjectsFrom === undefined ? [subject] : readLines(subjectsFrom),
+    isList: subjectsFrom !== undefined,
+  };
   const api = openAdminApi(context.env, options);
-  const counts = await forEach("ending", subjects, (subject) => endOf(api, subject, options.except ?? ""));
-  const endedCount = counts.reduce((sum, ended) => sum + ended, 0);
-  if (options.json) context.print(JSON.stringify({ subjects: subjects.length, endedCount }));
-  else context.print(`ended ${countOf(endedCount, "session")} of ${countOf(subjects.length, "user")}`);
+  const outcome = await callForAll(context, items, options, async (each, signal) => {
+    const request = { subject: each, exceptSessionId: except };
+    const response = await api.client.revokeSubjectSessions(request, callOptions(signal)).catch((error) => {
+      throw api.failure(error);
+    });
+    return response.revokedCount;
+  });
+  const { done, left } = outcome;
+  const endedCount = done.reduce((sum, { result }) => sum + result, 0);
+  const summary = `ended ${countOf(endedCount, "session")} of ${countOf(done.length, "user")}`;
+  if (json) {
+    context.print(JSON.stringify({ subjects: items.all.length, endedCount, ...restAsJson(outcome, "subject") }));
+  } else if (left.length === 0 && (done.length > 0 || items.all.length === 0)) context.print(summary);
+  reportRest(context, items, options, outcome, summary);
 }
 
 const countOf = (count: number, thing: string) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 
-function checkOptions({ subject, subjectsFrom, everyone, except, createdBefore, yes, tokenFile }: EndAllOptions): void {
+function checkOptions(options: EndAllOptions): void {
+  const { subject, subjectsFrom, everyone, except, createdBefore, yes, tokenFile, left } = options;
   if ([subject, subjectsFrom, everyone].filter((given) => given !== undefined).length !== 1) {
     throw usageError("give exactly one of --subject, --subjects-from and --everyone");
   }
   if (except !== undefined && subject === undefined) throw usageError("--except needs --subject");
   if (createdBefore !== undefined && !everyone) throw usageError("--created-before needs --everyone");
+  if (left !== undefined && subjectsFrom === undefined) throw usageError("--left needs --subjects-from");
   if (yes && !everyone) throw usageError("--yes needs --everyone");
   if (subjectsFrom === "-" && tokenFile === "-") {
     throw usageError("standard input has the subjects: give the token by another way");
-  }
-}
-
-async function endOf(api: AdminApi, subject: string, exceptSessionId: string): Promise<number> {
-  try {
-    return (await api.client.revokeSubjectSessions({ subject, exceptSessionId }, callOptions())).revokedCount;
-  } catch (error) {
-    throw api.failure(error);
   }
 }
 
@@ -59,9 +68,14 @@ async function endEverybodys(context: Context, options: EndAllOptions): Promise<
   }
   const issuedBefore =
     options.createdBefore === undefined ? {} : { issuedBefore: timestampFromDate(new Date(options.createdBefore)) };
-  const { revokedUntilTime } = await api.client.revokeAllSessions(issuedBefore, callOptions()).catch((error) => {
-    throw api.failure(error);
-  });
+  const items = { all: [which], isList: false };
+  const outcome = await callForAll(context, items, options, (_, signal) =>
+    api.client.revokeAllSessions(issuedBefore, callOptions(signal)).catch((error) => {
+      throw api.failure(error);
+    }),
+  );
+  reportRest(context, items, options, outcome, "");
+  const revokedUntilTime = outcome.done[0]?.result.revokedUntilTime;
   const until = revokedUntilTime === undefined ? "now" : timestampDate(revokedUntilTime).toISOString();
   if (options.json) context.print(JSON.stringify({ endedUntilTime: until }));
   else context.print(`ended every session that was created until ${until}`);

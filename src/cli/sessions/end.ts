@@ -4,27 +4,34 @@ import type { Context } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { readLines } from "../input.ts";
 import { table } from "../output/table.ts";
-import { forEach } from "./each.ts";
+import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftovers.ts";
 
 export async function endSessions(
   context: Context,
   operands: readonly string[],
-  options: ConnectionOptions & { readonly json?: boolean },
+  options: ConnectionOptions & WorkOptions & { readonly json?: boolean },
 ): Promise<void> {
-  if (operands.includes("-") && operands.length > 1) throw usageError("- takes the place of all session ids");
-  if (operands.includes("-") && options.tokenFile === "-")
+  const isList = operands.includes("-");
+  if (isList && operands.length > 1) throw usageError("- takes the place of all session ids");
+  if (isList && options.tokenFile === "-")
     throw usageError("standard input has the ids: give the token by another way");
-  const ids = operands[0] === "-" ? readLines("-") : operands;
+  if (options.left !== undefined && !isList) throw usageError("--left needs a list of ids: -");
+  const items = { all: isList ? readLines("-") : operands, isList };
   const api = openAdminApi(context.env, options);
-  const ended = await forEach("ending", ids, async (sessionId) => {
-    const { revokedCount } = await api.client.revokeSession({ sessionId }, callOptions()).catch((error) => {
+  const outcome = await callForAll(context, items, options, async (sessionId, signal) => {
+    const { revokedCount } = await api.client.revokeSession({ sessionId }, callOptions(signal)).catch((error) => {
       throw api.failure(error);
     });
-    return { sessionId, ended: revokedCount > 0 };
+    return revokedCount > 0;
   });
-  if (options.json) context.print(JSON.stringify({ sessions: ended }));
-  else if (ended.length > 0) {
-    const rows = ended.map(({ sessionId, ended: isEnded }) => [sessionId, isEnded ? "ended" : "was not live"]);
+  const { done, left } = outcome;
+  if (options.json) {
+    const sessions = done.map(({ item, result }) => ({ sessionId: item, ended: result }));
+    context.print(JSON.stringify({ sessions, ...restAsJson(outcome, "sessionId") }));
+  } else if (done.length > 0 && left.length === 0) {
+    const rows = done.map(({ item, result }) => [item, result ? "ended" : "was not live"]);
     context.print(table([["session", "result"], ...rows]));
   }
+  const ended = done.filter(({ result }) => result).length;
+  reportRest(context, items, options, outcome, `ended ${ended} of ${items.all.length} sessions`);
 }

@@ -1,0 +1,30 @@
+/** Ids that begin with a dash, as one in 64 random ids does, among the arguments of a command. */
+import type { Command } from "commander";
+
+/** No option here has one dash and more than one letter; with two dashes, an id is known by its length: 23 characters, or 43. */
+const DASHED_ID = /^-(?:[^-].+|-(?:[\w-]{21}|[\w-]{41}))$/;
+
+const ID_ARGUMENTS = ["session-id", "kid"];
+
+/**
+ * Moves ids that look like options behind `--`, where commander looks for no options. Values of options stay where they are: commander
+ * takes whatever follows an option that has a value.
+ */
+export function protectDashedIds(args: readonly string[], program: Command): readonly string[] {
+  let command = program;
+  const ids: string[] = [];
+  const others: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] as string;
+    if (arg === "--") return [...others, "--", ...ids, ...args.slice(at + 1)];
+    const option = command.options.find(({ short, long }) => arg === short || arg === long);
+    const takesId = command.registeredArguments.some((argument) => ID_ARGUMENTS.includes(argument.name()));
+    if (option?.required) others.push(arg, ...args.slice(++at, at + 1));
+    else if (option === undefined && takesId && DASHED_ID.test(arg)) ids.push(arg);
+    else {
+      others.push(arg);
+      command = command.commands.find((each) => each.name() === arg) ?? command;
+    }
+  }
+  return ids.length === 0 ? others : [...others, "--", ...ids];
+}

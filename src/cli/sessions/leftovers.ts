@@ -1,0 +1,79 @@
+/** Work on a list that may not come to its end: its options, and the list of what is left, which the next attempt takes. */
+import { writeFileSync } from "node:fs";
+import { errorCode } from "../../files/error-code.ts";
+import type { Context } from "../context.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { printable } from "../output/printable.ts";
+import { callForMany, type Outcome } from "./many.ts";
+
+export type WorkOptions = {
+  /** How long to try again while no call succeeds, ms. */
+  readonly retryFor: number;
+  /** A file for what is left. */
+  readonly left?: string;
+};
+
+/** The items of a command, and whether they came as a list: what is left of one is printed as one. */
+export type Items = { readonly all: readonly string[]; readonly isList: boolean };
+
+/** Calls for all items, until it is done, interrupted, or has tried for long enough. */
+export async function callForAll<Result>(
+  context: Context,
+  { all }: Items,
+  options: WorkOptions,
+  call: (item: string, signal: AbortSignal) => Promise<Result>,
+): Promise<Outcome<string, Result>> {
+  // Whatever ends this process, the file holds what has to be done.
+  writeLeft(options.left, all);
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort();
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  for (const signal of signals) process.once(signal, interrupt);
+  try {
+    const patience = { retryForMs: options.retryFor, signal: interrupted.signal, note: context.note };
+    const outcome = await callForMany("ending", all, call, patience);
+    writeLeft(options.left, outcome.left);
+    return outcome;
+  } finally {
+    for (const signal of signals) process.removeListener(signal, interrupt);
+  }
+}
+
+/** Ends the command with what was refused and what is left, if anything was. @param summary what was done */
+export function reportRest(
+  context: Context,
+  items: Items,
+  { left: path, json }: WorkOptions & { readonly json?: boolean },
+  { done, refused, left, failure }: Outcome<string, unknown>,
+  summary: string,
+): void {
+  const [first] = refused;
+  if (first === undefined && left.length === 0) return;
+  const lines = refused.map(({ item, failure: { message } }) =>
+    items.isList ? `${printable(item)}: ${message}` : message,
+  );
+  if (left.length > 0) {
+    const cause = failure?.message ?? "interrupted";
+    const where = path === undefined ? "" : `: they are in ${path}`;
+    lines.push(items.isList ? `${summary}; left: ${left.length} of ${items.all.length}${where}; ${cause}` : cause);
+    if (items.isList && path === undefined && !json) for (const item of left) context.print(item);
+  }
+  const isOnlyRefused = left.length === 0 && done.length === 0;
+  const code = failure?.exitCode ?? (isOnlyRefused ? first?.failure.exitCode : undefined);
+  throw new CommandError(lines.join("\n"), code ?? EXIT.failed);
+}
+
+/** For programs. */
+export const restAsJson = ({ refused, left }: Outcome<string, unknown>, name: string) => ({
+  left,
+  refused: refused.map(({ item, failure }) => ({ [name]: item, reason: failure.message })),
+});
+
+function writeLeft(path: string | undefined, items: readonly string[]): void {
+  if (path === undefined) return;
+  try {
+    writeFileSync(path, items.map((item) => `${item}\n`).join(""), { mode: 0o600 });
+  } catch (error) {
+    throw new CommandError(`--left: ${path} cannot be written (${errorCode(error)})`);
+  }
+}
