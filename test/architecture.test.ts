@@ -14,7 +14,7 @@ const WALLS: Record<string, readonly string[]> = {
   net: [],
   tokens: ["session", "files", "verifier/strict-json.ts"],
   store: ["session", "config/redis-url.ts"],
-  api: ["session", "gen", "http", "config/cookie.ts", "verifier/bearer-token.ts"],
+  api: ["session", "gen", "http", "net", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],
   listener: ["net"],
   telemetry: ["config/telemetry.ts", "connect-opentelemetry", "listener", "observability", "session"],
@@ -28,7 +28,7 @@ const WALLS: Record<string, readonly string[]> = {
   verifier: ["gen"],
   browser: [],
   config: [],
-  console: ["session", "gen"],
+  console: ["session", "gen", "net"],
   cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts", "doctor", "store"],
   doctor: ["config", "files", "tokens", "store"],
 };

@@ -1,5 +1,5 @@
 /** Which browsers' requests are accepted, and the cookie that they keep. */
-import { type CookieSettings, cookieFaults } from "./cookie.ts";
+import { type CookieSettings, cookieFaults, cookieScope } from "./cookie.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, date, list, oneOf, origin, text } from "./values.ts";
 
@@ -11,6 +11,7 @@ export function readBrowsers(read: Read, addFault: AddFault) {
     sameSite: read("COOKIE_SAMESITE", oneOf("Strict", "Lax", "None"), "Lax" as const),
     secure: read("COOKIE_SECURE", boolean, true),
     migrateUntilMs: read("COOKIE_MIGRATE_UNTIL", date, undefined),
+    previousScopes: read("COOKIE_PREVIOUS_SCOPES", list(cookieScope), []),
     hintName: read("SESSION_HINT_COOKIE", text(64), undefined),
   });
   for (const line of cookieFaults(cookie)) addFault(line);

@@ -1,7 +1,13 @@
 /** Settings of the cookies, checked as browsers check cookies (RFC 6265bis section 5). */
+import { invalid, type Parsed, valid } from "./values.ts";
 
 const PREFIX = /^__(Host|Secure)-/i;
+const DOMAIN = /^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/;
+const PATH = /^\/[!-:<-~]*$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Where a browser sends a cookie: without a domain to the very host that set it. */
+export type CookieScope = { readonly domain: string | undefined; readonly path: string };
 
 export type CookieSettings = {
   readonly name: string;
@@ -11,6 +17,8 @@ export type CookieSettings = {
   readonly secure: boolean;
   /** Until when the name without its prefix is read too, ms since the epoch. */
   readonly migrateUntilMs: number | undefined;
+  /** Other scopes in which this deployment has set it: the cookies there are expired. */
+  readonly previousScopes: readonly CookieScope[];
   /** Name of the cookie from which scripts learn that there is a session. */
   readonly hintName: string | undefined;
 };
@@ -18,10 +26,10 @@ export type CookieSettings = {
 /** Everything for which a browser would drop a cookie, silently: one line each. */
 export function cookieFaults(cookie: CookieSettings): string[] {
   const faults = nameFaults("COOKIE_NAME", cookie.name, cookie);
-  if (cookie.domain !== undefined && !/^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(cookie.domain)) {
+  if (cookie.domain !== undefined && !DOMAIN.test(cookie.domain)) {
     faults.push("COOKIE_DOMAIN is not a domain name");
   }
-  if (cookie.path !== undefined && !/^\/[!-:<-~]*$/.test(cookie.path)) {
+  if (cookie.path !== undefined && !PATH.test(cookie.path)) {
     faults.push("COOKIE_PATH is not an absolute path without spaces and semicolons");
   }
   if (cookie.sameSite === "None" && !cookie.secure) {
@@ -41,6 +49,17 @@ export function cookieFaults(cookie: CookieSettings): string[] {
     }
   }
   return faults;
+}
+
+/** A scope as `COOKIE_PREVIOUS_SCOPES` has it: `/v1/auth`, or with a domain `example.com/v1/auth`. */
+export function cookieScope(text: string): Parsed<CookieScope> {
+  const slash = text.indexOf("/");
+  const domain = text.slice(0, Math.max(0, slash));
+  const path = text.slice(domain.length);
+  if (!PATH.test(path) || (domain !== "" && !DOMAIN.test(domain))) {
+    return invalid("has an item that is neither a path such as /v1/auth nor a domain with one, such as example.com/");
+  }
+  return valid({ domain: domain === "" ? undefined : domain, path });
 }
 
 const isHost = (name: string) => /^__Host-/i.test(name);

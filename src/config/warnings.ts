@@ -12,6 +12,15 @@ export function configWarnings(env: Environment, config?: Config): string[] {
     ...uselessOrigins(config),
     ...shortDeviceLife(config),
     ...absentDeviceCookies(config),
+    ...uselessPrefix(config),
+  ];
+}
+
+/** Measured in Chromium and Firefox: a page of a sibling domain may set such a cookie for the parent domain. */
+function uselessPrefix({ cookie }: Config): string[] {
+  if (!/^__Secure-/i.test(cookie.name)) return [];
+  return [
+    "COOKIE_NAME: __Secure- keeps no sibling domain from setting the cookie, only __Host- with COOKIE_PATH=/ does",
   ];
 }
 

@@ -1,4 +1,5 @@
 /** The console's own cookie. Nothing but the console reads it. */
+import { cookieValues } from "../net/cookie-values.ts";
 
 const NAME = "session_console";
 /** With it browsers take the cookie from this very host by https alone: no sibling domain can plant one. */
@@ -7,11 +8,7 @@ const PREFIXED = `__Host-${NAME}`;
 /** The value; undefined if there is none, or several that differ. */
 export function readConsoleCookie(header: string | undefined, secure: boolean): string | undefined {
   const name = secure ? PREFIXED : NAME;
-  const values = new Set<string>();
-  for (const part of (header ?? "").split(";")) {
-    const [key = "", value = ""] = part.trim().split("=", 2);
-    if (key === name && value !== "") values.add(value);
-  }
+  const values = new Set(cookieValues(header ?? "", name).filter((value) => value !== ""));
   const [value] = values;
   return values.size === 1 ? value : undefined;
 }

@@ -36,11 +36,13 @@ export function devicePresentation(
   sid: SessionId,
 ): DevicePresentation {
   const skipped = presented.skipped.includes(sid);
+  let newest: DevicePresentation["cookie"];
+  // A browser may send an older one from another scope.
   for (const value of presented.cookies) {
     const cookie = cookies.read(value);
-    if (cookie.ok && cookie.sid === sid) return { lifeMs, cookie, skipped };
+    if (cookie.ok && cookie.sid === sid && !(newest && newest.issuedAtMs >= cookie.issuedAtMs)) newest = cookie;
   }
-  return { lifeMs, cookie: undefined, skipped };
+  return { lifeMs, cookie: newest, skipped };
 }
 
 /**

@@ -5,7 +5,7 @@ import { type DeviceTools, NEVER_FRESH, thumbprintOf } from "./device-tools.ts";
 import type { RefusalReason, Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { RefreshTokens, SessionStore } from "./ports.ts";
-import { authenticateCookie, type PresentedCookie } from "./refresh.ts";
+import { authenticateCookie, authenticateCookies, type PresentedCookie } from "./presented-cookie.ts";
 
 /**
  * A device cookie to set, and a challenge for the next renewal.
@@ -56,13 +56,13 @@ type Deps<Verb extends keyof SessionStore> = {
  * @throws StoreUnavailable
  */
 export async function registerDevice(
-  deps: Deps<"registerKey">,
+  deps: Deps<"registerKey" | "find">,
   tools: DeviceTools,
   cookie: PresentedCookie,
   jwt: string | undefined,
   requester: Requester,
 ): Promise<DeviceGranted | ProofRequired | Refused> {
-  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  const authenticated = await authenticateCookie(deps, cookie);
   if (!authenticated.ok) return authenticated;
   const { token } = authenticated;
   const { sid } = token;
@@ -104,13 +104,14 @@ export async function renewDevice(
   jwt: string | undefined,
   requester: Requester,
 ): Promise<DeviceGranted | ProofRequired | NothingToRenew | Undecided> {
-  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  const authenticated = await authenticateCookies(deps, cookie);
   if (!authenticated.ok) {
     deps.audit({ event: "authn_failed", operation: "RenewDevice", reason: authenticated.reason }, requester);
     return withoutToken(authenticated.reason);
   }
-  const { sid } = authenticated.token;
-  if (sessionId !== undefined && sessionId !== sid) return NOTHING_TO_RENEW;
+  const named = authenticated.tokens.find((token) => sessionId === undefined || token.sid === sessionId);
+  if (named === undefined) return NOTHING_TO_RENEW;
+  const { sid } = named;
   const found = await deps.store.find(sid);
   // Also without a proof: whoever asks learns in one request whether there is anything to prove.
   if (!found.ok || found.session.device === undefined) return NOTHING_TO_RENEW;
@@ -133,11 +134,11 @@ export async function renewDevice(
  * @throws StoreUnavailable
  */
 export async function forgetDevice(
-  deps: Deps<"unbind">,
+  deps: Deps<"unbind" | "find">,
   cookie: PresentedCookie,
   requester: Requester,
 ): Promise<NothingToRenew | Undecided> {
-  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  const authenticated = await authenticateCookie(deps, cookie);
   if (!authenticated.ok) return withoutToken(authenticated.reason);
   await unbindDevice(deps, authenticated.token.sid, requester);
   return NOTHING_TO_RENEW;

@@ -3,12 +3,12 @@ import type { Audit, Requester } from "./audit.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "./ports.ts";
-import { authenticateCookie, type PresentedCookie } from "./refresh.ts";
+import { authenticateCookies, type PresentedCookie, parseAll } from "./presented-cookie.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 type Credentials = {
-  readonly accessTokens: Pick<AccessTokens, "verify" | "verifyExpired">;
+  readonly accessTokens: Pick<AccessTokens, "verify">;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
   /** Whose access tokens may act on sessions here: a token that was meant for another service must not. */
   readonly audiences: ReadonlySet<string>;
@@ -18,6 +18,7 @@ type Authenticated = { readonly ok: true; readonly claims: AccessClaims };
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
+const ABSENT: Refused = { ok: false, reason: "absent" };
 
 /** The session to end does not exist, or belongs to another subject. */
 type NotFound = { readonly ok: false; readonly reason: "not_found" };
@@ -28,9 +29,10 @@ export function authenticate(
   { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
   bearer: string | undefined,
 ): Authenticated | Refused {
-  if (bearer === undefined) return { ok: false, reason: "absent" };
+  if (bearer === undefined) return ABSENT;
   const verified = accessTokens.verify(bearer);
-  return verified.ok ? requireAudience(verified, audiences) : verified;
+  if (!verified.ok) return { ok: false, reason: verified.reason };
+  return requireAudience(verified, audiences);
 }
 
 function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<string>): Authenticated | Refused {
@@ -41,63 +43,61 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
 /**
- * Ends the session of a bearer access token. A session that the store has lost is marked nevertheless: its access tokens
- * may be valid. An expired token counts together with the refresh token of the same live session: a client that is
- * rejected would otherwise assume that it is logged out.
- *
- * @param cookie the refresh token cookie of the same request
+ * Ends the session of a bearer access token, and those of the same subject whose refresh tokens are in the cookies of the request: the
+ * response clears these cookies. A session that the store has lost is marked nevertheless: its access tokens may be valid. An expired
+ * token counts together with the refresh token of the same live session: a client that is rejected would otherwise assume that it is
+ * logged out.
  */
 export async function logout(
-  deps: Deps<"end"> & Credentials,
+  deps: Deps<"end" | "endOwned"> & Credentials,
   bearer: string | undefined,
   cookie: PresentedCookie,
   requester: Requester,
 ): Promise<Done | Refused> {
-  const authenticated = authenticate(deps, bearer);
-  if (!authenticated.ok) {
-    const isExpired = authenticated.reason === "expired" && bearer !== undefined;
-    return isExpired ? logoutExpired(deps, bearer, cookie, requester) : authenticated;
+  if (bearer === undefined) return ABSENT;
+  const verified = deps.accessTokens.verify(bearer);
+  const isExpired = !verified.ok && verified.reason === "expired";
+  if (!verified.ok && !isExpired) return verified;
+  const { claims: caller } = verified;
+  const authenticated = requireAudience({ ok: true, claims: caller }, deps.audiences);
+  if (!authenticated.ok) return authenticated;
+  const { sid } = caller;
+  const byCookie = sessionsOf(deps, cookie);
+  if (isExpired && !byCookie.includes(sid)) return { ok: false, reason: "expired", sid };
+  // Before the session of the caller: should one of them fail, the client can try again.
+  for (const other of byCookie) {
+    if (other === sid || !(await deps.store.endOwned(sid, other, "logout")).ok) continue;
+    deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
   }
-  const caller = authenticated.claims;
-  if (!(await deps.store.end(caller.sid, "logout")).ok) return revoked(caller);
-  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" }, requester);
+  const outcome = await deps.store.end(sid, "logout");
+  if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
+  deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);
   return DONE;
 }
 
-async function logoutExpired(
-  deps: Deps<"end"> & Credentials,
-  bearer: string,
-  cookie: PresentedCookie,
-  requester: Requester,
-): Promise<Done | Refused> {
-  const verified = deps.accessTokens.verifyExpired(bearer);
-  if (!verified.ok) return verified;
-  const authenticated = requireAudience(verified, deps.audiences);
-  if (!authenticated.ok) return authenticated;
-  const caller = authenticated.claims;
-  const byCookie = authenticateCookie(deps.refreshTokens, cookie);
-  if (!byCookie.ok || byCookie.token.sid !== caller.sid) return { ok: false, reason: "expired", sid: caller.sid };
-  const outcome = await deps.store.end(caller.sid, "logout");
-  if (!outcome.ok || !outcome.wasLive) return revoked(caller);
-  deps.audit({ event: "session_ended", sid: caller.sid, subject: caller.sub, reason: "logout" }, requester);
-  return DONE;
+/** The sessions of the refresh tokens in a cookie. */
+function sessionsOf({ refreshTokens }: Pick<Credentials, "refreshTokens">, cookie: PresentedCookie): SessionId[] {
+  if (cookie === undefined) return [];
+  const parsed = parseAll({ refreshTokens }, typeof cookie === "string" ? [cookie] : cookie);
+  return parsed.ok ? parsed.tokens.map(({ sid }) => sid) : [];
 }
 
 /**
- * Ends the session of a refresh token, of any generation: only its client and an attacker that stole it can have it, and both
- * may end the session. A session that has ended already is no error.
+ * Ends the sessions of the refresh tokens in a cookie, of any generation: only their client and an attacker that stole them can have
+ * them, and both may end the sessions. A session that has ended already is no error.
  */
 export async function logoutByCookie(
-  deps: Deps<"end"> & Pick<Credentials, "refreshTokens">,
+  deps: Deps<"end" | "find"> & Pick<Credentials, "refreshTokens">,
   cookie: PresentedCookie,
   requester: Requester,
 ): Promise<Done | Refused> {
-  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  const authenticated = await authenticateCookies(deps, cookie);
   if (!authenticated.ok) return authenticated;
-  const { sid } = authenticated.token;
-  const outcome = await deps.store.end(sid, "logout");
-  if (outcome.ok && outcome.wasLive) {
-    deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);
+  for (const { sid } of authenticated.tokens) {
+    const outcome = await deps.store.end(sid, "logout");
+    if (outcome.ok && outcome.wasLive) {
+      deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);
+    }
   }
   return DONE;
 }

@@ -170,7 +170,10 @@ export type AuthenticAccessToken =
   | { readonly ok: true; readonly claims: AccessClaims }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "wrong_issuer" };
 
-export type AccessTokenResult = AuthenticAccessToken | { readonly ok: false; readonly reason: "expired" };
+/** An expired token is authentic in everything else. */
+export type AccessTokenResult =
+  | AuthenticAccessToken
+  | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
 
 export interface AccessTokens {
   /**
@@ -181,8 +184,6 @@ export interface AccessTokens {
   issue(session: Session, now: number, deviceProven?: boolean): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
   verify(text: string): AccessTokenResult;
-  /** As `verify`, without the expiry. */
-  verifyExpired(text: string): AuthenticAccessToken;
 }
 
 /** How often something may be done, by key. Never rejects, and trouble of its own refuses nothing. */

@@ -10,20 +10,21 @@ import {
   thumbprintOf,
 } from "./device-tools.ts";
 import type { Limited, Refused } from "./errors.ts";
-import type { SessionId } from "./model.ts";
+import type { Session, SessionId } from "./model.ts";
 import type {
   AccessToken,
   AccessTokens,
   Random,
   RateLimit,
-  RefreshTokenResult,
+  RefreshToken,
   RefreshTokens,
   RotateOutcome,
   SessionStore,
 } from "./ports.ts";
+import { authenticateCookie, type PresentedCookie } from "./presented-cookie.ts";
 
 type Deps = {
-  readonly store: Pick<SessionStore, "rotate">;
+  readonly store: Pick<SessionStore, "rotate" | "find" | "endOwned">;
   readonly refreshTokens: RefreshTokens;
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Pick<Random, "nonce">;
@@ -66,22 +67,6 @@ const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
-/** Stands for refresh token cookies with different values in one request. A symbol: any text may be a cookie's value. */
-export const AMBIGUOUS: unique symbol = Symbol("ambiguous");
-
-/** The refresh token cookie of a request. */
-export type PresentedCookie = string | undefined | typeof AMBIGUOUS;
-
-/** Verifies the refresh token of a cookie. The store decides whether its session is live. */
-export function authenticateCookie(
-  tokens: Pick<RefreshTokens, "parse">,
-  cookie: PresentedCookie,
-): RefreshTokenResult | Refused {
-  if (cookie === undefined || cookie === "") return { ok: false, reason: "absent" };
-  if (cookie === AMBIGUOUS) return { ok: false, reason: "ambiguous" };
-  return tokens.parse(cookie);
-}
-
 /**
  * Trades a refresh token for a fresh access token and the session's current child.
  *
@@ -95,9 +80,10 @@ export async function refresh(
   requester: Requester,
   presented: PresentedDevice = NO_DEVICE,
 ): Promise<Refreshed | Refused | KeyRequired | RenewalDue | Limited> {
-  const authenticated = authenticateCookie(deps.refreshTokens, cookie);
+  const presentedToken = authenticateCookie(deps, cookie);
+  const authenticated = presentedToken instanceof Promise ? await presentedToken : presentedToken;
   if (!authenticated.ok) return authenticated;
-  const { token } = authenticated;
+  const { token, others } = authenticated;
 
   // After the MAC: only its client uses up a session's limit. Before the store: nothing is rotated over the limit.
   const { device } = deps;
@@ -121,6 +107,7 @@ export async function refresh(
   const { outcome, session, child, now } = rotated;
   const { sid, subject } = session;
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
+  if (others !== undefined) await replace(deps, session, others, requester);
   if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
@@ -134,6 +121,19 @@ export async function refresh(
     // One offer for requests in parallel: a browser makes a key for each, and may sign six times in nine minutes.
     offer: device && outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
+}
+
+/** Ends the older sessions of the same browser: the response leaves it the cookie of this one alone. */
+async function replace(
+  { store, audit }: Deps,
+  { sid, subject }: Pick<Session, "sid" | "subject">,
+  older: readonly RefreshToken[],
+  requester: Requester,
+): Promise<void> {
+  for (const { sid: other } of older) {
+    if (!(await store.endOwned(sid, other, "replaced")).ok) continue;
+    audit({ event: "session_ended", sid: other, subject, reason: "replaced" }, requester);
+  }
 }
 
 /** Whether there is a device cookie that was fresh once: the mark, which a copied profile has for good, never was. */

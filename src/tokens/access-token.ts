@@ -43,7 +43,6 @@ const MALFORMED = { ok: false, reason: "malformed" } as const;
 const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 const FORGED = { ok: false, reason: "forged" } as const;
 const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
-const EXPIRED = { ok: false, reason: "expired" } as const;
 
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
@@ -52,7 +51,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
   const iss = JSON.stringify(issuer);
 
   /** Verifies all but the expiry. */
-  function verifyExpired(text: string): AuthenticAccessToken {
+  function verifyAuthentic(text: string): AuthenticAccessToken {
     if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
     const dot = text.indexOf(".");
     const end = text.lastIndexOf(".");
@@ -85,13 +84,12 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
     },
 
     verify(text: string): AccessTokenResult {
-      const verified = verifyExpired(text);
+      const verified = verifyAuthentic(text);
       if (!verified.ok) return verified;
-      const { sid, exp } = verified.claims;
-      return clock(sid) >= exp * 1000 ? EXPIRED : verified; // RFC 7519 §4.1.4: on or after
+      const { claims } = verified;
+      // RFC 7519 §4.1.4: on or after
+      return clock(claims.sid) >= claims.exp * 1000 ? { ok: false, reason: "expired", claims } : verified;
     },
-
-    verifyExpired,
   };
 }
 

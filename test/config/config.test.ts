@@ -52,6 +52,7 @@ const BAD: Record<string, string> = {
   COOKIE_NAME: "a b",
   COOKIE_DOMAIN: "exa mple",
   COOKIE_PATH: "v1",
+  COOKIE_PREVIOUS_SCOPES: "/v1/auth,example.com",
   COOKIE_SAMESITE: "Sometimes",
   COOKIE_SECURE: "1",
   COOKIE_MIGRATE_UNTIL: "2027-13-01",
@@ -140,6 +141,19 @@ test("an empty variable counts as unset", () => {
 
 test.each(["1.5s", "1.5", "-1s", "1e3", "5 m", "5m5s", " 5m", "5M"])("%j is no duration", (text) => {
   expect(faultsOf({ SESSION_ABSOLUTE_TTL: text })).toEqual([expect.stringMatching(/^SESSION_ABSOLUTE_TTL is not a/)]);
+});
+
+test("a previous scope of the cookie is a path, with or without a domain", () => {
+  expect(readConfig({ COOKIE_PREVIOUS_SCOPES: "/v1/auth, .example.com/" }).cookie.previousScopes).toEqual([
+    { domain: undefined, path: "/v1/auth" },
+    { domain: ".example.com", path: "/" },
+  ]);
+});
+
+test.each(["", "example.com", "exa mple/", "/a;b", "example.com/ x"])("%j is no scope of a cookie", (text) => {
+  expect(faultsOf({ COOKIE_PREVIOUS_SCOPES: `/,${text}` })).toEqual([
+    expect.stringMatching(/^COOKIE_PREVIOUS_SCOPES /),
+  ]);
 });
 
 test("a cookie with the __Host- prefix may say its path, which is / alone", () => {

@@ -51,6 +51,13 @@ test.each([
   expect([distance(a, b), distance(b, a)]).toEqual([edits, edits]);
 });
 
+test("a prefix of the cookie's name that protects it from no sibling domain is reported", () => {
+  expect(warningsOf({ COOKIE_NAME: "__Secure-rt" })).toEqual([
+    expect.stringMatching(/^COOKIE_NAME: __Secure- keeps no/),
+  ]);
+  expect(warningsOf({ COOKIE_NAME: "__Host-rt" })).toEqual([]);
+});
+
 describe("an allowed origin", () => {
   const HTTPS = { ISSUER: "https://auth.example.com" };
   test.each<[string, Record<string, string>]>([

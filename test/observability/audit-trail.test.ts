@@ -264,10 +264,13 @@ const REFUSALS: Refusal[] = [
     },
   },
   {
-    name: "a refresh with two different cookies",
+    name: "a refresh with the cookies of two subjects",
     wanted: { level: "warn", operation: "Refresh", reason: "ambiguous" },
-    call: (headers) =>
-      openPublic(service).call(refresh, {}, { cookie: "refresh_token=a; refresh_token=b", ...headers }),
+    async call(headers) {
+      const [a, b] = [await logIn(service), await logIn(service)];
+      const both = `refresh_token=${a.refreshToken}; refresh_token=${b.refreshToken}`;
+      return openPublic(service).call(refresh, {}, { cookie: both, ...headers });
+    },
   },
   {
     name: "a logout by cookie without one",

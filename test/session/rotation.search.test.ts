@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { compareAge } from "../../src/session/presented-cookie.ts";
 import { decide, firstState } from "../../src/session/rotation.ts";
 import { type Assumptions, browser } from "./rotation-search/browser.ts";
 import { explore } from "./rotation-search/explore.ts";
@@ -40,6 +41,27 @@ describe("a late command", () => {
       "0.5 R; 1 lost, but the confirmed token is still on its way",
       "a tab sends the child: rotate",
       "a late command with a token 1 behind the confirmed one runs: reuse",
+    ]);
+  });
+});
+
+describe("a deployment that changes the scope of its cookie, or whose instances differ in it", () => {
+  it("logs no browser out that sends two cookies: the newest token counts", () => {
+    expect(search({ time: grid(1), inFlight: 2, scopes: compareAge })).toMatchObject(proved);
+    expect(search({ time: DENSE, inFlight: 1, scopes: compareAge })).toMatchObject(proved);
+    expect(search({ time: grid(1), inFlight: 1, late: "does nothing", scopes: compareAge })).toMatchObject(proved);
+  });
+
+  it("would log it out if the oldest counted", () => {
+    const { counterexample } = search({ time: grid(1), inFlight: 1, scopes: (a, b) => compareAge(b, a) });
+    expect(counterexample).toEqual([
+      "a tab sends the child: rotate",
+      "0.5 R",
+      "the child arrives in the other scope",
+      "4 × 0.5 R",
+      "a tab sends the confirmed token: recover",
+      "the child arrives in its scope",
+      "a tab sends a sibling of the child: reuse",
     ]);
   });
 });

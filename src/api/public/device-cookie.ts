@@ -1,6 +1,7 @@
 /** The device cookies: one that the browser renews, and the mark, which stays as long as the session. */
 import type { CookieSettings } from "../../config/cookie.ts";
-import { cookieAttributes, plainName, readAll } from "./cookie.ts";
+import { cookieValues } from "../../net/cookie-values.ts";
+import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
 
 /** The name of a cookie, as the cookie of the refresh token has it, and these. */
 const DEVICE = "_device";
@@ -43,14 +44,15 @@ export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: ()
   const mark = settings.name + MARK;
   const attributes = cookieAttributes(settings);
   const plain = plainName(settings);
-  const plainAttributes = cookieAttributes({ ...settings, name: plain });
-  const { migrateUntilMs } = settings;
+  const { migrateUntilMs, previousScopes } = settings;
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
+  const named = (suffixes: readonly string[], base: string) =>
+    suffixes.map((suffix) => ({ ...settings, name: base + suffix }));
   const remove = (...suffixes: readonly string[]) => {
-    const own = suffixes.map((suffix) => `${settings.name}${suffix}=; ${attributes}; Max-Age=0`);
-    if (!migrating()) return own;
-    return [...own, ...suffixes.map((suffix) => `${plain}${suffix}=; ${plainAttributes}; Max-Age=0`)];
+    const all = [...named(suffixes, settings.name), ...(migrating() ? named(suffixes, plain) : [])];
+    return all.flatMap((each) => [expiry(each), ...expireIn(previousScopes, each)]);
   };
+  const replaced = (each: string) => expireIn(previousScopes, { ...settings, name: each });
   const maxAge = deviceCookieMaxAge(lifeMs);
   const withAge = (which: string, value: string, seconds: number) =>
     `${which}=${value}; ${attributes}; Max-Age=${seconds}`;
@@ -60,11 +62,16 @@ export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: ()
     read(header) {
       if (!header?.includes(DEVICE)) return [];
       const values = migrating()
-        ? [name, plain + DEVICE, mark, plain + MARK].flatMap((each) => readAll(header, each))
-        : [...readAll(header, name), ...readAll(header, mark)];
+        ? [name, plain + DEVICE, mark, plain + MARK].flatMap((each) => cookieValues(header, each))
+        : [...cookieValues(header, name), ...cookieValues(header, mark)];
       return values.slice(0, MAX_VALUES);
     },
-    set: (value, markValue, secondsLeft) => [withAge(name, value, maxAge), withAge(mark, markValue, secondsLeft)],
+    set: (value, markValue, secondsLeft) => [
+      withAge(name, value, maxAge),
+      withAge(mark, markValue, secondsLeft),
+      ...replaced(name),
+      ...replaced(mark),
+    ],
     expire: () => remove(DEVICE),
     clear: () => remove(DEVICE, MARK),
   };

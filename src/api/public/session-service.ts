@@ -40,6 +40,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context), presented);
       const refreshed = result.ok ? result : await refuseRefresh(deps, result, context);
       setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid));
+      expireElsewhere(deps, context);
       offerRegistration(context, refreshed.offer);
       return { data: { accessToken: refreshed.accessToken.token } };
     },
@@ -48,19 +49,16 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     renewDevice: (_request, context) => renew(deps, context),
 
     async logout(_request, context) {
-      const presented = cookieOf(deps, context);
-      const result = await owner.logout(deps, bearerOf(context), presented, requestContextOf(context));
+      const result = await owner.logout(deps, bearerOf(context), cookieOf(deps, context), requestContextOf(context));
       await granted(deps, result, context);
-      setCookies(context, cookie.clear());
-      if (deps.device) setCookies(context, deps.device.cookie.clear());
+      clearCookies(deps, context);
       return { data: {} };
     },
 
     async logoutByCookie(_request, context) {
       const result = await owner.logoutByCookie(deps, cookieOf(deps, context), requestContextOf(context));
       await granted(deps, result, context);
-      setCookies(context, cookie.clear());
-      if (deps.device) setCookies(context, deps.device.cookie.clear());
+      clearCookies(deps, context);
       return { data: {} };
     },
 
@@ -139,10 +137,28 @@ function granted<T extends { readonly ok: true }>(
 }
 
 async function refuse(deps: SessionServiceDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
+  if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
   const { noCredential, invalidToken } = SHARED_ERRORS;
   const error = reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken;
   throw await refusal(deps, { event: "authn_failed", operation, reason, sid }, context, error);
+}
+
+function clearCookies(deps: SessionServiceDeps, context: HandlerContext): void {
+  setCookies(context, deps.cookie.clear());
+  if (deps.device) setCookies(context, deps.device.cookie.clear());
+  expireElsewhere(deps, context);
+}
+
+/**
+ * Removes the cookies that a changed `COOKIE_DOMAIN` or `COOKIE_PATH` has left, where a request brings several. Not if one of them is no
+ * token of ours: it may belong to another service below the same domain.
+ */
+function expireElsewhere({ cookie, refreshTokens }: SessionServiceDeps, context: HandlerContext): void {
+  const presented = cookie.read(context.requestHeader.get("cookie"));
+  if (typeof presented !== "object" || presented.some((value) => !refreshTokens.parse(value).ok)) return;
+  const url = URL.parse(requestContextOf(context).source.origin() ?? "");
+  if (url !== null) setCookies(context, cookie.expireElsewhere(url.hostname));
 }
 
 function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {

@@ -21,14 +21,40 @@ export function freeNonce(world: World): string {
   return free;
 }
 
-export function canonical(world: World, time: Time): { readonly key: string; readonly world: World } {
-  return renamed(world.replica === undefined ? forgotten(world, time) : closer(world, time));
+/** @param ordered whether it matters which of two tokens is the newer one */
+export function canonical(world: World, time: Time, ordered = false): { readonly key: string; readonly world: World } {
+  if (world.replica !== undefined) return renamed(closer(world, time));
+  if (!ordered) return renamed(forgotten(world, time));
+  const whole = mapped(
+    world,
+    (s) => s,
+    (t) => ({ ...t, issuedAt: Math.floor(t.issuedAt) }),
+  );
+  return renamed(ranked(world, forgotten(whole, time)));
 }
 
-const tokensOf = ({ jar, requests, stuck }: World): Token[] => [
+/** The order of tokens that look alike otherwise, as a fraction of a tick: no rule can see it. */
+function ranked(before: World, after: World): World {
+  const looks = tokensOf(after).map(({ generation, issuedAt }) => `${generation}@${issuedAt}`);
+  const ages = tokensOf(before).map(({ generation, issuedAt }) => generation * 1e6 + issuedAt);
+  let at = 0;
+  return mapped(
+    after,
+    (s) => s,
+    (token) => {
+      const own = at++;
+      const earlier = ages.filter((age, other) => looks[other] === looks[own] && age < (ages[own] ?? 0));
+      return { ...token, issuedAt: token.issuedAt + new Set(earlier).size / 64 };
+    },
+  );
+}
+
+/** In the order in which `mapped` visits them. */
+const tokensOf = ({ jar, spare, requests, stuck }: World): Token[] => [
   jar,
-  ...(stuck === undefined ? [] : [stuck]),
+  ...(spare === undefined ? [] : [spare]),
   ...requests.flatMap(({ token, response }) => (response === undefined ? [token] : [token, response])),
+  ...(stuck === undefined ? [] : [stuck]),
 ];
 const statesOf = ({ state, replica }: World): RotationState[] => (replica === undefined ? [state] : [state, replica]);
 const noncesOf = (world: World): string[] => [
@@ -37,10 +63,11 @@ const noncesOf = (world: World): string[] => [
 ];
 
 function mapped(world: World, stored: (s: RotationState) => RotationState, token: (t: Token) => Token): World {
-  const { state, jar, requests, replica, stuck } = world;
+  const { state, jar, spare, requests, replica, stuck } = world;
   return {
     state: stored(state),
     jar: token(jar),
+    spare: spare && token(spare),
     requests: requests.map((r) => ({ ...r, token: token(r.token), response: r.response && token(r.response) })),
     replica: replica && stored(replica),
     stuck: stuck && token(stuck),
@@ -177,6 +204,7 @@ function renamed(world: World): { readonly key: string; readonly world: World } 
   const state = stored(world.state);
   const replica = world.replica && stored(world.replica);
   const jar = token(world.jar);
+  const spare = world.spare && token(world.spare);
   const stuck = world.stuck && token(world.stuck);
   const ordered = [...world.requests]
     .sort((a, b) => rough(a) - rough(b))
@@ -195,10 +223,11 @@ function renamed(world: World): { readonly key: string; readonly world: World } 
     stateKey(state),
     replica && stateKey(replica),
     tokenKey(jar),
+    spare && tokenKey(spare),
     stuck && tokenKey(stuck),
     ...ordered.map((r) => r.key),
   ].join("|");
-  return { key, world: { state, replica, stuck, jar, requests: ordered.map(({ request }) => request) } };
+  return { key, world: { state, replica, stuck, jar, spare, requests: ordered.map(({ request }) => request) } };
 }
 
 const rough = ({ token, sentAt, response }: World["requests"][number]) =>

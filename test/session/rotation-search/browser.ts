@@ -10,6 +10,10 @@
  * clock shows that its time is over, and it does nothing. Time between any two events is arbitrary (time.ts).
  * The property: no request ever ends as `reuse`.
  *
+ * With `scopes`, the deployment's `COOKIE_DOMAIN` or `COOKIE_PATH` was changed, or its instances differ in them: each response sets its
+ * cookie in either of two scopes, and may expire the other one. The jar then holds up to two cookies and sends both. The service presents
+ * the newest of them (presented-cookie.ts).
+ *
  * Two shortcuts leave out only ways that another one covers:
  * - A request leaves at the last moment that it can carry its token: just before its first run, or just before the jar
  *   is overwritten. One that left earlier could do nothing more, and has less time left.
@@ -37,6 +41,8 @@ export type Request = {
 export type World = {
   readonly state: RotationState;
   readonly jar: Token;
+  /** The cookie of the same name in the other scope. */
+  readonly spare: Token | undefined;
   readonly requests: readonly Request[];
   /** What the replica has: an earlier state, from the time it stopped following. */
   readonly replica: RotationState | undefined;
@@ -57,6 +63,8 @@ export type Assumptions = {
   readonly late?: "acts" | "does nothing";
   /** Whether the clock of the day is set forward (by 3 R, any number of times), and what the store's time does then. */
   readonly clockIsSet?: "time follows" | "time goes on as before";
+  /** Which of two cookies the service presents; undefined: there is one scope. */
+  readonly scopes?: (a: Token, b: Token) => number;
 };
 
 export function browser(assumptions: Assumptions): Model<World> {
@@ -68,8 +76,8 @@ export function browser(assumptions: Assumptions): Model<World> {
     childServedAt: longAgo(time),
   };
   return {
-    start: { state: start, jar: childOf(start), requests: [], replica: undefined, stuck: undefined },
-    canonical: (world) => canonical(world, time),
+    start: { state: start, jar: childOf(start), spare: undefined, requests: [], replica: undefined, stuck: undefined },
+    canonical: (world) => canonical(world, time, assumptions.scopes !== undefined),
     *steps(world) {
       yield* timePasses(world, assumptions);
       yield* requestsRun(world, assumptions);
@@ -118,17 +126,29 @@ function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "
   yield { label: label(decision.outcome), world: next };
 }
 
-function* requestsRun(world: World, { decide, time, inFlight }: Assumptions): Iterable<Step<World>> {
+/**
+ * What a request of now presents. Tokens that look alike to every rule have lost their order (browser-canonical.ts): either may be the newest.
+ */
+function presented({ jar, spare }: World, { scopes }: Assumptions): readonly Token[] {
+  if (spare === undefined || scopes === undefined) return [jar];
+  const order = scopes(jar, spare);
+  return order === 0 ? [jar, spare] : [order > 0 ? jar : spare];
+}
+
+function* requestsRun(world: World, assumptions: Assumptions): Iterable<Step<World>> {
+  const { decide, time, inFlight } = assumptions;
   const run = (token: Token, nonce: string) => {
     const decision = decide(world.state, token, nonce, 0, 2 * time.half);
     return { outcome: decision.outcome, state: decision.outcome === "reuse" ? undefined : decision.next };
   };
   if (world.requests.length < inFlight) {
     const nonce = freeNonce(world);
-    const { outcome, state } = run(world.jar, nonce);
-    const label = () => `a tab sends ${named(world.jar, world.state)}: ${outcome}`;
-    const sent = (response: Token) => ({ token: world.jar, sentAt: 0, nonce, response });
-    yield { label, world: state && { ...world, state, requests: [...world.requests, sent(childOf(state))] } };
+    for (const token of presented(world, assumptions)) {
+      const { outcome, state } = run(token, nonce);
+      const label = () => `a tab sends ${named(token, world.state)}: ${outcome}`;
+      const sent = (response: Token) => ({ token, sentAt: 0, nonce, response });
+      yield { label, world: state && { ...world, state, requests: [...world.requests, sent(childOf(state))] } };
+    }
   }
   for (const [at, request] of world.requests.entries()) {
     const others = world.requests.toSpliced(at, 1);
@@ -146,22 +166,38 @@ function* requestsRun(world: World, { decide, time, inFlight }: Assumptions): It
   }
 }
 
-function* responsesArrive(world: World, { inFlight }: Assumptions): Iterable<Step<World>> {
+function* responsesArrive(world: World, assumptions: Assumptions): Iterable<Step<World>> {
+  const { inFlight } = assumptions;
   for (const [at, { response }] of world.requests.entries()) {
     const requests = world.requests.toSpliced(at, 1);
     if (world.requests.length === inFlight) yield { label: () => "a response is lost", world: { ...world, requests } };
     if (response === undefined) continue;
     const { jar } = world;
-    const overwrites = response.nonce !== jar.nonce || response.generation !== jar.generation;
-    for (let left = 0; left <= (overwrites ? inFlight - requests.length : 0); left++) {
-      const leaving = Array.from({ length: left }, () => ({ token: jar, sentAt: 0, nonce: "", response: undefined }));
-      yield {
-        label: () =>
-          `${named(response, world.state)} arrives${left > 0 ? `; just before, ${left} left with ${named(jar, world.state)}` : ""}`,
-        world: { ...world, jar: response, requests: [...requests, ...leaving] },
-      };
+    const overwrites = assumptions.scopes || response.nonce !== jar.nonce || response.generation !== jar.generation;
+    for (const token of presented(world, assumptions)) {
+      for (let left = 0; left <= (overwrites ? inFlight - requests.length : 0); left++) {
+        const leaving = Array.from({ length: left }, () => ({ token, sentAt: 0, nonce: "", response: undefined }));
+        for (const [place, jars] of jarsAfter(world, response, assumptions)) {
+          yield {
+            label: () =>
+              `${named(response, world.state)} arrives${place}${left > 0 ? `; just before, ${left} left with ${named(token, world.state)}` : ""}`,
+            world: { ...world, ...jars, requests: [...requests, ...leaving] },
+          };
+        }
+      }
     }
   }
+}
+
+/** The cookies after a response, by where it sets its own. */
+function jarsAfter({ jar, spare }: World, response: Token, { scopes }: Assumptions) {
+  const alone = ["", { jar: response, spare: undefined }] as const;
+  if (scopes === undefined) return [alone];
+  return [
+    alone,
+    [" in the other scope", { jar, spare: response }],
+    [" in its scope", { jar: response, spare }],
+  ] as const;
 }
 
 function* storeFails(world: World, failover: "lost" | "crossed"): Iterable<Step<World>> {
@@ -178,7 +214,7 @@ function childOf({ generation, childNonce, childMintedAt }: RotationState): Toke
   return { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
 }
 
-function shifted({ state, jar, requests, replica, stuck }: World, by: number): World {
+function shifted({ state, jar, spare, requests, replica, stuck }: World, by: number): World {
   const token = (t: Token): Token => ({ ...t, issuedAt: t.issuedAt - by });
   const stored = (s: RotationState): RotationState => ({
     ...s,
@@ -189,6 +225,7 @@ function shifted({ state, jar, requests, replica, stuck }: World, by: number): W
   return {
     state: stored(state),
     jar: token(jar),
+    spare: spare && token(spare),
     requests: requests.map((r) => ({
       ...r,
       token: token(r.token),

@@ -1,4 +1,5 @@
 /** `npm run search`: the searches of rotation.search.test.ts with more in flight. DEPTH=1 takes seconds, each further one ten times that. */
+import { compareAge } from "../../../src/session/presented-cookie.ts";
 import { decide } from "../../../src/session/rotation.ts";
 import { type Assumptions, browser } from "./browser.ts";
 import { explore } from "./explore.ts";
@@ -22,6 +23,7 @@ const SEARCHES: readonly (readonly Search[])[] = [
       late: "does nothing",
       clockIsSet: "time goes on as before",
     },
+    { name: "2 in flight, multiples of R/2, two scopes", time: grid(1), inFlight: 2, scopes: compareAge },
   ],
   [
     { name: "3 in flight, any times", time: DENSE, inFlight: 3 },
@@ -35,6 +37,7 @@ const SEARCHES: readonly (readonly Search[])[] = [
       late: "does nothing",
       clockIsSet: "time goes on as before",
     },
+    { name: "2 in flight, any times, two scopes", time: DENSE, inFlight: 2, scopes: compareAge },
   ],
   [
     { name: "4 in flight, any times", time: DENSE, inFlight: 4 },
