@@ -16,6 +16,8 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free">
   elevate: "ordinary",
   recordEvents: "ordinary",
   events: "ordinary",
+  dueRecords: "free",
+  claimRecord: "free",
   registerKey: "ordinary",
   unbind: "ordinary",
   now: "free",

@@ -1,30 +1,27 @@
-/** The events of sessions that are kept, if they are. */
+/** Records what happens to sessions, and what other instances have left to be recorded. */
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../session/record-events.ts";
+import { steadyClock } from "../store/steady.ts";
 
-const NONE: EventRecorder = { audit: () => {}, close: async () => {} };
+/** How many command timeouts a step may take: several scripts one after the other, and waiting for replicas after each. */
+const COMMANDS_PER_STEP = 20;
 
 export function openEventRecorder(
-  { eventRetention }: Pick<Config, "eventRetention">,
+  { eventRetention, redisCommandTimeout }: Pick<Config, "eventRetention" | "redisCommandTimeout">,
   store: SessionStore,
   log: Logger,
+  lines: Audit,
 ): EventRecorder {
-  if (eventRetention === 0) return NONE;
   return createEventRecorder({
     log: store,
+    lines,
     clock: Date.now,
+    steady: steadyClock,
     retention: eventRetention,
+    maxStepMs: COMMANDS_PER_STEP * redisCommandTimeout,
     onLost: (count) => log.warn({ event: "session_events_lost", count }, "events of sessions were not kept"),
   });
-}
-
-/** One audit after the other. */
-export function both(first: Audit, second: Audit): Audit {
-  return (event, requester) => {
-    first(event, requester);
-    second(event, requester);
-  };
 }

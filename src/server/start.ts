@@ -8,7 +8,7 @@ import { steadyClock } from "../store/steady.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
 import { createApis } from "./apis.ts";
-import { both, openEventRecorder } from "./event-recorder.ts";
+import { openEventRecorder } from "./event-recorder.ts";
 import { exposeState } from "./expose-state.ts";
 import { followSecrets } from "./follow-secrets.ts";
 import { openListeners } from "./open-listeners.ts";
@@ -67,13 +67,12 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     );
   const feed = createRevocationFeed({ store, clock: steadyClock, instance: entropy.text(12), onError });
   const stopFollowing = followSecrets(ring, access, feed, log);
-  const events = openEventRecorder(config, store, log);
-  const audit = both(createAudit(log, metrics), events.audit);
+  const events = openEventRecorder(config, store, log, createAudit(log, metrics));
   const apis = createApis({
     config,
     log,
     metrics,
-    audit,
+    audit: events.audit,
     entropy,
     ring,
     access,

@@ -1,5 +1,6 @@
 /** What an internal service does with sessions of any subject. */
 import type { Audit, Requester } from "./audit.ts";
+import { originOf } from "./due-lines.ts";
 import type { Authentication, SessionId } from "./model.ts";
 import type { ElevateOutcome, SessionStore } from "./ports.ts";
 
@@ -7,7 +8,7 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 
 /** Ends one session; how many lived: 0 or 1. */
 export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
-  const outcome = await deps.store.end(sid, "revoked_by_admin");
+  const outcome = await deps.store.end(sid, "revoked_by_admin", originOf(requester));
   // Without a live session it is not known whether there ever was one.
   if (!outcome.ok || !outcome.wasLive) return 0;
   const { subject } = outcome;
@@ -22,7 +23,8 @@ export async function revokeSubject(
   except: SessionId | undefined,
   requester: Requester,
 ): Promise<number> {
-  const outcome = await deps.store.endAll(subject, "revoked_subject", except === undefined ? {} : { except });
+  const spared = except === undefined ? {} : { except };
+  const outcome = await deps.store.endAll(subject, "revoked_subject", { ...spared, origin: originOf(requester) });
   if (!outcome.ok) throw new Error("no actor was named");
   for (const sid of outcome.ended)
     deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" }, requester);
@@ -35,7 +37,7 @@ export async function revokeAll(
   createdBefore: number | undefined,
   requester: Requester,
 ): Promise<number> {
-  const revokedUntil = await deps.store.revokeAll(createdBefore);
+  const revokedUntil = await deps.store.revokeAll(createdBefore, originOf(requester));
   deps.audit({ event: "all_sessions_ended", revokedUntil }, requester);
   return revokedUntil;
 }

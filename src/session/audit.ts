@@ -14,7 +14,8 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject: string;
       /** For the events that are kept; logs do not have it. */
-      readonly session: Session;
+      readonly session: Pick<Session, "client" | "clientId">;
+      readonly happenedAt?: number;
     }
   | {
       readonly event: "session_renewed";
@@ -27,9 +28,11 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
+      /** Its step, ms: present where its record was found later (events.ts). So it is of the other events. */
+      readonly happenedAt?: number;
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` (ms) or before have ended. */
-  | { readonly event: "all_sessions_ended"; readonly revokedUntil: number }
+  | { readonly event: "all_sessions_ended"; readonly revokedUntil: number; readonly happenedAt?: number }
   | {
       readonly event: "session_elevated";
       readonly sid: SessionId;
@@ -43,6 +46,7 @@ export type AuditEvent =
       readonly subject: string;
       /** Who presented it has never had the device key, and the token is from before its first use. */
       readonly cause?: "two_holders";
+      readonly happenedAt?: number;
     }
   /** A device key was registered: it is the session's with its first use. */
   | ({ readonly event: "device_registered" } & DeviceOfSession)

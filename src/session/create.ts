@@ -1,4 +1,5 @@
 import type { Audit, Requester } from "./audit.ts";
+import { originOf } from "./due-lines.ts";
 import type { Limited } from "./errors.ts";
 import type { NewSession, Session, SessionId } from "./model.ts";
 import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "./ports.ts";
@@ -46,7 +47,7 @@ export async function create(
   const nonce = deps.random.nonce();
   const limit = deps.maxSessionsPerSubject;
   const { session, evicted, replaced } = await deps.store
-    .create({ ...wanted, sid }, nonce, limit, replaces)
+    .create({ ...wanted, sid }, nonce, limit, replaces, originOf(requester))
     .catch((error: unknown) => {
       deps.createLimit.giveBack(wanted.subject);
       throw error;

@@ -1,8 +1,17 @@
-/** What is kept of the life of sessions, for a bounded time: so that support can see why one ended. Never a refresh. */
+/**
+ * What is kept of the life of sessions, for a bounded time: so that support can see why one ended. Never a refresh.
+ *
+ * Every creation and every ending is recorded once, whatever the response to its caller. The step that creates or ends a session leaves,
+ * in the same step, a *due record*: what is to be recorded, and who asked for it. The instance that asked writes the line of the
+ * audit as soon as the store has replied, then the event; writing the event takes the due record away in one step, and nothing is
+ * written where it is not there any more. A due record that stays (the reply was lost, the acknowledgement failed, the instance has
+ * died) is claimed by an instance, one of them, which writes both (record-events.ts).
+ */
+import type { Correlation } from "./audit.ts";
 import type { ClientData, EndReason, SessionId } from "./model.ts";
 
 export type SessionEvent = {
-  /** By the clock of the instance that recorded it, ms. */
+  /** By the clock of the instance that recorded it, ms; of an event that was found later, by the clock of its step. */
   readonly time: number;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for the end of all. */
@@ -32,10 +41,73 @@ export const MAX_EVENT_SESSIONS = 64;
 /** Ends of all that are kept. */
 export const MAX_ENDS_OF_ALL = 16;
 
+/** Who asked for a step: what its record tells of the request. */
+export type Origin = Partial<Correlation> & {
+  readonly address?: string;
+  readonly admin?: string;
+  /** Whose session it is, where the caller has proven it: then its ending is recorded even if the store has lost the session. */
+  readonly subject?: string;
+};
+
+/** Names a due record. A session is created once and ends once, all sessions up to a time end once. */
+export type DueKey = string;
+
+/** The due record that a step leaves for an event; undefined for events that leave none. */
+export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent, "time">): DueKey | undefined {
+  switch (type) {
+    case "created":
+      return `+${sid}`;
+    case "ended":
+      return sid;
+    case "all_ended":
+      return `*${revokedUntil}`;
+    default:
+      return undefined;
+  }
+}
+
+/** What a step has left to be recorded. */
+export type DueRecord = {
+  readonly key: DueKey;
+  /** When it was left, or claimed last, by the store's own time, ms. */
+  readonly since: number;
+  readonly event: SessionEvent;
+  readonly ids: Partial<Correlation>;
+  /** Of a reuse: see `authn_token_reuse`. */
+  readonly cause?: "two_holders";
+};
+
+/** Some due records of one part of the store, which is available or not as a whole. */
+export type DueRecords = {
+  /** Names the part. */
+  readonly part: string;
+  /** The store's own time, ms. */
+  readonly now: number;
+  readonly records: readonly DueRecord[];
+};
+
+/** An event to write. */
+export type EventRecord = {
+  readonly event: SessionEvent;
+  /** Tells apart events that leave no due record and are equal in everything else; written twice, one is kept once. */
+  readonly id?: string;
+};
+
 export interface SessionEventLog {
-  /** Keeps events, each for `retention` ms. They are there soon, and may be lost if the process or the store fails. */
-  recordEvents(events: readonly SessionEvent[], retention: number): Promise<void>;
+  /**
+   * Keeps events, each for `retention` ms (0: not at all), and takes their due records away. An event whose due record is not there
+   * is recorded already: nothing is written.
+   *
+   * @returns those that the store did not take, or may not have taken: to be written again
+   */
+  recordEvents(records: readonly EventRecord[], retention: number): Promise<readonly EventRecord[]>;
 
   /** In no particular order, with the ends of all among them. */
   events(of: EventsOf): Promise<readonly SessionEvent[]>;
+
+  /** A bounded number of due records of each part of the store that is available. @throws StoreUnavailable when none is */
+  dueRecords(): Promise<readonly DueRecords[]>;
+
+  /** Claims a due record: true for one instance alone, and the record counts as left anew. */
+  claimRecord(record: DueRecord): Promise<boolean>;
 }

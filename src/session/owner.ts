@@ -1,5 +1,6 @@
 /** What the holder of an access token does with sessions: log out, list, revoke. */
 import type { Audit, Requester } from "./audit.ts";
+import { originOf } from "./due-lines.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "./ports.ts";
@@ -64,12 +65,14 @@ export async function logout(
   const { sid } = caller;
   const byCookie = sessionsOf(deps, cookie);
   if (isExpired && !byCookie.includes(sid)) return { ok: false, reason: "expired", sid };
+  const origin = originOf(requester);
   // Before the session of the caller: should one of them fail, the client can try again.
   for (const other of byCookie) {
-    if (other === sid || !(await deps.store.endOwned(sid, other, "logout")).ok) continue;
+    if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
   }
-  const outcome = await deps.store.end(sid, "logout");
+  // The token proves that there was a session; an expired one counts only while it lives.
+  const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);
   return DONE;
@@ -94,7 +97,7 @@ export async function logoutByCookie(
   const authenticated = await authenticateCookies(deps, cookie);
   if (!authenticated.ok) return authenticated;
   for (const { sid } of authenticated.tokens) {
-    const outcome = await deps.store.end(sid, "logout");
+    const outcome = await deps.store.end(sid, "logout", originOf(requester));
     if (outcome.ok && outcome.wasLive) {
       deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);
     }
@@ -120,7 +123,7 @@ export async function revokeOwn(
   requester: Requester,
 ): Promise<Done | NotFound | Refused> {
   if (target === undefined) return (await deps.store.find(caller.sid)).ok ? NOT_FOUND : revoked(caller);
-  const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner");
+  const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner", originOf(requester));
   if (!outcome.ok) return outcome.reason === "not_found" ? NOT_FOUND : revoked(caller);
   deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" }, requester);
   return DONE;
@@ -132,7 +135,8 @@ export async function revokeOthers(
   caller: AccessClaims,
   requester: Requester,
 ): Promise<{ readonly ok: true; readonly count: number } | Refused> {
-  const outcome = await deps.store.endAll(caller.sub, "revoked_others", { except: caller.sid, actor: caller.sid });
+  const options = { except: caller.sid, actor: caller.sid, origin: originOf(requester) };
+  const outcome = await deps.store.endAll(caller.sub, "revoked_others", options);
   if (!outcome.ok) return revoked(caller);
   for (const sid of outcome.ended) {
     deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "revoked_others" }, requester);

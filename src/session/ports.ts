@@ -5,7 +5,7 @@
 
 import type { DevicePresentation } from "./device-binding.ts";
 import type { DeviceKey } from "./device-ports.ts";
-import type { SessionEventLog } from "./events.ts";
+import type { Origin, SessionEventLog } from "./events.ts";
 import type { SessionFilter } from "./filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation.ts";
@@ -44,13 +44,22 @@ export class StoreRefused extends StoreUnavailable {
  * Times in sessions, and `now` of an outcome, are those of the clock that stamps access tokens. Times of rotation and of the
  * revocation log are the store's own: they continue unchanged when that clock is set, and are compared only with each other. So are `now`, `revokedAt`, `expiresAt`
  * and `revokedUntil` of a RevocationBatch.
+ *
+ * A step that is given an `origin` leaves a due record of every session that it creates or ends, in the same step (events.ts); a
+ * reuse always does. Its caller may never learn that the step was done: the record does not depend on it.
  */
 export interface SessionStore extends SessionEventLog {
   /**
    * Creates a session at `firstState(childNonce)`; beyond `cap` live sessions of the subject, the oldest end. Before all this
    * ends `replaces` (`replaced`): in the same step if it is of the same subject.
    */
-  create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome>;
+  create(
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    replaces?: SessionId,
+    origin?: Origin,
+  ): Promise<CreateOutcome>;
 
   /**
    * The rotation of rotation.ts on the stored state, after the precondition of device-binding.ts; `reuse` and `two_holders` also
@@ -84,28 +93,24 @@ export interface SessionStore extends SessionEventLog {
   count(): Promise<number>;
 
   /** Ends a session: deletes it, writes its marker, appends to the log. */
-  end(sid: SessionId, reason: EndReason): Promise<EndOutcome>;
+  end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome>;
 
   /** Ends `target` for the live session `actor` of the same subject. */
-  endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<EndOwnedOutcome>;
+  endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
   /**
    * Ends what `subject` has at this moment but `except`; a login after it lives. With `actor`, only
    * while that session is live.
    */
-  endAll(
-    subject: string,
-    reason: EndReason,
-    options?: { readonly except?: SessionId; readonly actor?: SessionId },
-  ): Promise<EndAllOutcome>;
+  endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
 
   /**
    * Ends every session that was created before `createdBefore`, or all that there are now; one that is created after this
-   * began lives. Not one step: what throws has ended some of them, and is repeated.
+   * began lives. Not one step: what throws may have ended some of them, which is recorded then, and is repeated.
    *
    * @returns the time of creation up to which they have ended, by the clock
    */
-  revokeAll(createdBefore: number | undefined): Promise<number>;
+  revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number>;
 
   /** Replaces what a session knows of its user's authentication, unless that is later. */
   elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome>;
@@ -131,6 +136,12 @@ export interface SessionStore extends SessionEventLog {
 
   close(): Promise<void>;
 }
+
+export type EndAllOptions = {
+  readonly except?: SessionId;
+  readonly actor?: SessionId;
+  readonly origin?: Origin;
+};
 
 /** A cursor that this store did not make. */
 export class InvalidCursor extends Error {

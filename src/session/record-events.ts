@@ -1,5 +1,14 @@
-import type { Audit, AuditEvent, Requester } from "./audit.ts";
-import type { SessionEvent, SessionEventLog } from "./events.ts";
+/**
+ * Records what happens to sessions: a line of the audit at once, and an event that is kept, beside the operations, which never wait for
+ * it. Creations and endings are recorded once, whatever the responses to their callers (events.ts): a due record that stays is found here.
+ *
+ * It is taken over when it is old enough and its part of the store has been readable all that time: an instance that has written the
+ * line, lives and reaches the store has taken its due record away by then. So nothing is recorded twice, unless an instance dies, or is
+ * cut off from a store that others reach, between its line and the event: some 20 ms.
+ */
+import type { Audit } from "./audit.ts";
+import { dueLines, keptOf, requesterOf } from "./due-lines.ts";
+import { type DueRecord, dueKeyOf, type EventRecord, type SessionEventLog } from "./events.ts";
 import type { Clock } from "./ports.ts";
 
 /** How long events wait for others, to be written with them, ms. */
@@ -8,99 +17,182 @@ const GATHER_MS = 20;
 const RETRY_MS = 2_000;
 /** Events that wait; more of them are lost. */
 const MAX_WAITING = 5_000;
+/** How often due records are looked for, ms; and what is no longer one reading after the other. */
+const LOOK_MS = 5_000;
+const MAX_GAP_MS = 3 * LOOK_MS;
+/** How often this process looks whether it was stopped, ms, and what counts as such. */
+const TICK_MS = 1_000;
+const MAX_STALL_MS = 5_000;
+/** What a due record is older than a step may take, before it is taken over: time for a stall, and to write the event, ms. */
+const PATIENCE_MS = 20_000;
 
 type Deps = {
-  readonly log: Pick<SessionEventLog, "recordEvents">;
+  readonly log: Pick<SessionEventLog, "recordEvents" | "dueRecords" | "claimRecord">;
+  /** Where the lines go. */
+  readonly lines: Audit;
   readonly clock: Clock;
-  /** How long events are kept, ms. */
+  /** Our own clock, never set, ms. */
+  readonly steady: Clock;
+  /** How long events are kept, ms; 0: not at all. */
   readonly retention: number;
+  /** How long a step of the store may take in a process that is not stopped, ms. */
+  readonly maxStepMs: number;
   readonly onLost: (count: number) => void;
 };
 
 export type EventRecorder = {
   readonly audit: Audit;
+  /** Looks for due records, and takes over what is overdue. Done from time to time; tests do not wait for that. */
+  lookForDue(): Promise<void>;
   /** Writes what waits, if the store takes it. */
   close(): Promise<void>;
 };
 
-/** Records the events of sessions that are kept. Beside the operations, which never wait for it. */
-export function createEventRecorder({ log, clock, retention, onLost }: Deps): EventRecorder {
-  let waiting: SessionEvent[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  let writing: Promise<void> = Promise.resolve();
+export function createEventRecorder(deps: Deps): EventRecorder {
+  return new Recorder(deps);
+}
 
-  /** One at a time: `timer` is set until it has ended. */
-  async function write(): Promise<void> {
-    const batch = waiting;
-    waiting = [];
-    let delay = GATHER_MS;
-    try {
-      if (batch.length > 0) await log.recordEvents(batch, retention);
-    } catch {
-      keep([...batch, ...waiting]);
-      delay = RETRY_MS;
-    }
-    timer = undefined;
-    if (waiting.length > 0) schedule(delay);
+class Recorder implements EventRecorder {
+  readonly #deps: Deps;
+  readonly #overdueMs: number;
+  readonly #ticking: NodeJS.Timeout;
+  readonly #looking: NodeJS.Timeout;
+  #waiting: EventRecord[] = [];
+  /** Sent, and not confirmed yet. */
+  #sent: readonly EventRecord[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #look: Promise<void> | undefined;
+  #closed = false;
+  #tickedAt: number;
+  #doubtfulUntil = Number.NEGATIVE_INFINITY;
+  /** Since when each part of the store has been readable, and when it was read last, by our own clock, ms. */
+  #readable = new Map<string, { readonly since: number; readonly last: number }>();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#overdueMs = deps.maxStepMs + PATIENCE_MS;
+    this.#tickedAt = deps.steady();
+    this.#ticking = setInterval(() => this.#tick(), TICK_MS).unref();
+    this.#looking = setInterval(() => void this.lookForDue(), LOOK_MS).unref();
   }
-  function keep(events: SessionEvent[]): void {
-    const lost = Math.max(0, events.length - MAX_WAITING);
-    waiting = lost === 0 ? events : events.slice(lost);
-    if (lost > 0) onLost(lost);
+
+  readonly audit: Audit = (event, requester) => {
+    const { lines, clock } = this.#deps;
+    const kept = keptOf(event, requester, clock);
+    const isDue = event.event === "authn_token_reuse" || (kept !== undefined && dueKeyOf(kept) !== undefined);
+    // The step may be so long ago that another instance has claimed its record. It is there, if nobody has.
+    if (isDue && this.#isDoubtful()) return;
+    lines(event, requester);
+    if (kept === undefined) return;
+    this.#add(
+      dueKeyOf(kept) === undefined ? { event: kept, id: Math.random().toString(36).slice(2, 8) } : { event: kept },
+    );
+  };
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#ticking);
+    clearInterval(this.#looking);
+    clearTimeout(this.#timer);
+    await this.#look;
+    await this.#writing;
+    await this.#write();
+    clearTimeout(this.#timer);
+    if (this.#waiting.length > 0) this.#deps.onLost(this.#waiting.length);
   }
-  function schedule(delay: number): void {
-    timer ??= setTimeout(() => {
-      writing = write();
+
+  #add(record: EventRecord): void {
+    if (this.#waiting.length < MAX_WAITING) this.#waiting.push(record);
+    else this.#deps.onLost(1);
+    this.#schedule(GATHER_MS);
+  }
+
+  #schedule(delay: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#writing = this.#write();
     }, delay).unref();
   }
 
-  return {
-    audit(event, requester) {
-      const kept = keptOf(event, requester, clock);
-      if (kept === undefined) return;
-      if (waiting.length < MAX_WAITING) waiting.push(kept);
-      else onLost(1);
-      schedule(GATHER_MS);
-    },
-    async close() {
-      clearTimeout(timer);
-      await writing;
-      await write();
-      clearTimeout(timer);
-      if (waiting.length > 0) onLost(waiting.length);
-    },
-  };
-}
-
-/** What is kept of an audit event; undefined of those that are not. Refreshes come here, too. */
-function keptOf(event: AuditEvent, requester: Requester, clock: Clock): SessionEvent | undefined {
-  switch (event.event) {
-    case "session_created": {
-      const { sid, subject, client, clientId } = event.session;
-      return { ...common(requester, clock), type: "created", sid, subject, client, clientId };
+  /** One at a time: `#timer` is set until it has ended. */
+  async #write(): Promise<void> {
+    const { log, retention } = this.#deps;
+    this.#sent = this.#waiting;
+    this.#waiting = [];
+    let rest = this.#sent;
+    try {
+      if (rest.length > 0) rest = await log.recordEvents(rest, retention);
+    } catch {
+      // Whatever it was: they are written again.
     }
-    case "session_ended": {
-      const { sid, subject, reason } = event;
-      return { ...common(requester, clock), type: "ended", sid, reason, ...(subject !== undefined && { subject }) };
-    }
-    case "session_elevated":
-      return { ...common(requester, clock), type: "elevated", sid: event.sid, subject: event.subject };
-    case "device_bound":
-    case "device_unbound":
-      return { ...common(requester, clock), type: event.event, sid: event.sid, subject: event.subject };
-    case "all_sessions_ended":
-      return { ...common(requester, clock), type: "all_ended", revokedUntil: event.revokedUntil };
-    default:
-      return undefined;
+    this.#sent = [];
+    this.#keep([...rest, ...this.#waiting]);
+    this.#timer = undefined;
+    if (this.#waiting.length > 0) this.#schedule(rest.length > 0 ? RETRY_MS : GATHER_MS);
   }
-}
 
-function common(requester: Requester, clock: Clock) {
-  const address = requester.address();
-  const { adminName } = requester;
-  return {
-    time: clock(),
-    ...(address !== undefined && { address }),
-    ...(adminName !== undefined && { admin: adminName }),
-  };
+  #keep(records: EventRecord[]): void {
+    const lost = Math.max(0, records.length - MAX_WAITING);
+    this.#waiting = lost === 0 ? records : records.slice(lost);
+    if (lost > 0) this.#deps.onLost(lost);
+  }
+
+  #tick(): void {
+    this.#isDoubtful();
+    this.#tickedAt = this.#deps.steady();
+  }
+
+  /** Whether a step that is done now may have been done long ago: this process was stopped, and is not through with what it found. */
+  #isDoubtful(): boolean {
+    const now = this.#deps.steady();
+    if (now - this.#tickedAt > MAX_STALL_MS) this.#doubtfulUntil = now + this.#deps.maxStepMs;
+    return now < this.#doubtfulUntil;
+  }
+
+  lookForDue(): Promise<void> {
+    this.#look ??= this.#takeOver().finally(() => {
+      this.#look = undefined;
+    });
+    return this.#look;
+  }
+
+  /** Goes on while there is something to take over. */
+  async #takeOver(): Promise<void> {
+    try {
+      let claimed = Number.POSITIVE_INFINITY;
+      while (claimed > 0 && !this.#closed && this.#waiting.length < MAX_WAITING / 2) {
+        claimed = 0;
+        const claims = (await this.#overdue()).map(async (record) => {
+          if (!(await this.#deps.log.claimRecord(record))) return;
+          claimed++;
+          this.#record(record);
+        });
+        await Promise.allSettled(claims);
+      }
+    } catch {
+      this.#readable.clear();
+    }
+  }
+
+  async #overdue(): Promise<readonly DueRecord[]> {
+    const { log, steady } = this.#deps;
+    const startedAt = steady();
+    const parts = await log.dueRecords();
+    const ours = new Set([...this.#sent, ...this.#waiting].map(({ event }) => dueKeyOf(event)));
+    const before = this.#readable;
+    this.#readable = new Map();
+    return parts.flatMap(({ part, now, records }) => {
+      const known = before.get(part);
+      const since = known !== undefined && startedAt - known.last <= MAX_GAP_MS ? known.since : startedAt;
+      this.#readable.set(part, { since, last: startedAt });
+      if (startedAt - since < this.#overdueMs) return [];
+      return records.filter((record) => record.since <= now - this.#overdueMs && !ours.has(record.key));
+    });
+  }
+
+  #record(due: DueRecord): void {
+    const requester = requesterOf(due);
+    for (const line of dueLines(due)) this.#deps.lines(line, requester);
+    this.#add({ event: due.event });
+  }
 }

@@ -1,6 +1,6 @@
 /** Events of sessions as stores keep them: a line of JSON each, without the fields that are empty. */
-import type { SessionEvent } from "../session/events.ts";
-import type { EndReason, SessionId } from "../session/model.ts";
+import type { EventRecord, SessionEvent } from "../session/events.ts";
+import type { ClientData, EndReason, SessionId } from "../session/model.ts";
 
 /** Texts that clients choose are cut: they are for display. */
 const MAX_TEXT = 200;
@@ -14,12 +14,25 @@ type Short = {
   readonly n?: number | undefined;
   readonly a?: string | undefined;
   readonly b?: string | undefined;
-  readonly c?: readonly [clientId: string, userAgent: string, address: string, name: string] | undefined;
+  readonly c?: ShortClient | undefined;
+  /** Tells apart what else is equal. */
+  readonly i?: string | undefined;
 };
 
-export function eventText(event: SessionEvent): string {
-  const { client } = event;
-  const texts = client && [event.clientId ?? "", client.userAgent, client.ipAddress, client.displayName];
+type ShortClient = readonly [clientId: string, userAgent: string, address: string, name: string];
+
+/** What is kept of a client. */
+export function shortClient({ clientId = "", client }: { clientId?: string; client: ClientData }): ShortClient {
+  const texts = [clientId, client.userAgent, client.ipAddress, client.displayName];
+  return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;
+}
+
+export function toClient([clientId, userAgent, ipAddress, displayName]: ShortClient) {
+  return { clientId, client: { userAgent, ipAddress, displayName } };
+}
+
+export function eventText({ event, id }: EventRecord): string {
+  const { client, clientId } = event;
   const short: Short = {
     t: event.time,
     k: event.type,
@@ -29,7 +42,8 @@ export function eventText(event: SessionEvent): string {
     n: event.revokedUntil,
     a: event.address,
     b: event.admin?.slice(0, MAX_TEXT),
-    c: texts?.map((text) => text.slice(0, MAX_TEXT)) as Short["c"],
+    c: client && shortClient({ ...(clientId !== undefined && { clientId }), client }),
+    i: id,
   };
   return JSON.stringify(short);
 }
@@ -45,6 +59,6 @@ export function parseEvent(text: string): SessionEvent {
     ...(n !== undefined && { revokedUntil: n }),
     ...(a !== undefined && { address: a }),
     ...(b !== undefined && { admin: b }),
-    ...(c !== undefined && { clientId: c[0], client: { userAgent: c[1], ipAddress: c[2], displayName: c[3] } }),
+    ...(c !== undefined && toClient(c)),
   };
 }

@@ -17,7 +17,7 @@ test("the embedded store returns none that has expired, and removes them as othe
   const store = await backend.open();
   const user = subject();
   const sid = sidOf(user);
-  await store.recordEvents([{ time: 1, type: "created", sid, subject: user }], 10 * SECOND);
+  await store.recordEvents([{ event: { time: 1, type: "elevated", sid, subject: user } }], 10 * SECOND);
   await backend.advance(9 * SECOND);
   expect(await store.events({ sid })).toHaveLength(1);
   await backend.advance(SECOND);
@@ -31,8 +31,9 @@ test("in Redis all keys of events expire when their time is over", async () => {
   cleanUp.push(() => store.close());
   const user = subject();
   const sid = sidOf(user);
-  await store.recordEvents([{ time: 1, type: "created", sid, subject: user }], 60 * SECOND);
-  await store.recordEvents([{ time: 1, type: "all_ended", revokedUntil: 1 }], 60 * SECOND);
+  const revokedUntil = await store.revokeAll(2, {});
+  await store.recordEvents([{ event: { time: 1, type: "elevated", sid, subject: user } }], 60 * SECOND);
+  await store.recordEvents([{ event: { time: 1, type: "all_ended", revokedUntil } }], 60 * SECOND);
   for (const key of [`${tagOfSession(sid)}v${sid}`, `${tagOfSession(sid)}w${user}`, `${TAGS[0]}x`]) {
     const left = await redis.admin.pttl(key);
     expect(left).toBeGreaterThan(0);

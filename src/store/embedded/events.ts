@@ -1,32 +1,45 @@
-/** Events of sessions in the embedded store: a table beside the others. */
+/** Events of sessions in the embedded store, and what is due to be recorded: tables beside the others. */
 import {
+  type DueRecord,
+  type DueRecords,
+  dueKeyOf,
+  type EventRecord,
   type EventsOf,
   MAX_ENDS_OF_ALL,
   MAX_EVENT_SESSIONS,
   MAX_EVENTS_PER_SESSION,
+  type Origin,
   type SessionEvent,
   type SessionEventLog,
 } from "../../session/events.ts";
+import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
+import { CREATED, type DueText, dueRecord, ENDED_ALL, noteOf } from "../due-text.ts";
 import { eventText, parseEvent } from "../event-text.ts";
+import type { StoreClock } from "./clock.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** The `sid` of the ends of all. */
 const ALL = "*";
+/** Due records that are read at once. */
+const MAX_DUE = 256;
 
 export class EmbeddedEvents implements SessionEventLog {
   readonly #sql: Statements;
   readonly #transactions: Transactions;
+  readonly #clock: StoreClock;
 
-  constructor(sql: Statements, transactions: Transactions) {
+  constructor(sql: Statements, transactions: Transactions, clock: StoreClock) {
     this.#sql = sql;
     this.#transactions = transactions;
+    this.#clock = clock;
   }
 
-  async recordEvents(events: readonly SessionEvent[], retention: number): Promise<void> {
+  async recordEvents(records: readonly EventRecord[], retention: number): Promise<readonly EventRecord[]> {
     this.#transactions.write("NORMAL", (now) => {
-      for (const event of events) this.#record(event, now, now + retention);
+      for (const record of records) this.#record(record, now, retention);
     });
+    return [];
   }
 
   async events(of: EventsOf): Promise<readonly SessionEvent[]> {
@@ -37,13 +50,47 @@ export class EmbeddedEvents implements SessionEventLog {
     });
   }
 
-  #record(event: SessionEvent, now: number, expiresAt: number): void {
-    const { sid = ALL, type } = event;
+  async dueRecords(): Promise<readonly DueRecords[]> {
+    const { now, rows } = this.#transactions.read((now) => ({ now, rows: this.#sql.due.all(MAX_DUE) as DueText[] }));
+    const { shift } = this.#clock;
+    return [{ part: "file", now, records: rows.map((row) => dueRecord({ ...row, at: row.at + shift })) }];
+  }
+
+  async claimRecord({ key, since }: DueRecord): Promise<boolean> {
+    return this.#transactions.write("NORMAL", (now) => this.#sql.claimDue.run(now, key, since).changes === 1);
+  }
+
+  /** Within a step, as the other two: what is to be recorded of it. */
+  leaveCreated(session: NewSession, origin: Origin | undefined, now: number): void {
+    this.#leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now);
+  }
+
+  leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: number): void {
+    this.#leave({ type: "ended", sid }, reason, note, subject, now);
+  }
+
+  leaveEndOfAll(revokedUntil: number, origin: Origin | undefined, now: number): void {
+    this.#leave({ type: "all_ended", revokedUntil }, ENDED_ALL, noteOf(origin), "", now);
+  }
+
+  #leave(event: Omit<SessionEvent, "time">, what: string, note: string, subject: string, now: number): void {
+    if (note !== "") this.#sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
+  }
+
+  #record(record: EventRecord, now: number, retention: number): void {
+    const { event } = record;
+    const key = dueKeyOf(event);
+    if (key !== undefined && this.#sql.takeDue.run(key).changes === 0) return; // recorded already
+    if (retention > 0) this.#append(record, now, now + retention);
+  }
+
+  #append(record: EventRecord, now: number, expiresAt: number): void {
+    const { sid = ALL, type, subject: known } = record.event;
     const count = Number(this.#sql.countEvents.get(sid)?.count);
     if (sid === ALL) this.#sql.trimEvents.run(sid, sid, MAX_ENDS_OF_ALL - 1);
     else if (count >= MAX_EVENTS_PER_SESSION && type !== "ended") return;
-    const subject = event.subject ?? this.#sql.subjectOfEvents.get(sid)?.subject ?? null;
-    this.#sql.recordEvent.run(sid, subject, expiresAt, eventText(event));
+    const subject = known ?? this.#sql.subjectOfEvents.get(sid)?.subject ?? null;
+    this.#sql.recordEvent.run({ sid, subject, expires_at: expiresAt, text: eventText(record) });
     this.#sql.sweepEvents.run(now);
   }
 

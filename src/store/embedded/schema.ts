@@ -11,6 +11,9 @@ import { DatabaseSync } from "node:sqlite";
 /** How long a statement waits for another process's transaction (which takes about one fsync), ms. */
 const BUSY_TIMEOUT_MS = 500;
 
+/** How many rows past their end one writing step removes: more than it adds, so that garbage never grows. */
+export const SWEEP = 4;
+
 const SCHEMA = `
   CREATE TABLE store (id TEXT NOT NULL);
   INSERT INTO store VALUES (lower(hex(randomblob(8))));
@@ -58,6 +61,16 @@ const MIGRATIONS = [
    CREATE INDEX events_by_sid ON events (sid);
    CREATE INDEX events_by_subject ON events (subject, sid) WHERE subject IS NOT NULL;
    CREATE INDEX events_by_expiry ON events (expires_at);`,
+  // Due records (src/session/events.ts): mostly there for the moment until the event is written.
+  `CREATE TABLE due (
+     key TEXT PRIMARY KEY,
+     since INTEGER NOT NULL,
+     at INTEGER NOT NULL,
+     what TEXT NOT NULL,
+     note TEXT NOT NULL,
+     subject TEXT NOT NULL
+   );
+   CREATE INDEX due_by_since ON due (since);`,
 ] as const;
 const VERSION = MIGRATIONS.length;
 

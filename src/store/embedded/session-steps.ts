@@ -8,8 +8,8 @@ import {
   mayRegister,
 } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
-import type { Authentication, EndReason, Session, SessionId } from "../../session/model.ts";
-import type { ElevateOutcome, RegisterKeyOutcome, RotateOutcome, UnbindOutcome } from "../../session/ports.ts";
+import type { Authentication, Session, SessionId } from "../../session/model.ts";
+import type { ElevateOutcome, Found, RegisterKeyOutcome, RotateOutcome, UnbindOutcome } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation.ts";
 import { byClock } from "../shifted.ts";
 import type { StoreClock } from "./clock.ts";
@@ -25,7 +25,7 @@ type Deps = {
   readonly clock: StoreClock;
   /** R, ms. */
   readonly reuseInterval: number;
-  readonly end: (sid: SessionId, reason: EndReason, now: number) => void;
+  readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: number) => void;
 };
 
 export class SessionSteps {
@@ -47,6 +47,14 @@ export class SessionSteps {
   /** Of a session that is not live. */
   gone(sid: SessionId, now: number): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
     return { ok: false, reason: this.isMarked(sid, now) ? "revoked" : "unknown" };
+  }
+
+  find(sid: SessionId, now: number): Found {
+    const row = this.#deps.sessions.get(sid);
+    if (row === undefined) return this.gone(sid, now);
+    if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
+    if (row.ended) return { ok: false, reason: "revoked" };
+    return { ok: true, session: this.byClock(sessionOf(row)), rotation: rotationOf(row), now };
   }
 
   /** Undefined: it would end the session, and may not. */
@@ -121,7 +129,7 @@ export class SessionSteps {
 
   #end({ sid, subject }: Session, reason: "reuse" | "two_holders", now: number, mayEnd: boolean) {
     if (!mayEnd) return undefined;
-    this.#deps.end(sid, "reuse", now);
+    this.#deps.endReused(sid, subject, reason, now);
     return { ok: false, reason, subject } as const;
   }
 }

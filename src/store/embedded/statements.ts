@@ -1,7 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-
-/** How many rows past their end one writing step removes: more than it adds, so that garbage never grows. */
-const SWEEP = 4;
+import { eventStatements } from "./event-statements.ts";
+import { SWEEP } from "./schema.ts";
 
 export type Statements = ReturnType<typeof prepareStatements>;
 
@@ -54,18 +53,7 @@ export function prepareStatements(db: DatabaseSync) {
        (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ${SWEEP})`,
     ),
 
-    recordEvent: db.prepare("INSERT INTO events (sid, subject, expires_at, text) VALUES (?, ?, ?, ?)"),
-    countEvents: db.prepare("SELECT count(*) AS count FROM events WHERE sid = ?"),
-    subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
-    eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),
-    eventSessions: db.prepare("SELECT sid FROM events WHERE subject = ? GROUP BY sid ORDER BY max(seq) DESC LIMIT ?"),
-    // All but the newest ones.
-    trimEvents: db.prepare(
-      "DELETE FROM events WHERE sid = ? AND seq NOT IN (SELECT seq FROM events WHERE sid = ? ORDER BY seq DESC LIMIT ?)",
-    ),
-    sweepEvents: db.prepare(
-      `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE expires_at <= ? ORDER BY expires_at LIMIT ${SWEEP})`,
-    ),
+    ...eventStatements(db),
 
     marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),

@@ -9,12 +9,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { DevicePresentation } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
-import type { EventsOf, SessionEvent } from "../../session/events.ts";
+import type { Origin, SessionEventLog } from "../../session/events.ts";
 import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type CreateOutcome,
   type ElevateOutcome,
+  type EndAllOptions,
   type EndAllOutcome,
   type EndOutcome,
   type EndOwnedOutcome,
@@ -28,6 +29,7 @@ import {
   type UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
+import { noteOf, REUSE_NOTES } from "../due-text.ts";
 import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
@@ -36,7 +38,7 @@ import { FileGuard } from "./file-guard.ts";
 import { SessionLists } from "./lists.ts";
 import { RevocationLog } from "./log.ts";
 import type { EmbeddedStoreOptions } from "./options.ts";
-import { rotationOf, sessionOf } from "./rows.ts";
+import { sessionOf } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { SessionSteps } from "./session-steps.ts";
 import { SessionTable } from "./session-table.ts";
@@ -68,6 +70,11 @@ class EmbeddedStore implements SessionStore {
   /** Entries of the running transaction: published once it is committed. */
   #appended: Revocation[] = [];
 
+  readonly recordEvents: SessionEventLog["recordEvents"] = (...given) => this.#events.recordEvents(...given);
+  readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
+  readonly dueRecords: SessionEventLog["dueRecords"] = () => this.#events.dueRecords();
+  readonly claimRecord: SessionEventLog["claimRecord"] = (record) => this.#events.claimRecord(record);
+
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
     this.#db = db;
     this.#stall = createStallGuard(options.reuseInterval);
@@ -76,7 +83,7 @@ class EmbeddedStore implements SessionStore {
     this.#transactions = new Transactions(db, this.#clock, new FileGuard(options.path));
     this.#sessions = new SessionTable(this.#sql);
     this.#lists = new SessionLists(this.#transactions, this.#sessions, this.#clock);
-    this.#events = new EmbeddedEvents(this.#sql, this.#transactions);
+    this.#events = new EmbeddedEvents(this.#sql, this.#transactions, this.#clock);
     this.#log = new RevocationLog(this.#sql, options.markerLife);
     this.#steps = new SessionSteps({
       sql: this.#sql,
@@ -84,23 +91,31 @@ class EmbeddedStore implements SessionStore {
       log: this.#log,
       clock: this.#clock,
       reuseInterval: options.reuseInterval,
-      end: (sid, reason, now) => this.#end(sid, reason, now),
+      endReused: (sid, subject, reason, now) => this.#end(sid, "reuse", now, REUSE_NOTES[reason], subject),
     });
     this.#wakers = watchChanges(this.#sql);
   }
 
-  async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
+  async create(
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    replaces?: SessionId,
+    origin?: Origin,
+  ): Promise<CreateOutcome> {
     return this.#write("FULL", (now) => {
       const existing = this.#sessions.get(session.sid);
       if (existing !== undefined)
         return { session: this.#steps.byClock(sessionOf(existing)), evicted: [], replaced: false }; // run twice
-      const replaced = replaces !== undefined && this.#sessions.live(replaces, now) !== undefined;
-      if (replaced) this.#end(replaces, "replaced", now);
+      const note = noteOf(origin);
+      const old = replaces && this.#sessions.live(replaces, now);
+      if (old) this.#end(old.sid, "replaced", now, note, old.subject);
       const live = this.#sessions.liveOf(session.subject, now);
       const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
-      for (const sid of evicted) this.#end(sid, "session_limit", now);
+      for (const sid of evicted) this.#end(sid, "session_limit", now, note, session.subject);
       const created = this.#sessions.insert(session, childNonce, now);
-      return { session: this.#steps.byClock(created), evicted, replaced };
+      this.#events.leaveCreated(session, origin, now);
+      return { session: this.#steps.byClock(created), evicted, replaced: old !== undefined };
     });
   }
 
@@ -129,13 +144,7 @@ class EmbeddedStore implements SessionStore {
   }
 
   async find(sid: SessionId): Promise<Found> {
-    return this.#transactions.read((now) => {
-      const row = this.#sessions.get(sid);
-      if (row === undefined) return this.#steps.gone(sid, now);
-      if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
-      if (row.ended) return { ok: false, reason: "revoked" };
-      return { ok: true, session: this.#steps.byClock(sessionOf(row)), rotation: rotationOf(row), now };
-    });
+    return this.#transactions.read((now) => this.#steps.find(sid, now));
   }
 
   async list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
@@ -150,21 +159,22 @@ class EmbeddedStore implements SessionStore {
     return this.#lists.count();
   }
 
-  async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
+  async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {
     return this.#write("FULL", (now) => {
       const live = this.#sessions.live(sid, now);
       if (live === undefined && this.#steps.isMarked(sid, now)) return { ok: false, reason: "already_ended" };
-      this.#end(sid, reason, now);
+      const subject = live?.subject ?? origin?.subject;
+      this.#end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject);
       return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
   }
 
-  async endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<EndOwnedOutcome> {
+  async endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome> {
     return this.#write("FULL", (now) => {
       const subject = this.#sessions.live(actor, now)?.subject;
       if (subject === undefined) return { ok: false, reason: "actor_ended" };
       if (this.#sessions.live(target, now)?.subject !== subject) return { ok: false, reason: "not_found" };
-      this.#end(target, reason, now);
+      this.#end(target, reason, now, noteOf(origin), subject);
       return { ok: true };
     });
   }
@@ -172,26 +182,28 @@ class EmbeddedStore implements SessionStore {
   async endAll(
     subject: string,
     reason: EndReason,
-    { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
+    { except, actor, origin }: EndAllOptions = {},
   ): Promise<EndAllOutcome> {
     return this.#write("FULL", (now) => {
       if (actor !== undefined && this.#sessions.live(actor, now)?.subject !== subject) {
         return { ok: false, reason: "actor_ended" };
       }
       const ended = this.#sessions.liveOf(subject, now).filter((sid) => sid !== except);
-      for (const sid of ended) this.#end(sid, reason, now);
+      for (const sid of ended) this.#end(sid, reason, now, noteOf(origin), subject);
       return { ok: true, ended };
     });
   }
 
-  async revokeAll(createdBefore: number | undefined): Promise<number> {
-    const createdUntil = this.#write("FULL", (now) => {
+  async revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number> {
+    const revokedUntil = this.#write("FULL", (now) => {
       const until = this.#sessions.endAll(createdBefore && createdBefore - this.#clock.shift, now);
       this.#log.appendAll(until, now);
-      return until;
+      const revokedUntil = until + this.#clock.shift;
+      this.#events.leaveEndOfAll(revokedUntil, origin, now);
+      return revokedUntil;
     });
     this.#wakers.wake([]);
-    return createdUntil + this.#clock.shift;
+    return revokedUntil;
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
@@ -204,14 +216,6 @@ class EmbeddedStore implements SessionStore {
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
     return this.#wakers.add(wake);
-  }
-
-  recordEvents(events: readonly SessionEvent[], retention: number): Promise<void> {
-    return this.#events.recordEvents(events, retention);
-  }
-
-  events(of: EventsOf): Promise<readonly SessionEvent[]> {
-    return this.#events.events(of);
   }
 
   now(): number {
@@ -229,8 +233,10 @@ class EmbeddedStore implements SessionStore {
     if (this.#db.isOpen) this.#db.close();
   }
 
-  #end(sid: SessionId, reason: EndReason, now: number): void {
+  /** @param note of its due record */
+  #end(sid: SessionId, reason: EndReason, now: number, note: string, subject = ""): void {
     this.#sql.remove.run(sid);
+    this.#events.leaveEnded(sid, reason, note, subject, now);
     this.#appended.push(this.#log.append(sid, reason, now));
   }
 

@@ -1,5 +1,9 @@
-/** Events of sessions in Redis: beside the sessions of their partition; those of all in the first one. */
+/** Events of sessions in Redis, and what is due to be recorded: beside the sessions of their partition; of all, in the first one. */
 import {
+  type DueRecord,
+  type DueRecords,
+  dueKeyOf,
+  type EventRecord,
   type EventsOf,
   MAX_ENDS_OF_ALL,
   MAX_EVENT_SESSIONS,
@@ -7,34 +11,46 @@ import {
   type SessionEvent,
   type SessionEventLog,
 } from "../../session/events.ts";
+import { parseSessionId } from "../../session/model.ts";
+import { StoreUnavailable } from "../../session/ports.ts";
+import { dueRecord } from "../due-text.ts";
 import { eventText, parseEvent } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { buffers } from "./replies.ts";
+import { buffer, buffers, text } from "./replies.ts";
 
 /** Where the ends of all are. */
 const FIRST_TAG = TAGS[0] ?? "";
 const ALL = "*";
+/** Due records that are read of one partition. */
+const MAX_DUE = 64;
 
 export class RedisEvents implements SessionEventLog {
   readonly #link: Link;
+  readonly #clustered: boolean;
 
-  constructor(link: Link) {
+  constructor(link: Link, clustered: boolean) {
     this.#link = link;
+    this.#clustered = clustered;
   }
 
-  async recordEvents(events: readonly SessionEvent[], retention: number): Promise<void> {
-    const byTag = new Map<string, SessionEvent[]>();
-    const ofAll: SessionEvent[] = [];
-    for (const event of events) {
-      const tag = event.sid === undefined ? undefined : tagOfSession(event.sid);
-      if (tag === undefined) ofAll.push(event);
-      else byTag.set(tag, [...(byTag.get(tag) ?? []), event]);
-    }
-    await Promise.all([
-      ...[...byTag].map(([tag, some]) => this.#record(tag, some, retention, MAX_EVENTS_PER_SESSION)),
-      ...(ofAll.length > 0 ? [this.#record(FIRST_TAG, ofAll, retention, MAX_ENDS_OF_ALL)] : []),
-    ]);
+  /** Partitions stand and fall alone: what one has taken is not written again because of another one. */
+  async recordEvents(records: readonly EventRecord[], retention: number): Promise<readonly EventRecord[]> {
+    const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
+    const parts = await Promise.all(
+      [...byTag].map(async ([tag, some]) => {
+        const isAll = tag === ALL;
+        const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
+        const args = some.flatMap((record) => argumentsOf(record));
+        try {
+          await this.#link.run("record", [isAll ? FIRST_TAG : tag], [retention, most, MAX_EVENT_SESSIONS, ...args]);
+          return [];
+        } catch {
+          return some; // whatever it was: written again, it is written once
+        }
+      }),
+    );
+    return parts.flat();
   }
 
   async events(of: EventsOf): Promise<readonly SessionEvent[]> {
@@ -43,18 +59,43 @@ export class RedisEvents implements SessionEventLog {
     return (await Promise.all([own, this.#read(FIRST_TAG, "", ALL)])).flat();
   }
 
-  async #record(tag: string, events: readonly SessionEvent[], retention: number, most: number): Promise<void> {
-    const args = events.flatMap((event) => [
-      event.sid ?? ALL,
-      event.sid === undefined ? "" : (event.subject ?? ""),
-      event.type === "ended" ? event.type : "",
-      eventText(event),
-    ]);
-    await this.#link.run("record", [tag], [retention, most, MAX_EVENT_SESSIONS, ...args]);
+  async dueRecords(): Promise<readonly DueRecords[]> {
+    const parts = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
+    const replies = await Promise.allSettled(parts.map((tags) => this.#readDue(tags)));
+    const read = replies.flatMap((reply) => (reply.status === "fulfilled" ? [reply.value] : []));
+    if (read.length === 0) throw new StoreUnavailable("Redis: no partition can be read");
+    return read;
+  }
+
+  async claimRecord({ key, since }: DueRecord): Promise<boolean> {
+    const sid = parseSessionId(key.replace(/^\+/, ""));
+    const tag = sid === undefined ? FIRST_TAG : tagOfSession(sid);
+    return text(await this.#link.run("claim", [tag], [key, since])) === "claimed";
+  }
+
+  async #readDue(tags: readonly string[]): Promise<DueRecords> {
+    const [now, ...texts] = buffers(await this.#link.run("due", tags, [MAX_DUE]));
+    const part = tags[0] ?? "";
+    const { shift } = this.#link.clock(part);
+    const records: DueRecord[] = [];
+    for (let at = 0; at < texts.length; at += 2) {
+      const [since, time, what = "", note = "", ...subject] = buffer(texts[at + 1])
+        .toString()
+        .split("\n");
+      const known = { key: text(texts[at]), since: Number(since), at: Number(time) + shift };
+      records.push(dueRecord({ ...known, what, note, subject: subject.join("\n") }));
+    }
+    return { part, now: Number(text(now)), records };
   }
 
   async #read(tag: string, subject: string, sid: string): Promise<SessionEvent[]> {
     const texts = buffers(await this.#link.run("events", [tag], [subject, sid]));
     return texts.flatMap((text) => text.toString().split("\n").filter(Boolean).map(parseEvent));
   }
+}
+
+function argumentsOf(record: EventRecord): readonly string[] {
+  const { event } = record;
+  const { sid = ALL, subject } = event;
+  return [dueKeyOf(event) ?? "", sid, sid === ALL ? "" : (subject ?? ""), eventText(record)];
 }

@@ -1,3 +1,5 @@
+import { dueKeyOf, type Origin } from "../../session/events.ts";
+import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
@@ -17,17 +19,24 @@ export async function revokeAll(
   clustered: boolean,
   markerLife: number,
   createdBefore: number | undefined,
+  origin: Origin | undefined,
 ): Promise<number> {
   const slots = clustered ? TAGS.map((tag) => [tag]) : [TAGS];
   const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
   const { shift } = link.clock(TAGS[0] ?? "");
   const before = (createdBefore ?? Number.POSITIVE_INFINITY) - shift;
   const createdUntil = Math.max(0, Math.min(Math.max(...latest), before - 1));
+  const revokedUntil = createdUntil + shift;
+  const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
+  const end = (tag: string, note: string) => link.run("revoke_all", [tag], [createdUntil, markerLife, note, key]);
+  // What is to be recorded is left in the first partition, with the first sessions that end.
+  const first = TAGS[0] ?? "";
+  await end(first, noteOf(origin));
   await Promise.all(
     TAGS.map(async (tag) => {
-      await link.run("revoke_all", [tag], [createdUntil, markerLife]);
+      if (tag !== first) await end(tag, "");
       await acknowledge(tag, ["e"]);
     }),
   );
-  return createdUntil + shift;
+  return revokedUntil;
 }

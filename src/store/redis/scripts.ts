@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 const VERBS = [
   ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
   ...(["elevate", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
-  ...(["register_key", "unbind", "count"] as const),
+  ...(["register_key", "unbind", "count", "due", "claim"] as const),
 ] as const;
 
 export type Verb = (typeof VERBS)[number];

@@ -4,12 +4,13 @@
  */
 import type { DevicePresentation } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
-import type { EventsOf, SessionEvent } from "../../session/events.ts";
+import type { Origin, SessionEventLog } from "../../session/events.ts";
 import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import type {
   CreateOutcome,
   ElevateOutcome,
+  EndAllOptions,
   EndAllOutcome,
   EndOutcome,
   EndOwnedOutcome,
@@ -22,6 +23,7 @@ import type {
   UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
+import { noteOf } from "../due-text.ts";
 import { byClock } from "../shifted.ts";
 import { RedisDevices } from "./devices.ts";
 import { RedisEvents } from "./events.ts";
@@ -78,13 +80,18 @@ class RedisStore implements SessionStore {
   readonly #devices: RedisDevices;
   readonly #clustered: boolean;
 
+  readonly recordEvents: SessionEventLog["recordEvents"] = (...given) => this.#events.recordEvents(...given);
+  readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
+  readonly dueRecords: SessionEventLog["dueRecords"] = () => this.#events.dueRecords();
+  readonly claimRecord: SessionEventLog["claimRecord"] = (record) => this.#events.claimRecord(record);
+
   constructor(options: RedisStoreOptions) {
     this.#options = options;
     this.#link = new Link(options);
     this.#acknowledge = createAcknowledger(options, this.#link.client);
     this.#subscription = subscribe(this.#link.client);
     this.#clustered = options.target.kind === "cluster";
-    this.#events = new RedisEvents(this.#link);
+    this.#events = new RedisEvents(this.#link, this.#clustered);
     this.#log = new LogReader(this.#link, this.#clustered);
     this.#lists = new SessionLists(this.#link, this.#clustered);
     this.#devices = new RedisDevices(this.#link, this.#acknowledge, options.reuseInterval);
@@ -94,17 +101,24 @@ class RedisStore implements SessionStore {
     return this.#link.start(this.#acknowledge.ready);
   }
 
-  async create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): Promise<CreateOutcome> {
+  async create(
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    replaces?: SessionId,
+    origin?: Origin,
+  ): Promise<CreateOutcome> {
     const { sid, subject, idleTimeout, absoluteLifetime } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
     // Another partition is another subject: two steps, and this one first. One session too few is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
-    const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced")).ok;
+    const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced", origin)).ok;
     const { markerLife } = this.#options;
     const old = elsewhere ? "" : (replaces ?? "");
     const limits = [idleTimeout, absoluteLifetime, encodeBody(session), cap, markerLife, old, versionOf(session)];
-    const args = [sid, subject, ...nonceWords(childNonce), ...limits];
+    const notes = [noteOf(origin), noteOf(origin, session)];
+    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = buffers(await this.#link.run("create", [tag], args));
     const replacedHere = replaced !== undefined && replaced.length > 0;
     await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
@@ -158,20 +172,21 @@ class RedisStore implements SessionStore {
     return this.#lists.count();
   }
 
-  async end(sid: SessionId, reason: EndReason): Promise<EndOutcome> {
+  async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
-    const outcome = endOutcome(await this.#link.run("end", [tag], [sid, reason, this.#options.markerLife]));
+    const args = [sid, reason, this.#options.markerLife, noteOf(origin), origin?.subject ?? ""];
+    const outcome = endOutcome(await this.#link.run("end", [tag], args));
     await this.#acknowledge(tag, [`m${sid}`]);
     return outcome;
   }
 
-  async endOwned(actor: SessionId, target: SessionId, reason: EndReason): Promise<EndOwnedOutcome> {
+  async endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome> {
     const tag = tagOfSession(actor);
     if (tag !== tagOfSession(target)) {
       // Another partition is another subject.
       return { ok: false, reason: (await this.find(actor)).ok ? "not_found" : "actor_ended" };
     }
-    const args = [actor, target, reason, this.#options.markerLife];
+    const args = [actor, target, reason, this.#options.markerLife, noteOf(origin)];
     const outcome = endOwnedOutcome(await this.#link.run("end_owned", [tag], args));
     await this.#acknowledge(tag, outcome.ok ? [`m${target}`] : []);
     return outcome;
@@ -180,19 +195,19 @@ class RedisStore implements SessionStore {
   async endAll(
     subject: string,
     reason: EndReason,
-    { except, actor }: { readonly except?: SessionId; readonly actor?: SessionId } = {},
+    { except, actor, origin }: EndAllOptions = {},
   ): Promise<EndAllOutcome> {
     const tag = tagOfSubject(subject);
-    const args = [subject, reason, this.#options.markerLife, except ?? "", actor ?? ""];
+    const args = [subject, reason, this.#options.markerLife, except ?? "", actor ?? "", noteOf(origin)];
     const [outcome, ...sids] = buffers(await this.#link.run("end_all", [tag], args));
     const ended = sids.map(sessionId);
     await this.#acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]); // all of them in one step
     return text(outcome) === "actor_ended" ? { ok: false, reason: "actor_ended" } : { ok: true, ended };
   }
 
-  revokeAll(createdBefore: number | undefined): Promise<number> {
+  revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number> {
     const { markerLife } = this.#options;
-    return revokeAll(this.#link, this.#acknowledge, this.#clustered, markerLife, createdBefore);
+    return revokeAll(this.#link, this.#acknowledge, this.#clustered, markerLife, createdBefore, origin);
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {
@@ -210,14 +225,6 @@ class RedisStore implements SessionStore {
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
     return this.#subscription.add(wake);
-  }
-
-  recordEvents(events: readonly SessionEvent[], retention: number): Promise<void> {
-    return this.#events.recordEvents(events, retention);
-  }
-
-  events(of: EventsOf): Promise<readonly SessionEvent[]> {
-    return this.#events.events(of);
   }
 
   now(sid: SessionId): number {

@@ -3,7 +3,7 @@
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
 --       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or '', 11 the version
---       of the record
+--       of the record, 12 the note of the due records of sessions that end, or '', 13 that of the session, or ''
 -- Returns the session's record; the one to end if it was live, or ''; the ids of the others that were ended, oldest first.
 local partition, sid = KEYS[1], ARGV[1]
 local existing = live(partition, sid, now)
@@ -16,7 +16,7 @@ if created > newest then redis.call('SET', partition .. 'n', created) end
 
 local old = ARGV[10] ~= '' and live(partition, ARGV[10], now)
 if old then
-  close(partition, { ARGV[10] }, 'replaced', now, tonumber(ARGV[9]))
+  close(partition, { ARGV[10] }, 'replaced', now, tonumber(ARGV[9]), ARGV[12], subject_of(old))
   unindex(partition, ARGV[10], old)
 end
 
@@ -41,12 +41,16 @@ else
   for k = 1, #kept - cap + 1 do evicted[k], reply[k + 2] = kept[k], kept[k] end
   sids = table.concat(kept, '', #evicted + 1)
 end
-close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]))
+close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]), ARGV[12], ARGV[2])
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
 write_index(partition, ARGV[2], sids .. sid)
+if ARGV[13] ~= '' then
+  redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', ARGV[13], ARGV[2] }, '\n'))
+  redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+end
 local expires = math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle))
 redis.call('PEXPIREAT', index, expires)
 

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
 -- Ends a session.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 reason, 3 marker life, ms
+-- ARGV  1 sid, 2 reason, 3 marker life, ms, 4 the note of its due record, or '', 5 the subject of a session that is not there, or ''
 -- Returns 'ended' and the subject, without anything between; 'already' if its marker is there; 'marked' if there was neither session nor marker.
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record and marked(partition, sid, now) then return 'already' end
-close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]))
+local subject = record and subject_of(record) or ARGV[5]
+close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]), (record or subject ~= '') and ARGV[4] or '', subject)
 if record then unindex(partition, sid, record) end
-return record and 'ended' .. subject_of(record) or 'marked'
+return record and 'ended' .. subject or 'marked'

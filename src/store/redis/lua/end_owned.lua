@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- Ends a session for another one of the same subject.
 -- KEYS  1 partition of both
--- ARGV  1 actor, 2 target, 3 reason, 4 marker life, ms
+-- ARGV  1 actor, 2 target, 3 reason, 4 marker life, ms, 5 the note of its due record, or ''
 -- Returns 'ended'; 'actor_ended' if the actor is not live; 'not_found' if the target is not, or is not of its subject.
 local partition, target = KEYS[1], ARGV[2]
 local actor = live(partition, ARGV[1], now)
 if not actor then return 'actor_ended' end
 local record = live(partition, target, now)
 if not record or subject_of(record) ~= subject_of(actor) then return 'not_found' end
-close(partition, { target }, ARGV[3], now, tonumber(ARGV[4]))
+close(partition, { target }, ARGV[3], now, tonumber(ARGV[4]), ARGV[5], subject_of(record))
 unindex(partition, target, record)
 return 'ended'

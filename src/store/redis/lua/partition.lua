@@ -12,6 +12,9 @@
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at. The end of
 --                   all is '* <created until> <expires at> revoked_all'.
+--   {a7}r           due records (src/session/events.ts), a HASH: sid of a session that has ended, '+' and the sid of one that was
+--                   created, or '*' and until when sessions have ended -> since when, when, what, who asked (due-text.ts) and the
+--                   subject, each on a line. Mostly there for the moment until record.lua has taken them away.
 --
 -- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
 -- version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
@@ -115,10 +118,10 @@ local function marked(partition, sid, now)
   return ended
 end
 
--- Ends sessions: deletes them, writes their markers, appends to the log and wakes the readers. The index is
--- the caller's business, after this. Redis takes back nothing of a script that fails, and what can fail on the way is that
+-- Ends sessions: deletes them, writes their markers, appends to the log, leaves what is to be recorded of it (`note`, of sessions
+-- of `subject`; not where it is '') and wakes the readers. The index is the caller's business, after this. Redis takes back nothing of a script that fails, and what can fail on the way is that
 -- the user may not: so that is asked before anything is written.
-local function close(partition, sids, reason, now, marker_life)
+local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end
   for command in string.gmatch('DEL SET ZADD ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
     if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
@@ -131,7 +134,9 @@ local function close(partition, sids, reason, now, marker_life)
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
     redis.call('ZADD', log, now, entries[k])
+    if note ~= '' then redis.call('HSET', partition .. 'r', sid, table.concat({ now, now, reason, note, subject }, '\n')) end
   end
+  if note ~= '' then redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK) end
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- only a hint

@@ -1,24 +1,37 @@
-#!lua
--- Keeps events of sessions, beside what the service relies on.
+#!lua flags=allow-oom
+-- Keeps events of sessions, beside what the service relies on, and takes their due records away: what is not due any more is
+-- recorded already. With allow-oom, since a due record takes as much.
 -- KEYS  1 partition
--- ARGV  1 how long, ms, 2 the most of a session, 3 the most sessions of a subject; then for each event
---       its sid, or '*' for the end of all; the subject, or ''; 'ended' or ''; and its text, without a newline
-local partition, expires = KEYS[1], now + shift + tonumber(ARGV[1])
-for at = 4, #ARGV - 6, 4 do
-  local sid, subject, is_end, text = ARGV[at], ARGV[at + 1], ARGV[at + 2] ~= '', ARGV[at + 3]
+-- ARGV  1 how long, ms, 0: not at all, 2 the most of a session, 3 the most sessions of a subject; then for each event
+--       the key of its due record, or '' if it leaves none; its sid, or '*' for the end of all; the subject, or ''; and its text,
+--       without a newline
+local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local expires = now + shift + keep
+
+local function append(sid, is_end, text)
   local key = partition .. (sid == '*' and 'x' or 'v' .. sid)
   local before = redis.call('GET', key) or ''
+  if string.find('\n' .. before, '\n' .. text .. '\n', 1, true) then return end
   local _, count = string.gsub(before, '\n', '')
   if sid == '*' then
-    while count >= tonumber(ARGV[2]) do before, count = string.gsub(before, '^[^\n]*\n', ''), count - 1 end
+    while count >= most do before, count = string.gsub(before, '^[^\n]*\n', ''), count - 1 end
   end
-  if is_end or count < tonumber(ARGV[2]) then redis.call('SET', key, before .. text .. '\n', 'PXAT', expires) end
-  if subject ~= '' then
-    local index = partition .. 'w' .. subject
-    local sids = redis.call('GET', index) or ''
-    local known = string.find(sids, sid, 1, true)
-    if known then sids = string.sub(sids, 1, known - 1) .. string.sub(sids, known + ID) end
-    redis.call('SET', index, string.sub(sids, ID * (1 - tonumber(ARGV[3]))) .. sid, 'PXAT', expires)
+  if is_end or count < most then redis.call('SET', key, before .. text .. '\n', 'PXAT', expires) end
+end
+
+local function index(subject, sid)
+  local key = partition .. 'w' .. subject
+  local sids = redis.call('GET', key) or ''
+  local known = string.find(sids, sid, 1, true)
+  if known then sids = string.sub(sids, 1, known - 1) .. string.sub(sids, known + ID) end
+  redis.call('SET', key, string.sub(sids, ID * (1 - tonumber(ARGV[3]))) .. sid, 'PXAT', expires)
+end
+
+for at = 4, #ARGV - 6, 4 do
+  local due, sid, subject, text = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  if (due == '' or redis.call('HDEL', partition .. 'r', due) == 1) and keep > 0 then
+    append(sid, due == sid, text)
+    if subject ~= '' then index(subject, sid) end
   end
 end
 return ''

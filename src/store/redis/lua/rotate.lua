@@ -72,7 +72,7 @@ if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
 if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
 
 if outcome == 'x' or two_holders then
-  close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]))
+  close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)

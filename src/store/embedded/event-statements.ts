@@ -1,0 +1,29 @@
+import type { DatabaseSync } from "node:sqlite";
+import { SWEEP } from "./schema.ts";
+
+/** The statements about events of sessions, and about what is due to be recorded. */
+export function eventStatements(db: DatabaseSync) {
+  return {
+    leaveDue: db.prepare("INSERT OR REPLACE INTO due (key, since, at, what, note, subject) VALUES (?, ?, ?, ?, ?, ?)"),
+    due: db.prepare("SELECT * FROM due ORDER BY since LIMIT ?"),
+    claimDue: db.prepare("UPDATE due SET since = ? WHERE key = ? AND since = ?"),
+    takeDue: db.prepare("DELETE FROM due WHERE key = ?"),
+
+    // What is written again after a failure that was none is there already.
+    recordEvent: db.prepare(
+      `INSERT INTO events (sid, subject, expires_at, text) SELECT :sid, :subject, :expires_at, :text
+       WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,
+    ),
+    countEvents: db.prepare("SELECT count(*) AS count FROM events WHERE sid = ?"),
+    subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
+    eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),
+    eventSessions: db.prepare("SELECT sid FROM events WHERE subject = ? GROUP BY sid ORDER BY max(seq) DESC LIMIT ?"),
+    // All but the newest ones.
+    trimEvents: db.prepare(
+      "DELETE FROM events WHERE sid = ? AND seq NOT IN (SELECT seq FROM events WHERE sid = ? ORDER BY seq DESC LIMIT ?)",
+    ),
+    sweepEvents: db.prepare(
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE expires_at <= ? ORDER BY expires_at LIMIT ${SWEEP})`,
+    ),
+  };
+}

@@ -1,0 +1,10 @@
+#!lua flags=allow-oom
+-- Some of the due records.
+-- KEYS  any partitions of one slot
+-- ARGV  1 the most of each partition
+-- Returns the time, then key, value, key, value, …
+local found = { string.format('%.0f', now) }
+for _, partition in ipairs(KEYS) do
+  for _, text in ipairs(redis.call('HRANDFIELD', partition .. 'r', ARGV[1], 'WITHVALUES')) do found[#found + 1] = text end
+end
+return found
