@@ -9,6 +9,7 @@ import {
   registrationOffer,
   thumbprintOf,
 } from "./device-tools.ts";
+import { originOf } from "./due-lines.ts";
 import type { Limited, Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
 import type {
@@ -131,7 +132,7 @@ async function replace(
   requester: Requester,
 ): Promise<void> {
   for (const { sid: other } of older) {
-    if (!(await store.endOwned(sid, other, "replaced")).ok) continue;
+    if (!(await store.endOwned(sid, other, "replaced", originOf(requester))).ok) continue;
     audit({ event: "session_ended", sid: other, subject, reason: "replaced" }, requester);
   }
 }
