@@ -1,5 +1,6 @@
 /** The admin API: for internal services, which present an admin token or a client certificate. */
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SessionAdminServiceRules } from "../../gen/auth/admin/v1/session_admin_rules.ts";
 import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
@@ -32,6 +33,7 @@ const always =
 export function adminHandler(config: Config, deps: Deps): Handler {
   return apiHandler(config, deps, {
     service: SessionAdminService,
+    rules: SessionAdminServiceRules,
     routes: (router) => router.service(SessionAdminService, sessionAdminService(deps)),
     reflection: true,
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),

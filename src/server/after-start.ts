@@ -1,10 +1,6 @@
 /** What is done once the service is ready, so that the start need not wait for it. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { prepareValidation } from "../api/interceptors/request-validation.ts";
-import type { Logger } from "../observability/logger.ts";
 
 /** How long the service must have had next to nothing to do, ms, and what that means: a share of the event loop's time. */
 const REST_MS = 1_000;
@@ -12,12 +8,7 @@ const REST_UTILIZATION = 0.05;
 /** How often rest is awaited. A service that is busy from its start on gives the memory back by itself, some day. */
 const ATTEMPTS = 30;
 
-export async function afterStart(log: Logger): Promise<void> {
-  try {
-    await prepareValidation([SessionAdminService, SessionService]);
-  } catch (err) {
-    log.error({ event: "bug", err }, "the rules of requests cannot be compiled");
-  }
+export function afterStart(): void {
   let attempts = 0;
   let before = performance.eventLoopUtilization();
   const timer = setInterval(() => {

@@ -9,6 +9,7 @@ import { admissionControl } from "../api/interceptors/admission.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { contextValuesOf, correlationOf } from "../api/request-context.ts";
+import type { Rules } from "../api/rules/model.ts";
 import type { Config } from "../config/config.ts";
 import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
@@ -45,6 +46,8 @@ export type ApiDeps = {
 /** What makes an API: everything that the other one has not. */
 export type ApiParts = {
   readonly service: DescService;
+  /** What holds for its requests. */
+  readonly rules: Rules;
   readonly routes: (router: ConnectRouter) => ConnectRouter;
   /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
@@ -95,7 +98,7 @@ function withProbes(router: ConnectRouter, { ready, draining }: ApiDeps, { servi
 }
 
 /** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */
-function callOptions(config: Config, deps: ApiDeps, { service, gate }: ApiParts) {
+function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: ApiParts) {
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
@@ -110,7 +113,7 @@ function callOptions(config: Config, deps: ApiDeps, { service, gate }: ApiParts)
       ...(telemetry?.interceptors ?? []),
       measure(metrics),
       errorTranslation({ onBug, onUnavailable }),
-      requestValidation(service),
+      requestValidation(service, rules),
     ],
     contextValues: (request: Request) =>
       contextValuesOf(new NodeRequestSource(request, config.trustProxy, telemetry?.traceId)),

@@ -1,6 +1,7 @@
 /** The public API: for browsers and apps, over RPC and over JSON routes. */
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { type CrossSiteRefusal, crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
@@ -42,6 +43,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const routes: ApiRoutes = (router) => router.service(SessionService, sessionService(deps));
   return apiHandler(config, deps, {
     service: SessionService,
+    rules: SessionServiceRules,
     routes,
     reflection: config.reflection,
     gate: crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal)),

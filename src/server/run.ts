@@ -45,7 +45,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     service = await start(config, { log, logCounts: output.counts, out: (text) => process.stdout.write(text) }).catch(
       (error: unknown) => fail(error, env, output),
     );
-    void afterStart(log);
+    afterStart();
   } catch (error) {
     await fail(error, env);
   }

@@ -43,7 +43,8 @@ export function describeProtos(sources: Readonly<Record<string, string>>, parame
   return describeFiles(buildProtos(sources), parameter);
 }
 
-function buildProtos(sources: Readonly<Record<string, string>>): FileDescriptorSet {
+/** The descriptors of .proto files by name, with google/api and buf/validate where they are not among them. */
+export function buildProtos(sources: Readonly<Record<string, string>>): FileDescriptorSet {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"));
   try {
     for (const name of ["google", "buf"]) cpSync(join(ROOT, "proto", name), join(directory, name), { recursive: true });
@@ -68,7 +69,8 @@ export function compileText(text: string): { document: Document; registry: FileR
   return { document: describeFiles(set, ""), registry: createFileRegistry(set) };
 }
 
-function testProto(text: string): string {
+/** A file of the package `t.v1` with the imports that the text needs. */
+export function testProto(text: string): string {
   const imports = [
     "google/api/annotations",
     "google/api/httpbody",

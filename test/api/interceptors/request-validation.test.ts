@@ -8,13 +8,19 @@ import {
   ListSessionsRequestSchema,
   SessionAdminService,
 } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SessionAdminServiceRules } from "../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { ErrorDetailSchema, SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
 import { errorTranslation } from "../../../src/api/errors/connect-errors.ts";
 import { requestValidation } from "../../../src/api/interceptors/request-validation.ts";
 
 const failures: unknown[] = [];
 const translation = errorTranslation({ onBug: (bug) => failures.push(bug), onUnavailable: (e) => failures.push(e) });
-const interceptors = [translation, requestValidation(SessionAdminService), requestValidation(SessionService)];
+const interceptors = [
+  translation,
+  requestValidation(SessionAdminService, SessionAdminServiceRules),
+  requestValidation(SessionService, SessionServiceRules),
+];
 const transport = createRouterTransport(
   (router) => {
     router.service(SessionAdminService, {
