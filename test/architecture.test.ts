@@ -16,17 +16,18 @@ const WALLS: Record<string, readonly string[]> = {
   store: ["session", "config/redis-url.ts"],
   api: ["session", "gen", "http", "net", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],
-  listener: ["net"],
+  http2: [],
+  listener: ["http2", "net"],
   telemetry: ["config/telemetry.ts", "connect-opentelemetry", "listener", "observability", "session"],
   "connect-opentelemetry": [],
   "grpc-health": ["gen/grpc"],
   "grpc-reflection": ["gen/grpc"],
   limits: ["session", "net"],
-  http: ["gen/google", "gen/grpc"],
+  http: ["gen/google", "gen/grpc", "http2"],
   "protoc-gen-http": ["http"],
   "protoc-gen-rules": ["api/rules", "gen/buf", "protoc-gen-http/options.ts"],
   "protoc-gen-openapi": ["http", "protoc-gen-http", "gen/google", "gen/buf"],
-  verifier: ["gen"],
+  verifier: ["gen", "http2"],
   browser: [],
   config: [],
   console: ["session", "gen", "net"],
@@ -115,7 +116,7 @@ test("every folder of the HTTP layer is behind its walls", () => {
     expect(allowed, `the folder http/${folder} has no walls: name it here`).toBeDefined();
     for (const specifier of importsOf(file).filter((name) => name.startsWith("."))) {
       const inside = target(file, specifier);
-      if (/^gen\/(?:google|grpc)\//.test(inside)) continue;
+      if (/^(?:gen\/(?:google|grpc)|http2)\//.test(inside)) continue;
       const ok = [folder, ...(allowed ?? [])].includes(inside.split("/")[1] ?? "");
       if (!ok || roomOf(inside) !== "http") breaches.push(`${file} → ${inside}`);
     }

@@ -8,7 +8,7 @@ import {
   type ServerOptions,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { closeGracefully } from "./close-session.ts";
+import { endSession } from "../http2/end-session.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
 import type { Protocol } from "./http1.ts";
 import {
@@ -48,7 +48,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   const sessions = new Map<Http2Session, Session>();
   const timeouts = new StreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
   const pending = new PendingBodies(limits.maxPendingBodies);
-  let state: "serving" | "draining" | "closing" = "serving";
+  let draining = false;
   let taken: Socket | undefined;
   /** Read periodically: reading the clock for each request would cost time. */
   let nowMs = performance.now();
@@ -82,8 +82,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     sessions.set(session, known);
     session.once("close", () => sessions.delete(session));
     limitSession(session, known, limits.keepAliveTimeoutMs);
-    if (state === "draining") closeGracefully(session, known.socket);
-    if (state === "closing") session.close();
+    if (draining) endSession(session, known.socket);
   });
   // Node has closed the connection of a peer that breaks the protocol or leaves.
   server.on("sessionError", () => {});
@@ -101,13 +100,11 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
       taken = undefined;
     },
     drain() {
-      state = "draining";
-      for (const [session, { socket }] of sessions) closeGracefully(session, socket);
+      draining = true;
+      for (const [session, { socket }] of sessions) endSession(session, socket);
     },
-    closeIdle() {
-      state = "closing";
-      for (const session of sessions.keys()) session.close();
-    },
+    // A connection that drains closes by itself, as soon as its client cannot have a request on its way.
+    closeIdle() {},
     close() {
       clearInterval(timer);
       server.close();
@@ -119,7 +116,9 @@ function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs:
   const count = () => countFrame(session, known);
   session.on("ping", count).on("remoteSettings", count);
   // A dead peer: first a close that lets streams finish (it counts as activity), then the end.
-  session.setTimeout(keepAliveTimeoutMs, () => (session.closed ? session.destroy() : session.close()));
+  session.setTimeout(keepAliveTimeoutMs, () =>
+    session.closed ? session.destroy() : endSession(session, known.socket),
+  );
 }
 
 /** Closes idle sessions, and starts the next second of control frames. */
@@ -127,7 +126,7 @@ function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: numb
   for (const [session, known] of sessions) {
     known.controlFrames = 0;
     const isIdle = known.openStreams === 0 && nowMs - known.usedAt > keepAliveTimeoutMs;
-    if (isIdle) session.close();
+    if (isIdle) endSession(session, known.socket);
   }
 }
 

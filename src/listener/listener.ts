@@ -83,7 +83,7 @@ export async function openListener(
     const { promise, resolve } = Promise.withResolvers<void>();
     const cut = setTimeout(() => connections.destroyAll(), graceMs);
     const endLinger = setTimeout(protocols.closeIdle, Math.min(lingerMs, graceMs));
-    protocols.drain(lingerMs);
+    protocols.drain();
     server.close(() => {
       clearTimeout(cut);
       clearTimeout(endLinger);
@@ -124,9 +124,9 @@ function createProtocols(limits: ListenerLimits, tls: Tls | undefined, handle: H
   return {
     accept: (socket: Socket) => (secure === undefined ? detector.detect(socket) : secure.take(socket)),
     replaceTls: (next: Tls) => secure?.replace(next),
-    drain(lingerMs: number) {
+    drain() {
       http1.drain();
-      if (lingerMs > 0) http2.drain();
+      http2.drain();
     },
     closeIdle() {
       detector.closeSilent();
