@@ -1,6 +1,7 @@
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { ClientSessions } from "../http2/client-sessions.ts";
 import type { VerifierOptions } from "./options.ts";
 
 /** A ping detects a dead connection, which an idle stream never does. */
@@ -24,7 +25,7 @@ export function createAdminClient(options: VerifierOptions, signal: AbortSignal)
     request.header.set("authorization", `Bearer ${typeof adminToken === "string" ? adminToken : adminToken()}`);
     return next(request);
   };
-  const sessionManager = new Http2SessionManager(adminUrl, PING);
+  const sessionManager = new ClientSessions(adminUrl, PING);
   signal.addEventListener("abort", () => sessionManager.abort());
   const interceptors = [...(options.interceptors ?? []), authenticate];
   return createClient(

@@ -6,17 +6,21 @@ import {
 } from "node:http2";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager, type Http2SessionOptions } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { ClientSessions, type KeepAliveOptions } from "../../http2/client-sessions.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { envelope, type GrpcResult, readResponse } from "./grpc-call.ts";
 
-export interface GrpcUpstreamOptions extends Http2SessionOptions {
+/** What keeps the connection. */
+type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
+
+export interface GrpcUpstreamOptions extends KeepAliveOptions {
   /** Such as `http://127.0.0.1:50051`. */
   readonly baseUrl: string;
   /** Options of `http2.connect`: certificates, authorities. */
   readonly nodeOptions?: SecureClientSessionOptions;
   /** Keeps the connection. Default: one with the options above. */
-  readonly sessionManager?: Http2SessionManager;
+  readonly sessionManager?: SessionManager;
   /** Limit of the message of a unary response, in bytes. Default: 4 MiB, as in gRPC. */
   readonly readMaxBytes?: number;
 }
@@ -29,7 +33,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
  */
 export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
-  const sessionManager = options.sessionManager ?? new Http2SessionManager(baseUrl, options, nodeOptions);
+  const sessionManager = options.sessionManager ?? new ClientSessions(baseUrl, options, nodeOptions);
   const { stream } = createGrpcTransport({ baseUrl, sessionManager, readMaxBytes });
   const prefix = new URL(baseUrl).pathname.replace(/\/+$/, "");
   return {
@@ -55,11 +59,7 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   };
 }
 
-async function open(
-  manager: Http2SessionManager,
-  path: string,
-  headers: OutgoingHttpHeaders,
-): Promise<ClientHttp2Stream> {
+async function open(manager: SessionManager, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
   try {
     return await manager.request("POST", path, headers, {});
   } catch (cause) {

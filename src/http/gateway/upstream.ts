@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { ClientSessions } from "../../http2/client-sessions.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";
 
@@ -30,7 +31,7 @@ export async function createUpstream(args: GatewayArguments): Promise<Upstream> 
     pingTimeoutMs: PING_TIMEOUT_MS,
     ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }),
   };
-  const sessionManager = new Http2SessionManager(args.upstream, pings, tls);
+  const sessionManager = new ClientSessions(args.upstream, pings, tls);
   const options = { baseUrl: args.upstream, httpVersion: "2", sessionManager } as const;
   const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
   return { transport, close: () => sessionManager.abort() };

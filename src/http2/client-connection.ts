@@ -1,0 +1,197 @@
+/** One connection of a client. Its errors have one owner, from before it opens until after it is closed. */
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  type ClientSessionRequestOptions,
+  connect,
+  constants,
+  type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
+} from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type StopTimer, startTimer } from "./timer.ts";
+
+export interface KeepAliveOptions {
+  /**
+   * How long an open stream may be silent before a PING asks whether the connection is alive, in milliseconds; so is a connection that
+   * was silent for longer, before a request is sent on it. Default: no pings.
+   */
+  readonly pingIntervalMs?: number;
+  /** How long a connection, its opening and a PING may take, in milliseconds; then its calls fail. Default: 15,000. */
+  readonly pingTimeoutMs?: number;
+  /** Sends PINGs also while no stream is open. Default: false. */
+  readonly pingIdleConnection?: boolean;
+  /** How long a connection without streams is kept, in milliseconds. Default: 15 minutes. */
+  readonly idleConnectionTimeoutMs?: number;
+}
+
+export type KeepAlive = Required<KeepAliveOptions>;
+
+/** What a server sends with GOAWAY to those whose PINGs come too often (gRPC proposal A8). */
+const TOO_MANY_PINGS = Buffer.from("too_many_pings");
+/** What is left of a millisecond is not waited for in many turns, ms. */
+const MIN_DELAY_MS = 1;
+
+type Deps = {
+  readonly authority: string;
+  readonly nodeOptions: SecureClientSessionOptions | undefined;
+  readonly keepAlive: KeepAlive;
+  readonly onTooManyPings: () => void;
+  readonly onClose: () => void;
+};
+
+export class ClientConnection {
+  /** Rejects if the connection cannot be opened. */
+  readonly opened: Promise<void>;
+  readonly #session: ClientHttp2Session;
+  readonly #keepAlive: KeepAlive;
+  #streams = 0;
+  #isOpen = false;
+  #isLeaving = false;
+  #aliveAtMs = performance.now();
+  /** The PING under way, and what ends it. */
+  #ping: (PromiseWithResolvers<boolean> & { readonly stopTimer: StopTimer }) | undefined;
+  #stopWatch: StopTimer = () => {};
+  #stopIdleTimer: StopTimer = () => {};
+
+  /** @throws Error if the options of TLS are wrong */
+  constructor({ authority, nodeOptions, keepAlive, onTooManyPings, onClose }: Deps) {
+    this.#keepAlive = keepAlive;
+    this.#session = connect(authority, nodeOptions);
+    this.opened = this.#open();
+    this.opened.catch(() => {}); // reported to the requests that wait for it
+    this.#session.on("goaway", (_code: number, _last: number, data?: Buffer) => {
+      this.#isLeaving = true;
+      if (data?.equals(TOO_MANY_PINGS)) onTooManyPings();
+      if (this.#streams === 0) this.#session.close();
+    });
+    this.#session.once("close", () => {
+      this.#stopWatch();
+      this.#stopIdleTimer();
+      // Node tells nothing of a PING whose connection is closed.
+      this.#endPing(false);
+      onClose();
+    });
+  }
+
+  /** Whether streams can be opened, once it is open. */
+  get isUsable(): boolean {
+    return !this.#isLeaving && !this.#session.closed && !this.#session.destroyed;
+  }
+
+  /** Whether a stream can be opened without asking the server. */
+  get isFresh(): boolean {
+    return this.#isOpen && this.isUsable && this.#silentMs() <= this.#keepAlive.pingIntervalMs;
+  }
+
+  owns(stream: ClientHttp2Stream): boolean {
+    return stream.session === this.#session;
+  }
+
+  /** Opens a stream. */
+  request(headers: OutgoingHttpHeaders, options: ClientSessionRequestOptions): ClientHttp2Stream {
+    const stream = this.#session.request(headers, options);
+    // The caller adds its own, after a turn in which the stream may fail already.
+    stream.on("error", () => {});
+    if (++this.#streams === 1) this.#becomeBusy();
+    stream.once("response", () => this.noteBytes());
+    stream.once("close", () => {
+      if (--this.#streams === 0) this.#becomeIdle();
+    });
+    return stream;
+  }
+
+  /** The server has sent something. */
+  noteBytes(): void {
+    this.#aliveAtMs = performance.now();
+  }
+
+  /**
+   * Resolves with whether the connection can be used, when it is open; a PING finds out if it has been silent for long.
+   * @throws Error if it cannot be opened
+   */
+  async verify(): Promise<boolean> {
+    await this.opened;
+    if (!this.isUsable || this.isFresh) return this.isUsable;
+    this.#session.ref();
+    const isAlive = await this.#sendPing();
+    if (this.#streams === 0) this.#session.unref();
+    return isAlive && this.isUsable;
+  }
+
+  /** Ends the connection and its streams with an error. */
+  destroy(reason: Error): void {
+    this.#session.destroy(reason, constants.NGHTTP2_CANCEL);
+  }
+
+  #open(): Promise<void> {
+    const session = this.#session;
+    return new Promise((resolve, reject) => {
+      const giveUp = () => this.destroy(new ConnectError("the connection does not open", Code.Unavailable));
+      const stopTimer = startTimer(giveUp, this.#keepAlive.pingTimeoutMs);
+      const fail = (error: Error) => {
+        stopTimer();
+        reject(error);
+      };
+      session.once("connect", () => {
+        stopTimer();
+        this.#isOpen = true;
+        this.noteBytes();
+        if (this.#streams === 0) this.#becomeIdle();
+        resolve();
+      });
+      // It stays: an error may come at any time, also when the connection has been given up.
+      session.on("error", fail);
+      session.once("close", () => fail(new ConnectError("the connection was closed", Code.Unavailable)));
+    });
+  }
+
+  #becomeBusy(): void {
+    this.#stopIdleTimer();
+    this.#session.ref();
+    this.#watch();
+  }
+
+  #becomeIdle(): void {
+    if (this.#session.destroyed) return;
+    if (this.#isLeaving) return void this.#session.close();
+    // The process may end while nobody waits for the server.
+    this.#session.unref();
+    this.#stopIdleTimer = startTimer(() => this.#session.close(), this.#keepAlive.idleConnectionTimeoutMs);
+    this.#watch();
+  }
+
+  /** Sends a PING whenever the connection has been silent for an interval. */
+  #watch(): void {
+    this.#stopWatch();
+    const { pingIntervalMs, pingIdleConnection } = this.#keepAlive;
+    if (this.#session.destroyed || (this.#streams === 0 && !pingIdleConnection)) return;
+    const onSilence = async () => {
+      if (this.#silentMs() >= pingIntervalMs) await this.#sendPing();
+      this.#watch();
+    };
+    this.#stopWatch = startTimer(onSilence, Math.max(pingIntervalMs - this.#silentMs(), MIN_DELAY_MS));
+  }
+
+  #silentMs(): number {
+    return performance.now() - this.#aliveAtMs;
+  }
+
+  /** Resolves with whether the server has responded to a PING; destroys the connection if it does not in time. */
+  #sendPing(): Promise<boolean> {
+    if (this.#session.destroyed) return Promise.resolve(false);
+    if (this.#ping === undefined) {
+      const giveUp = () => this.destroy(new ConnectError("PING timed out", Code.Unavailable));
+      this.#ping = { ...Promise.withResolvers(), stopTimer: startTimer(giveUp, this.#keepAlive.pingTimeoutMs) };
+      this.#session.ping((error) => this.#endPing(error === null));
+    }
+    return this.#ping.promise;
+  }
+
+  #endPing(isAlive: boolean): void {
+    if (isAlive) this.noteBytes();
+    this.#ping?.stopTimer();
+    this.#ping?.resolve(isAlive);
+    this.#ping = undefined;
+  }
+}

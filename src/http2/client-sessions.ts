@@ -1,0 +1,87 @@
+/**
+ * The connections of a client to one server: the `sessionManager` of connect-node's transports. That of connect-node
+ * (`Http2SessionManager`) stops listening to a connection when it replaces it. What happens to the connection later, such as the
+ * end of a PING that timed out, is an error that nobody listens to, which ends the process. Here every connection has one owner
+ * for all its life, and a fault of the network is an error of the requests that it concerns.
+ */
+import type {
+  ClientHttp2Stream,
+  ClientSessionRequestOptions,
+  OutgoingHttpHeaders,
+  SecureClientSessionOptions,
+} from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ClientConnection, type KeepAlive, type KeepAliveOptions } from "./client-connection.ts";
+
+export type { KeepAliveOptions } from "./client-connection.ts";
+
+/** How many connections a request is tried on that end before it can be sent. */
+const MAX_CONNECTIONS = 3;
+
+export class ClientSessions {
+  /** The origin of the server. */
+  readonly authority: string;
+  readonly #nodeOptions: SecureClientSessionOptions | undefined;
+  readonly #connections = new Set<ClientConnection>();
+  #keepAlive: KeepAlive;
+  #current: ClientConnection | undefined;
+
+  /** @param nodeOptions options of `http2.connect`: certificates, authorities */
+  constructor(url: string, options: KeepAliveOptions = {}, nodeOptions?: SecureClientSessionOptions) {
+    this.authority = new URL(url).origin;
+    this.#nodeOptions = nodeOptions;
+    this.#keepAlive = {
+      pingIntervalMs: options.pingIntervalMs ?? Number.POSITIVE_INFINITY,
+      pingTimeoutMs: options.pingTimeoutMs ?? 15_000,
+      pingIdleConnection: options.pingIdleConnection ?? false,
+      idleConnectionTimeoutMs: options.idleConnectionTimeoutMs ?? 15 * 60_000,
+    };
+  }
+
+  /** Sends the head of a request, on a connection that is open and alive. @throws Error if there is none */
+  async request(
+    method: string,
+    path: string,
+    headers: OutgoingHttpHeaders,
+    options: Omit<ClientSessionRequestOptions, "signal">,
+  ): Promise<ClientHttp2Stream> {
+    for (let count = 0; count < MAX_CONNECTIONS; count++) {
+      const connection = this.#connect();
+      if (!connection.isFresh && !(await connection.verify())) continue;
+      try {
+        return connection.request({ ...headers, ":method": method, ":path": path }, options);
+      } catch (error) {
+        // It has ended between the two calls, or the request is wrong.
+        if (connection.isUsable) throw error;
+      }
+    }
+    throw new ConnectError("the connection was closed", Code.Unavailable);
+  }
+
+  /** Something has been read of a response. */
+  notifyResponseByteRead(stream: ClientHttp2Stream): void {
+    for (const connection of this.#connections) if (connection.owns(stream)) connection.noteBytes();
+  }
+
+  /** Ends all connections, and their calls with an error. */
+  abort(reason: Error = new ConnectError("connection aborted", Code.Canceled)): void {
+    for (const connection of this.#connections) connection.destroy(reason);
+  }
+
+  /** The connection for the next request; those before it live on until their streams have ended. */
+  #connect(): ClientConnection {
+    if (this.#current?.isUsable) return this.#current;
+    const connection: ClientConnection = new ClientConnection({
+      authority: this.authority,
+      nodeOptions: this.#nodeOptions,
+      keepAlive: this.#keepAlive,
+      onTooManyPings: () => {
+        this.#keepAlive = { ...this.#keepAlive, pingIntervalMs: this.#keepAlive.pingIntervalMs * 2 };
+      },
+      onClose: () => this.#connections.delete(connection),
+    });
+    this.#connections.add(connection);
+    this.#current = connection;
+    return connection;
+  }
+}

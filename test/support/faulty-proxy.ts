@@ -1,0 +1,77 @@
+/** A TCP proxy that fails as networks do: silent in both directions, cut, half closed, or with bytes that are not the server's. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export type FaultyProxy = {
+  readonly port: number;
+  /** How many connections clients have opened. */
+  readonly opened: () => number;
+  /** From now on nothing passes, in either direction; connections open all the same. */
+  hold(): void;
+  /** Passes on what was held, and everything from now on. */
+  release(): void;
+  /** Resets all connections. */
+  reset(): void;
+  /** Closes the server's direction of all connections. */
+  end(): void;
+  /** Sends bytes to all clients as if they were the server's. */
+  inject(bytes: Buffer): void;
+  stop(): Promise<void>;
+};
+
+export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
+  let [holding, opened] = [false, 0];
+  const held: (() => void)[] = [];
+  const clients = new Set<Socket>();
+  const sockets = new Set<Socket>();
+  const inOrder = (step: () => void) => {
+    if (holding) held.push(step);
+    else step();
+  };
+  const pass = (from: Socket, to: Socket) => {
+    from.on("data", (bytes) => inOrder(() => to.writable && to.write(bytes)));
+    from.on("end", () => inOrder(() => to.end()));
+    from.on("close", () => inOrder(() => to.destroy()));
+  };
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
+    opened++;
+    const upstream = connect({ port: target, host: "127.0.0.1", noDelay: true, allowHalfOpen: true });
+    clients.add(client);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        sockets.delete(socket);
+        clients.delete(client);
+      });
+    }
+    pass(client, upstream);
+    pass(upstream, client);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    opened: () => opened,
+    hold() {
+      holding = true;
+    },
+    release() {
+      holding = false;
+      for (const step of held.splice(0)) step();
+    },
+    reset() {
+      for (const client of clients) client.resetAndDestroy();
+    },
+    end() {
+      for (const client of clients) client.end();
+    },
+    inject(bytes) {
+      for (const client of clients) if (client.writable) client.write(bytes);
+    },
+    async stop() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, "close");
+    },
+  };
+}
