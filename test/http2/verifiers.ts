@@ -1,0 +1,28 @@
+/** A process with many verifiers, each at its own address; what they decide is written as it changes: `<index> <verdict>`. */
+import { createVerifier } from "../../src/verifier/index.ts";
+
+/** How long an application waits for its next request, ms. */
+const PAUSE_MS = 100;
+
+const { urls, adminToken, issuer, audience, token } = JSON.parse(process.argv[2] as string) as {
+  readonly urls: readonly string[];
+  readonly adminToken: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly token: string;
+};
+
+for (const [index, adminUrl] of urls.entries()) void use(index, adminUrl);
+
+async function use(index: number, adminUrl: string): Promise<void> {
+  const verifier = createVerifier({ adminUrl, adminToken, issuer, audience });
+  let last = "";
+  for (;;) {
+    const verdict = await verifier.verify(token);
+    const result = verdict.ok ? "ok" : verdict.reason;
+    if (result !== last) process.stdout.write(`${index} ${result}\n`);
+    last = result;
+    // Where it does not know, it asks again at once.
+    if (result !== "unavailable") await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
