@@ -1,0 +1,93 @@
+/** Many concurrent requests over HTTP/2 while the instance that serves them stops: none is refused, none fails. */
+import { type ClientHttp2Session, connect } from "node:http2";
+import { expect, onTestFinished, test } from "vitest";
+import { startBalancer } from "../support/balancer.ts";
+import { healthClient } from "../support/health-client.ts";
+import { startService } from "../support/service.ts";
+
+const CONNECTIONS = 4;
+const STREAMS = 20;
+/** How many requests a client has sent when the load is under way. */
+const UNDER_WAY = 50;
+
+type Client = { send(): Promise<string>; close(): void };
+
+/** As RFC 9113 has it: after GOAWAY it opens no stream on that connection. */
+function nodeClient(url: string): Client {
+  let session: ClientHttp2Session | undefined;
+  const usable = () => {
+    if (session === undefined || session.closed || session.destroyed) {
+      const opened = connect(url).on("error", () => {});
+      opened.once("goaway", () => {
+        if (session === opened) session = undefined;
+      });
+      session = opened;
+    }
+    return session;
+  };
+  return {
+    close: () => session?.destroy(),
+    send: () =>
+      new Promise((resolve) => {
+        const stream = usable().request({ ":path": "/healthz" });
+        let status = 0;
+        stream.on("response", (head) => {
+          status = Number(head[":status"]);
+        });
+        stream.on("error", () => {}).resume();
+        stream.once("close", () =>
+          resolve(status === 200 && stream.rstCode === 0 ? "served" : `${status}, ${stream.rstCode}`),
+        );
+      }),
+  };
+}
+
+function grpcClient(url: string): Client {
+  const client = healthClient(url);
+  return {
+    close: () => client.close(),
+    // A health check within the drain says so.
+    send: async () => ((await client.check("")).endsWith("SERVING") ? "served" : "failed"),
+  };
+}
+
+/** Keeps so many requests open until it is stopped. */
+function startLoad(client: Client) {
+  const results = new Map<string, number>();
+  let [stopping, sent] = [false, 0];
+  const underWay = Promise.withResolvers<void>();
+  const streams = Array.from({ length: STREAMS }, async () => {
+    while (!stopping) {
+      const result = await client.send();
+      results.set(result, (results.get(result) ?? 0) + 1);
+      if (++sent === UNDER_WAY) underWay.resolve();
+    }
+  });
+  return {
+    underWay: underWay.promise,
+    async stop() {
+      stopping = true;
+      await Promise.all(streams);
+      client.close();
+      return results;
+    },
+  };
+}
+
+test.each([
+  ["node:http2", nodeClient],
+  ["grpc-js", grpcClient],
+] as const)("requests of %s", async (_, open) => {
+  const balancer = await startBalancer();
+  onTestFinished(() => balancer.close());
+  const [leaving, staying] = [await startService({ DRAIN_DELAY: "2s" }), await startService()];
+  onTestFinished(async () => void (await staying.stop()));
+  await balancer.add(leaving.publicUrl);
+  const loads = Array.from({ length: CONNECTIONS }, () => startLoad(open(balancer.url)));
+  await Promise.all(loads.map(({ underWay }) => underWay));
+  await balancer.add(staying.publicUrl);
+  expect(await leaving.stop()).toEqual({ code: 0, signal: null });
+  balancer.remove(leaving.publicUrl);
+  const results = await Promise.all(loads.map((load) => load.stop()));
+  expect(results.map((counts) => [...counts.keys()])).toEqual(loads.map(() => ["served"]));
+});
