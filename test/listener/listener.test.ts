@@ -7,9 +7,13 @@ import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Handler, type Listener, openListener, type Response, respond } from "../../src/listener/listener.ts";
 import { selfSigned } from "../support/certificate.ts";
+import { HANG_MS } from "../support/patience.ts";
+import { until } from "../support/until.ts";
 
 const { cert, key } = selfSigned();
 const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+/** A close that waits this long fails its test. */
+const LONGER_THAN_TEST_MS = 2 * HANG_MS;
 const listeners: Listener[] = [];
 afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close(0)));
@@ -41,6 +45,7 @@ function dial(listener: Listener): { socket: Socket; closed: Promise<string> } {
 
 async function overHttp2(listener: Listener, authority = listener.url, options = {}): Promise<string> {
   const session = connectHttp2(authority, options);
+  session.on("error", () => {}); // its stream fails with it
   const stream = session.request({ ":path": "/" });
   stream.setEncoding("utf8");
   let body = "";
@@ -103,8 +108,8 @@ describe("one port", () => {
 
 describe("peers that behave badly", () => {
   const headTimeoutMs = 60;
-  // For tests in which a well-behaved peer connects as well: a busy machine takes long for a handshake.
-  const PATIENT_HEAD_TIMEOUT_MS = 2_000;
+  // For tests in which a well-behaved peer connects as well: it tries again where a busy machine takes longer for the handshake.
+  const HANDSHAKE_TIMEOUT_MS = 1_000;
 
   test.each([
     ["sends nothing", ""],
@@ -127,21 +132,22 @@ describe("peers that behave badly", () => {
   });
 
   test("a TLS handshake that does not come is cut", async () => {
-    const listener = await opened(versionHandler, { tls, limits: { headTimeoutMs: PATIENT_HEAD_TIMEOUT_MS } });
+    const listener = await opened(versionHandler, { tls, limits: { headTimeoutMs: HANDSHAKE_TIMEOUT_MS } });
     await dial(listener).closed;
     const { socket, closed } = dial(listener);
     socket.write("nonsense");
     await closed;
-    expect(await overHttp2(listener, listener.url, { ca: tls.cert })).toBe("2.0");
+    expect(await until(() => overHttp2(listener, listener.url, { ca: tls.cert }))).toBe("2.0");
   });
 
   test("a secure connection that sends nothing is cut", async () => {
-    // The handshake has the same timeout: on a busy machine it takes longer than it should.
-    const listener = await opened(versionHandler, { tls, limits: { headTimeoutMs: 1_000 } });
-    const socket = connectTls({ port: listener.port, host: "127.0.0.1", ca: tls.cert, ALPNProtocols: ["http/1.1"] });
-    socket.on("error", () => {});
-    await once(socket, "secureConnect");
-    socket.resume();
+    const listener = await opened(versionHandler, { tls, limits: { headTimeoutMs: HANDSHAKE_TIMEOUT_MS } });
+    const socket = await until(async () => {
+      const dialed = connectTls({ port: listener.port, host: "127.0.0.1", ca: tls.cert, ALPNProtocols: ["http/1.1"] });
+      await once(dialed, "secureConnect");
+      return dialed;
+    });
+    socket.on("error", () => {}).resume();
     await once(socket, "close");
   });
 
@@ -200,9 +206,7 @@ describe("closing", () => {
     const stream = session.request({ ":path": "/" });
     stream.resume();
     await once(stream, "close");
-    const start = performance.now();
-    await listener.close(60_000);
-    expect(performance.now() - start).toBeLessThan(5_000);
+    await listener.close(LONGER_THAN_TEST_MS);
     await kept.closed;
   });
 
@@ -214,9 +218,7 @@ describe("closing", () => {
     const { socket, closed } = dial(listener);
     await new Promise<void>((resolve) => socket.write(`${text}`, () => resolve()));
     await overHttp1(listener);
-    const start = performance.now();
-    await listener.close(60_000);
-    expect(performance.now() - start).toBeLessThan(5_000);
+    await listener.close(LONGER_THAN_TEST_MS);
     expect(await closed).toBe("");
   });
 
@@ -233,9 +235,7 @@ describe("closing", () => {
     const trailers = once(stream, "trailers");
     stream.resume().end(Buffer.alloc(500_000));
     expect((await trailers)[0]["grpc-status"]).toBe("8");
-    const start = performance.now();
-    await listener.close(60_000);
-    expect(performance.now() - start).toBeLessThan(5_000);
+    await listener.close(LONGER_THAN_TEST_MS);
   });
 
   test("lets a response in progress finish, and accepts no new connection", async () => {

@@ -102,25 +102,25 @@ test("heartbeats go on under load", async () => {
   const watchers = Array.from({ length: 20 }, () => watch(deployment, first(deployment)));
   await Promise.all(watchers.map((watcher) => watcher.until(({ caughtUp }) => caughtUp)));
   const start = performance.now();
-  const until = start + seconds(2, 30);
+  const until = start + seconds(0, 30);
   let calls = 0;
+  let over = false;
   const callers = Array.from({ length: 32 }, async () => {
-    while (performance.now() < until) {
+    while (!over) {
       // Logins only: the feed reports none of them, so every batch is a heartbeat.
       await logIn({ ...first(deployment), adminToken: deployment.adminToken });
       calls++;
     }
   });
-  await Promise.all(callers);
-  await Promise.all(watchers.map((watcher) => watcher.beats(1)));
-  const gaps = watchers.flatMap(({ batches }) => {
-    const times = batches.filter((time) => time >= start);
-    return times.slice(1).map((time, i) => time - (times[i] ?? time));
+  const beatsOf = ({ batches }: Watcher) => batches.filter((time) => time >= start);
+  const enough = (watcher: Watcher) => performance.now() >= until && beatsOf(watcher).length >= 4;
+  const beating = Promise.all(watchers.map((watcher) => watcher.until(enough))).finally(() => {
+    over = true;
   });
-  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-  console.log({ calls, beats: gaps.length, meanGap: Math.round(mean), longestGap: Math.round(Math.max(...gaps)) });
+  await Promise.all([...callers, beating]);
+  const gaps = watchers.map(beatsOf).flatMap((times) => times.slice(1).map((time, i) => time - (times[i] ?? time)));
+  console.log({ calls, beats: gaps.length, longestGap: Math.round(Math.max(...gaps)) });
   // The promise of one second is for a machine of its own; in the short form others have their share of it.
-  expect(mean).toBeLessThan(long ? 1_000 : 3_000);
   if (long) expect(Math.max(...gaps)).toBeLessThan(1_000);
 });
 
@@ -143,18 +143,17 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
       break;
     }
   }
-  const silentFrom = performance.now() + 500; // a batch may still be on its way
+  // What the instances sent before has arrived: it is read within some turns of the event loop.
+  for (let turns = 0; turns < 20; turns++) await pause(1);
+  const received = watchers.map(({ batches }) => batches.length);
   await pause(2_500);
-  const silentUntil = performance.now();
+  expect(watchers.map(({ batches }) => batches.length)).toEqual(received);
   await redis.start();
   await Promise.all(watchers.map((watcher) => watcher.beats(1)));
   const after = await eventually(() => revokeOne(deployment));
   await Promise.all(
     watchers.map((watcher) => watcher.until(({ reportedAt }) => reportedAt.has(before) && reportedAt.has(after))),
   );
-  for (const { batches } of watchers) {
-    expect(batches.filter((time) => time > silentFrom && time < silentUntil)).toEqual([]);
-  }
 });
 
 /** Asks for the feed over HTTP/1.1 or HTTP/2 without a client library. @returns the response, of which nothing is read yet */

@@ -10,6 +10,7 @@ import { TAGS } from "../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/store/redis/store.ts";
 import { startRedis, startRedisCluster } from "../support/redis.ts";
+import { untilReached } from "../support/store/reached.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {
@@ -68,8 +69,9 @@ export async function embeddedBackend(): Promise<Backend> {
 }
 
 /**
- * The scripts with another clock: the time is a key of the partition. It starts at the real time and only moves
- * forward, so that Redis, which expires keys by its own clock, never does so before the test's clock says so.
+ * The scripts with another clock: the time is a key of the partition. It starts days after the real time and only moves
+ * forward, so that Redis, which expires keys by its own clock, never does so before the test's clock says so, however long
+ * the test takes.
  */
 export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call('GET', KEYS[1] .. 'clock')) end\n";
 
@@ -84,10 +86,13 @@ export function movable(steady: () => number): Partial<RedisStoreOptions> {
 /** The longest delay of a timer: for tests that count what a store asks Redis. */
 export const NEVER_MS = 2 ** 31 - 1;
 
+/** How far the clock of a test is ahead of the real one, ms. */
+const AHEAD_MS = 48 * 3_600_000;
+
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {
   const { kind, nodes } = target(url);
   const admin = kind === "cluster" ? new Cluster([...nodes]) : new Redis(nodes[0]);
-  let now = Date.now();
+  let now = Date.now() + AHEAD_MS;
   const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, now)));
   await setClock();
   const stores: SessionStore[] = [];
@@ -100,6 +105,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
         ),
       );
       stores.push(store);
+      await untilReached(store);
       return store;
     },
     now: () => now,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
 import { createVerifier, type Verifier, type VerifierOptions } from "../../src/verifier/index.ts";
+import { median } from "../support/median.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
@@ -40,7 +41,7 @@ async function logout({ publicUrl }: Service, token: string): Promise<void> {
 test("a logout reaches every verifier within milliseconds of its acknowledgement", async () => {
   const service = await start();
   const verifiers = await Promise.all(Array.from({ length: 10 }, () => follow(service, { policy: "refuse" })));
-  const delays: number[] = [];
+  const [delays, roundTrips]: [number[], number[]] = [[], []];
   for (let round = 0; round < 30; round += 1) {
     const { accessToken, sid, subject } = await logIn(service);
     for (const verifier of verifiers) {
@@ -48,17 +49,18 @@ test("a logout reaches every verifier within milliseconds of its acknowledgement
     }
     await logout(service, accessToken);
     const acknowledged = performance.now();
-    await Promise.all(
-      verifiers.map(async (verifier) => {
+    await Promise.all([
+      ...verifiers.map(async (verifier) => {
         await eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked");
         delays.push(performance.now() - acknowledged);
       }),
-    );
+      fetch(`${service.publicUrl}/healthz`).then(() => roundTrips.push(performance.now() - acknowledged)),
+    ]);
   }
-  delays.sort((a, b) => a - b);
-  const [median = 0, p99 = 0] = [0.5, 0.99].map((share) => delays[Math.floor(delays.length * share)]);
-  console.log(`acknowledged to rejected: median ${median.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`);
-  expect(p99).toBeLessThan(1000); // the goal of 25 ms is measured by the bench: a test machine may be busy
+  const [delayMs, roundTripMs] = [median(delays), median(roundTrips)];
+  console.log(`acknowledged to rejected: median ${delayMs.toFixed(1)} ms; a request: ${roundTripMs.toFixed(1)} ms`);
+  // It is pushed: the next heartbeat is hundreds of requests away. The goal of 25 ms is measured by the bench.
+  expect(delayMs).toBeLessThan(25 * roundTripMs);
 });
 
 test("a verifier misses nothing during a restart of the service", async () => {

@@ -65,18 +65,20 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
     remove();
     const removed = performance.now();
     const token = { generation: 1, nonce: nonce(), issuedAt: NOW };
+    // Whatever begins a tenth of a second after the removal is refused, however long it takes.
     for (const verb of [
       () => store.rotate(session.sid, token, nonce()),
       () => store.find(session.sid),
       () => store.revocations(undefined),
     ]) {
       for (;;) {
+        const begunMs = performance.now() - removed;
         const refused = await verb().then(
           () => false,
           (error: unknown) => error instanceof StoreUnavailable,
         );
         if (refused) break;
-        expect(performance.now() - removed).toBeLessThan(1000);
+        expect(begunMs).toBeLessThanOrEqual(100);
       }
     }
   });

@@ -127,10 +127,8 @@ describe("is unavailable", () => {
     const store = open();
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
-    const asked = performance.now();
     await expect(store.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);
     await expect(store.ping()).rejects.toThrow(StoreUnavailable);
-    expect(performance.now() - asked).toBeLessThan(1_500); // both wait
     other.exec("ROLLBACK");
     other.close();
     expect(await store.end(sidOf(subject()), "logout")).toEqual(MARKED);

@@ -5,6 +5,7 @@ import type { SessionStore } from "../../../src/session/ports.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { untilReached } from "../../support/store/reached.ts";
 import { redisOptions } from "../backends.ts";
 import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../sessions.ts";
 
@@ -31,6 +32,7 @@ async function open(steady: () => number): Promise<SessionStore> {
     redisOptions(server.url, { scripts: loadScripts(CLOCK), steady, commandTimeout: 1_000 }),
   );
   stores.push(store);
+  await untilReached(store);
   return store;
 }
 

@@ -13,6 +13,7 @@ import {
   startClusterNode,
   startReplicatedCluster,
 } from "../../support/redis.ts";
+import { untilReached } from "../../support/store/reached.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
 import { MARKED, newSession, nonce, sidOf, subject } from "../sessions.ts";
@@ -24,6 +25,7 @@ let store: SessionStore;
 const open = async () => {
   const store = await createRedisStore(redisOptions(cluster.url, { waitReplicas: 1, commandTimeout: 1_000 }));
   cleanUp.push(() => store.close());
+  await untilReached(store);
   return store;
 };
 
@@ -31,7 +33,6 @@ beforeEach(async () => {
   cluster = await startReplicatedCluster("--cluster-node-timeout", "1000");
   cleanUp.push(() => cluster.stop());
   store = await open();
-  await until(() => store.ping());
 });
 afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
@@ -48,7 +49,6 @@ async function endAll(count: number): Promise<void> {
 test("an instance that is ready acknowledges its first logins and endings on every master", async () => {
   for (let instance = 0; instance < 3; instance++) {
     const fresh = await open();
-    await fresh.ping();
     await Promise.all(manySids(60).map((sid) => fresh.end(sid, "logout")));
     await Promise.all(manySids(60).map(() => fresh.create(newSession(subject()), nonce(), 10)));
   }

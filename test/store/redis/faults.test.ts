@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
 import { freePort } from "../../support/free-port.ts";
 import { RedisServer } from "../../support/redis.ts";
-import { expectUnavailable, login, open, server } from "../../support/store/redis.ts";
+import { expectUnavailable, login, open, openEarly, server } from "../../support/store/redis.ts";
 import { until } from "../../support/until.ts";
 import { NEVER_MS } from "../backends.ts";
 import { ENDED, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
@@ -96,7 +96,7 @@ describe("an outage", () => {
   test("a service may start before its Redis", async () => {
     const redis = new RedisServer(await freePort(), []);
     onTestFinished(() => redis.stop());
-    const store = await open(redis.url);
+    const store = await openEarly(redis.url);
     await expectUnavailable(store);
     await redis.start();
     await until(() => store.ping());
@@ -136,8 +136,8 @@ describe("a Redis that refuses", () => {
 
   test("too few replicas for a write, as Redis is configured: not ready", async () => {
     const redis = await server("--min-replicas-to-write", "1");
-    const store = await open(redis.url);
-    await expect(store.ping()).rejects.toThrow(/NOREPLICAS/);
+    const store = await openEarly(redis.url);
+    await until(() => expect(store.ping()).rejects.toThrow(/NOREPLICAS/));
     await redis.admin.config("SET", "min-replicas-to-write", "0");
     await store.ping();
   });

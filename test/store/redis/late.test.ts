@@ -135,11 +135,11 @@ describe("an ending that comes late", () => {
     const begun = performance.now();
     await expect(end(slow, before)).rejects.toThrow(StoreUnavailable);
     const login = newSession(before.subject);
-    await other.create(login, nonce(), 10);
+    await until(() => other.create(login, nonce(), 10));
     await passed(begun, 2 * TIMEOUT);
     proxy.release();
     await until(() => slow.ping());
-    for (const sid of [before.sid, login.sid]) expect((await other.find(sid)).ok).toBe(true);
+    for (const sid of [before.sid, login.sid]) expect((await until(() => other.find(sid))).ok).toBe(true);
   });
 });
 

@@ -6,6 +6,7 @@ import { type SessionStore, StoreRefused, StoreUnavailable } from "../../../src/
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis, startRedisCluster } from "../../support/redis.ts";
+import { untilReached } from "../../support/store/reached.ts";
 import { until } from "../../support/until.ts";
 import { redisOptions } from "../backends.ts";
 import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
@@ -30,6 +31,7 @@ async function server(...args: string[]): Promise<RedisServer> {
 async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
   const store = await createRedisStore(redisOptions(url.replace("//", `//${NAME}:PASSWORD@`), more));
   cleanUp.push(() => store.close());
+  await untilReached(store);
   return store;
 }
 

@@ -80,7 +80,7 @@ test("Redis over TLS is checked against the authorities that were given, and ref
   const url = `rediss://localhost:${tlsPort}`;
   const trusting = await createRedisStore(redisOptions(url, { target: { ...target(url), ca } }));
   cleanUp.push(() => trusting.close());
-  await trusting.ping();
+  await until(() => trusting.ping());
   const other = await createRedisStore(redisOptions(url, { target: { ...target(url), ca: selfSigned().cert } }));
   cleanUp.push(() => other.close());
   await expect(other.ping()).rejects.toThrow(StoreUnavailable);
@@ -101,7 +101,8 @@ test("Sentinels over TLS and with a password of their own are asked for the mast
   };
   const store = await open({ ca, sentinelUsername: "default", sentinelPassword: "of-sentinels" });
   await until(() => store.ping());
-  await (await open({ ca, sentinelPassword: "of-sentinels" })).ping();
+  const nameless = await open({ ca, sentinelPassword: "of-sentinels" });
+  await until(() => nameless.ping());
   for (const wrong of [{ ca }, { ca, sentinelPassword: "another" }, { sentinelPassword: "of-sentinels" }]) {
     await expect((await open(wrong)).ping()).rejects.toThrow(StoreUnavailable);
   }

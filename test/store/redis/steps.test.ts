@@ -3,6 +3,7 @@ import type { SessionStore } from "../../../src/session/ports.ts";
 import { TAGS } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
+import { untilReached } from "../../support/store/reached.ts";
 import { movable, redisOptions, target } from "../backends.ts";
 import { clockStepContract, type SteppingBackend } from "../steps.ts";
 
@@ -19,6 +20,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<S
     async open() {
       const store = await createRedisStore(redisOptions(url, { ...movable(() => steady), commandTimeout: 1_000 }));
       stores.push(store);
+      await untilReached(store);
       return store;
     },
     async advance(ms) {

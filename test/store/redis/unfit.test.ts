@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreRefused } from "../../../src/session/ports.ts";
 import { freePort } from "../../support/free-port.ts";
 import { RedisServer } from "../../support/redis.ts";
-import { expectUnavailable, login, open, server } from "../../support/store/redis.ts";
+import { expectUnavailable, login, open, openEarly, server } from "../../support/store/redis.ts";
 import { until } from "../../support/until.ts";
 
 describe("a Redis that forgets", () => {
@@ -35,7 +35,7 @@ describe("a Redis that must not be used", () => {
     onTestFinished(() => redis.stop());
     const reported = Promise.withResolvers<string>();
     const log = (level: string, message: string) => level === "error" && reported.resolve(message);
-    const store = await open(redis.url, { log });
+    const store = await openEarly(redis.url, { log });
     await redis.start();
     expect(await reported.promise).toContain("noeviction");
     await expectUnavailable(store);
@@ -78,7 +78,8 @@ describe("a Redis that must not be used", () => {
   test("wrong credentials are refused at the start, and not repeated", async () => {
     const redis = await server("--requirepass", "right");
     for (const url of [redis.url, redis.url.replace("//", "//:hunter2@")]) {
-      const refusal = await open(url).catch((error: unknown) => error);
+      // A busy machine may take longer to connect than the start waits by default.
+      const refusal = await open(url, { commandTimeout: 10_000 }).catch((error: unknown) => error);
       expect(refusal).toBeInstanceOf(StoreRefused);
       expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");
     }

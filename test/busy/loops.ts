@@ -1,0 +1,32 @@
+/** Processes that keep the machine busy beside the tests. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+
+/** Ends by itself once the process that started it has ended, however that ended. */
+const LOOP = `
+  const parent = Number(process.argv[1]);
+  (function spin() {
+    for (const end = performance.now() + 50; performance.now() < end; );
+    if (process.ppid === parent) setImmediate(spin);
+  })();`;
+
+export type BusyLoops = {
+  readonly pids: readonly number[];
+  /** Ends exactly these processes. */
+  stop(): Promise<void>;
+};
+
+export function startBusyLoops(count: number): BusyLoops {
+  const loops = Array.from({ length: count }, () =>
+    spawn(process.execPath, ["-e", LOOP, String(process.pid)], { stdio: "ignore" }),
+  );
+  return {
+    pids: loops.map(({ pid }) => pid ?? 0),
+    async stop() {
+      const running = loops.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+      const ended = running.map((loop) => once(loop, "exit"));
+      for (const loop of running) loop.kill("SIGKILL");
+      await Promise.all(ended);
+    },
+  };
+}

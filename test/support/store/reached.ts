@@ -1,0 +1,17 @@
+import { type SessionStore, StoreRefused } from "../../../src/session/ports.ts";
+import { until } from "../until.ts";
+
+/**
+ * Resolves when the store has reached its Redis, to which a busy machine may take longer than a store waits by itself.
+ *
+ * @throws StoreRefused
+ */
+export async function untilReached(store: SessionStore): Promise<void> {
+  const refusal = await until(() =>
+    store.ping().catch((error: unknown) => {
+      if (error instanceof StoreRefused) return error;
+      throw error;
+    }),
+  );
+  if (refusal !== undefined) throw refusal;
+}
