@@ -42,9 +42,11 @@ type Deps = {
 
 export type EventRecorder = {
   readonly audit: Audit;
-  /** Looks for due records, and takes over what is overdue. Done from time to time; tests do not wait for that. */
+  /** Looks for due records, and takes over what is overdue. Done every five seconds: for tests that move the clock. */
   lookForDue(): Promise<void>;
-  /** Writes what waits, if the store takes it. */
+  /** Writes what waits, if the store takes it. Done in time: for tests, as well. */
+  flush(): Promise<void>;
+  /** Writes what waits, and stops. */
   close(): Promise<void>;
 };
 
@@ -62,6 +64,7 @@ class Recorder implements EventRecorder {
   #sent: readonly EventRecord[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
+  #isWriting = false;
   #look: Promise<void> | undefined;
   #closed = false;
   #tickedAt: number;
@@ -94,12 +97,16 @@ class Recorder implements EventRecorder {
     this.#closed = true;
     clearInterval(this.#ticking);
     clearInterval(this.#looking);
-    clearTimeout(this.#timer);
     await this.#look;
-    await this.#writing;
-    await this.#write();
+    await this.flush();
     clearTimeout(this.#timer);
     if (this.#waiting.length > 0) this.#deps.onLost(this.#waiting.length);
+  }
+
+  async flush(): Promise<void> {
+    await this.#writing;
+    this.#writing = this.#write();
+    await this.#writing;
   }
 
   #add(record: EventRecord): void {
@@ -109,14 +116,17 @@ class Recorder implements EventRecorder {
   }
 
   #schedule(delay: number): void {
+    if (this.#isWriting) return; // which goes on with what waits
     this.#timer ??= setTimeout(() => {
       this.#writing = this.#write();
     }, delay).unref();
   }
 
-  /** One at a time: `#timer` is set until it has ended. */
   async #write(): Promise<void> {
     const { log, retention } = this.#deps;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#isWriting = true;
     this.#sent = this.#waiting;
     this.#waiting = [];
     let rest = this.#sent;
@@ -127,7 +137,7 @@ class Recorder implements EventRecorder {
     }
     this.#sent = [];
     this.#keep([...rest, ...this.#waiting]);
-    this.#timer = undefined;
+    this.#isWriting = false;
     if (this.#waiting.length > 0) this.#schedule(rest.length > 0 ? RETRY_MS : GATHER_MS);
   }
 

@@ -1,7 +1,7 @@
 /** Events of sessions are gathered and written beside the operations that they belong to. */
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
-import type { EventRecord } from "../../src/session/events.ts";
+import type { DueRecord, EventRecord } from "../../src/session/events.ts";
 import type { Session, SessionId } from "../../src/session/model.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import { createEventRecorder } from "../../src/session/record-events.ts";
@@ -131,3 +131,112 @@ test("while the store has not replied nothing else is sent to it, and at the end
   await closed;
   expect(lost).toEqual([4]);
 });
+
+/** A store in which an ending is due, and what a recorder does about it. */
+function withDue() {
+  const left: DueRecord = {
+    key: sid,
+    since: 0,
+    ids: { requestId: "r1" },
+    event: { ...dueEnding, address: "192.0.2.1" },
+  };
+  const due = new Map([[sid, left]]);
+  const store = { reads: true, writes: true };
+  const events: string[] = [];
+  const lines: { readonly line: AuditEvent; readonly requestId: string | undefined }[] = [];
+  const recorder = createEventRecorder({
+    ...NOTHING_DUE,
+    steady: () => performance.now(),
+    lines: (line, { correlation }) => lines.push({ line, requestId: correlation?.().requestId }),
+    onLost: () => {},
+    log: {
+      async dueRecords() {
+        if (!store.reads) throw new StoreUnavailable("out");
+        return [{ part: "all", now: performance.now(), records: [...due.values()] }];
+      },
+      async claimRecord(record) {
+        const isFirst = due.get(sid)?.since === record.since;
+        if (isFirst) due.set(sid, { ...record, since: performance.now() });
+        return isFirst;
+      },
+      async recordEvents(records) {
+        if (!store.writes) return records;
+        for (const { event } of records) if (event.sid && due.delete(event.sid)) events.push(event.type);
+        return [];
+      },
+    },
+  });
+  onTestFinished(() => recorder.close());
+  return { recorder, due, store, events, lines };
+}
+const dueEnding = { time: 7, type: "ended", sid, subject: "alice", reason: "reuse" } as const;
+
+test("what is due is recorded with who asked for it once it is older than a step may take, and not before", async () => {
+  const { events, lines } = withDue();
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(lines).toEqual([]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  const common = { sid, subject: "alice", happenedAt: 7 };
+  expect(lines).toEqual([
+    { line: { event: "authn_token_reuse", ...common }, requestId: "r1" },
+    { line: { event: "session_ended", ...common, reason: "reuse" }, requestId: "r1" },
+  ]);
+  expect(events).toEqual(["ended"]);
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(lines).toHaveLength(2);
+});
+
+test("after an outage those who could not write have as long again", async () => {
+  const { store, lines } = withDue();
+  await vi.advanceTimersByTimeAsync(20_000);
+  store.reads = false;
+  await vi.advanceTimersByTimeAsync(600_000);
+  store.reads = true;
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(lines).toEqual([]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(lines).toHaveLength(2);
+});
+
+test("a process that was stopped has not seen the store all that time", async () => {
+  const { lines } = withDue();
+  await vi.advanceTimersByTimeAsync(10_000);
+  stop(600_000);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(lines).toEqual([]);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(lines).toHaveLength(2);
+});
+
+test("what an instance has recorded and cannot write is not found due by itself", async () => {
+  const { recorder, store, events, lines } = withDue();
+  store.writes = false;
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(lines).toHaveLength(1);
+  store.writes = true;
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(events).toEqual(["ended"]);
+});
+
+test("after the process was stopped it leaves endings to be found: another instance may have found them", async () => {
+  const { recorder, due, lines } = withDue();
+  stop(6_000);
+  recorder.audit({ event: "authn_token_reuse", sid, subject: "alice" }, UNKNOWN_REQUESTER);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  recorder.audit({ event: "session_renewed", sid, subject: "alice", outcome: "rotate" }, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(lines.map(({ line }) => line.event)).toEqual(["session_renewed"]);
+  expect(due.size).toBe(1);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(lines.map(({ line }) => line.event)).toEqual(["session_renewed", "authn_token_reuse", "session_ended"]);
+  recorder.audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER);
+  expect(lines).toHaveLength(4);
+});
+
+/** Time in which no timer of this process ran. */
+function stop(ms: number): void {
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => now() + ms);
+  onTestFinished(() => void vi.restoreAllMocks());
+}

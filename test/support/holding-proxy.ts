@@ -1,4 +1,4 @@
-/** A TCP proxy that can hold back what clients send, without closing anything, and pass it on later. */
+/** A TCP proxy that can hold back what clients send, without closing anything, and pass it on later; or lose the replies. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
@@ -8,11 +8,16 @@ export type HoldingProxy = {
   hold(): void;
   /** Passes on what was held, and everything from now on. */
   release(): void;
+  /** From now on nothing that the server sends is passed on. */
+  loseReplies(): void;
+  /** Cuts the connections, and passes on the replies of those that come. */
+  recover(): void;
   stop(): Promise<void>;
 };
 
 export async function startHoldingProxy(target: number): Promise<HoldingProxy> {
   let holding = false;
+  let losing = false;
   const held: (() => void)[] = [];
   const sockets = new Set<Socket>();
   const inOrder = (step: () => void) => {
@@ -25,7 +30,7 @@ export async function startHoldingProxy(target: number): Promise<HoldingProxy> {
       sockets.add(socket);
       socket.on("error", () => {}).on("close", () => sockets.delete(socket));
     }
-    upstream.on("data", (bytes) => client.write(bytes)).on("end", () => client.end());
+    upstream.on("data", (bytes) => losing || client.write(bytes)).on("end", () => client.end());
     client.on("data", (bytes) => inOrder(() => upstream.write(bytes)));
     client.on("close", () => inOrder(() => upstream.end()));
   }).listen(0, "127.0.0.1");
@@ -40,6 +45,13 @@ export async function startHoldingProxy(target: number): Promise<HoldingProxy> {
     release() {
       holding = false;
       for (const step of held.splice(0)) step();
+    },
+    loseReplies() {
+      losing = true;
+    },
+    recover() {
+      losing = false;
+      for (const socket of sockets) socket.destroy();
     },
     async stop() {
       server.close();

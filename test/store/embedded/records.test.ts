@@ -1,0 +1,4 @@
+import { embeddedBackend } from "../backends.ts";
+import { recordSearch } from "../record-search.ts";
+
+recordSearch(embeddedBackend);

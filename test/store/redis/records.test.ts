@@ -1,0 +1,4 @@
+import { redisBackend } from "../backends.ts";
+import { recordSearch } from "../record-search.ts";
+
+recordSearch(redisBackend);
