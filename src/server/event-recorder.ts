@@ -9,6 +9,12 @@ import { steadyClock } from "../store/steady.ts";
 /** How many command timeouts a step may take: several scripts one after the other, and waiting for replicas after each. */
 const COMMANDS_PER_STEP = 20;
 
+/** Our own clock, with what the machine has slept until now: other instances were awake. */
+function steady(): number {
+  steadyClock.refresh();
+  return steadyClock();
+}
+
 export function openEventRecorder(
   { eventRetention, redisCommandTimeout }: Pick<Config, "eventRetention" | "redisCommandTimeout">,
   store: SessionStore,
@@ -19,7 +25,7 @@ export function openEventRecorder(
     log: store,
     lines,
     clock: Date.now,
-    steady: steadyClock,
+    steady,
     retention: eventRetention,
     maxStepMs: COMMANDS_PER_STEP * redisCommandTimeout,
     onLost: (count) => log.warn({ event: "session_events_lost", count }, "events of sessions were not kept"),
