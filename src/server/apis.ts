@@ -125,7 +125,7 @@ function commonDeps(deps: Deps, overload: OverloadControl) {
     }),
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
-    device: config.deviceBinding ? createDeviceBinding(config, ring, entropy, clock) : undefined,
+    device: createDeviceBinding(config, ring, entropy, clock),
     ...createRateLimits(config.rateLimits, () => Math.floor(entropy.fraction() * 2 ** 32)),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),

@@ -9,7 +9,7 @@ import { verifyDeviceProof } from "../tokens/device-proof.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 
-type Settings = Pick<Config, "cookie" | "deviceSessionTtl" | "reuseInterval" | "allowedOrigins">;
+type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtl" | "reuseInterval" | "allowedOrigins">;
 
 /** A browser keeps a challenge from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
@@ -22,6 +22,7 @@ export function createDeviceBinding(
 ): DeviceBindingParts {
   const lifeMs = config.deviceSessionTtl;
   return {
+    offers: config.deviceBinding,
     verifyProof: verifyDeviceProof,
     challenges: createDeviceChallenges({ keys, maxAgeMs: CHALLENGE_LIVES * lifeMs, entropy }),
     cookies: createDeviceCookies(keys),

@@ -8,7 +8,7 @@
 import type { DeviceBinding } from "./device-key.ts";
 import type { PresentedToken } from "./rotation.ts";
 
-/** What a refresh presents beside its token, where device binding is on. */
+/** What a refresh presents beside its token. */
 export type DevicePresentation = {
   /** How long a device cookie is fresh, ms; also how long a session that requires a binding may go without one. */
   readonly lifeMs: number;
@@ -28,6 +28,13 @@ export type DeviceVerdict = ServingVerdict | "missing" | "required" | "two_holde
 
 /** With these a refresh goes on to the rules of rotation. */
 export type ServingVerdict = "unproven" | "proven" | "first_use";
+
+/** A request of a client that knows nothing of device binding, to a store that asks for a key only where there is one. */
+export const NO_PRESENTATION: DevicePresentation = {
+  lifeMs: Number.POSITIVE_INFINITY,
+  cookie: undefined,
+  skipped: false,
+};
 
 export type DeviceSubject = {
   readonly device?: DeviceBinding | undefined;

@@ -5,8 +5,13 @@ import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DevicePro
 import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
 
-/** What device binding works with, where it is on. */
+/** What device binding works with. */
 export type DeviceTools = {
+  /**
+   * Whether sessions without a key are offered one: the switch. Nothing else depends on it: a key that a session has is asked for by every
+   * instance, or one that is switched off would serve, and unbind, whoever has copied its cookies.
+   */
+  readonly offers: boolean;
   readonly verifyProof: (jwt: string, expected: DeviceProofExpectation) => DeviceProofResult;
   readonly challenges: DeviceChallenges;
   readonly cookies: DeviceCookies;
@@ -59,11 +64,11 @@ export function refreshLimitKey(
 
 /** A challenge to register a key by, if a session that was refreshed is to have one. @param now by the clock, as the session's times */
 export function registrationOffer(
-  { challenges, reuseInterval, clock }: DeviceTools,
+  { offers, challenges, reuseInterval, clock }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,
   now: number,
 ): string | undefined {
-  if (device !== undefined && !isReplaceable(device, now, reuseInterval)) return undefined;
+  if (!offers || (device !== undefined && !isReplaceable(device, now, reuseInterval))) return undefined;
   return challenges.issue(sid, clock(sid));
 }
 

@@ -128,22 +128,6 @@ export async function renewDevice(
   return granted(tools, session, key.thumbprint, now);
 }
 
-/**
- * Where device binding is off: takes the key of a session away whose browser comes to renew, so that both forget it.
- *
- * @throws StoreUnavailable
- */
-export async function forgetDevice(
-  deps: Deps<"unbind" | "find">,
-  cookie: PresentedCookie,
-  requester: Requester,
-): Promise<NothingToRenew | Undecided> {
-  const authenticated = await authenticateCookie(deps, cookie);
-  if (!authenticated.ok) return withoutToken(authenticated.reason);
-  await unbindDevice(deps, authenticated.token.sid, requester);
-  return NOTHING_TO_RENEW;
-}
-
 /** Takes the device key of a session away; undefined if there is no live session. */
 export async function unbindDevice(
   deps: Pick<Deps<"unbind">, "store" | "audit">,

@@ -65,7 +65,7 @@ export interface SessionStore extends SessionEventLog {
    * The rotation of rotation.ts on the stored state, after the precondition of device-binding.ts; `reuse` and `two_holders` also
    * end the session. Rotating slides the idle expiry.
    *
-   * @param device undefined where device binding is off: nothing need be proven
+   * @param device what is presented of a device; undefined: nothing, as NO_PRESENTATION has it
    */
   rotate(
     sid: SessionId,

@@ -32,8 +32,7 @@ type Deps = {
   readonly audit: Audit;
   /** How often one session may be refreshed. */
   readonly refreshLimit: RateLimit;
-  /** Undefined where device binding is off. */
-  readonly device?: DeviceTools | undefined;
+  readonly device: DeviceTools;
 };
 
 export type Refreshed = {
@@ -88,8 +87,8 @@ export async function refresh(
 
   // After the MAC: only its client uses up a session's limit. Before the store: nothing is rotated over the limit.
   const { device } = deps;
-  const presentation = device && devicePresentation(device, presented, token.sid);
-  const limitKey = device && presentation ? refreshLimitKey(device, presentation, token.sid) : token.sid;
+  const presentation = devicePresentation(device, presented, token.sid);
+  const limitKey = refreshLimitKey(device, presentation, token.sid);
   const taken = deps.refreshLimit.take(limitKey);
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs !== undefined) {
@@ -120,7 +119,7 @@ export async function refresh(
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
     // One offer for requests in parallel: a browser makes a key for each, and may sign six times in nine minutes.
-    offer: device && outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
+    offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
 
@@ -138,15 +137,15 @@ async function replace(
 }
 
 /** Whether there is a device cookie that was fresh once: the mark, which a copied profile has for good, never was. */
-function isStale(presentation: DevicePresentation | undefined): boolean {
-  return (presentation?.cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
+function isStale({ cookie }: DevicePresentation): boolean {
+  return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }
 
 function refused(
   { audit, device }: Deps,
   sid: SessionId,
   rotated: Extract<RotateOutcome, { readonly ok: false }>,
-  presentation: DevicePresentation | undefined,
+  presentation: DevicePresentation,
   requester: Requester,
 ): Refused | KeyRequired | RenewalDue {
   switch (rotated.reason) {
@@ -162,14 +161,14 @@ function refused(
     }
     case "device_proof_missing": {
       const { subject } = rotated.session;
-      const skipped = presentation?.skipped === true;
+      const { skipped } = presentation;
       audit({ event: skipped ? "device_renewal_skipped" : "device_proof_missing", sid, subject }, requester);
       if (skipped) return RENEWAL_SKIPPED;
       if (isStale(presentation)) return COOKIE_STALE;
       return { ok: false, reason: "device_proof_missing", sid };
     }
     case "device_required": {
-      const offer = device && registrationOffer(device, rotated.session, Number.POSITIVE_INFINITY);
+      const offer = registrationOffer(device, rotated.session, Number.POSITIVE_INFINITY);
       return offer === undefined
         ? { ok: false, reason: "device_required", sid }
         : { ok: false, reason: "device_required", sid, offer };

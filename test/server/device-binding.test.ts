@@ -13,7 +13,8 @@ import {
   RENEW,
   registration,
 } from "../support/device.ts";
-import { type Service, startService, waitFor } from "../support/service.ts";
+import { type RedisServer, startRedis } from "../support/redis.ts";
+import { type Service, startService, waitFor, withKeys } from "../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
@@ -365,28 +366,104 @@ describe("with other settings", () => {
     expect((await device.refresh()).status).toBe(200);
     await strict.stop();
   });
+});
 
-  test("where it is switched off again, nothing is asked for, and browsers forget their keys", async () => {
-    const before = await startService({ ...BOUND, REUSE_INTERVAL: "0" });
-    const { refreshToken } = await logIn(before);
-    const device = new Device(before.publicUrl, refreshToken);
-    const challenge = challengeIn(await device.bind()) ?? "";
-    const thief = device.copied();
+describe("an instance that is switched off", () => {
+  let redis: RedisServer;
+  let on: Service;
+  let off: Service;
+  beforeAll(async () => {
+    redis = await startRedis();
+    const shared = {
+      ...{ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "admin".repeat(8), TRUST_PROXY: "1" },
+      ...{ REUSE_INTERVAL: "0", DEVICE_SESSION_TTL: "1h", ISSUER: "https://auth.example" },
+    };
+    on = await startService({ ...shared, ...BOUND });
+    off = await startService(shared);
+    // On a busy machine the first request may be refused as late.
+    for (const service of [on, off]) {
+      await until(async () => expect((await (await newDeviceAt(service)).refresh()).status).toBe(200));
+    }
+  });
+  afterAll(async () => {
+    await on?.stop();
+    await off?.stop();
+    await redis?.stop();
+  });
+
+  const newDeviceAt = async ({ publicUrl }: Service) => new Device(publicUrl, (await logIn(on)).refreshToken);
+  const at = (device: Device, { publicUrl }: Service) => Object.assign(device, { url: publicUrl });
+
+  test("asks for the key of a bound session as the others do", async () => {
+    const device = await newDeviceAt(on);
+    await device.bind();
+    const thief = at(device.copied(), off);
     thief.forgetDeviceCookie();
-    await before.stop();
-    const off = await startService({ TRUST_PROXY: "1", REUSE_INTERVAL: "0", DATA_DIR: before.dataDir });
-    const moved = new Device(off.publicUrl, "");
-    for (const [name, value] of device.jar) moved.jar.set(name, value);
-    expect((await moved.register(challenge)).status).toBe(404);
-    expect((await moved.refresh()).headers.get("secure-session-registration")).toBeNull();
-    expect(await (await moved.renew(challenge)).json()).toMatchObject({ continue: false });
-    await expect(logIn(off, { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED })).rejects.toThrow("DEVICE_BINDING");
-    await off.stop();
-    const again = await startService({ ...BOUND, REUSE_INTERVAL: "0", DATA_DIR: before.dataDir });
-    const last = new Device(again.publicUrl, moved.jar.get("refresh_token") ?? "");
-    const response = await last.refresh();
+    expect((await thief.refresh()).status).toBe(401);
+    const response = await at(device, off).refresh();
     expect(response.status).toBe(200);
-    expect(offerIn(response)).toBeDefined();
-    await again.stop();
+    expect((await claimsOf(response)).device_bound).toBe(true);
+  });
+
+  test("detects two holders as the others do", async () => {
+    const device = await newDeviceAt(on);
+    const thief = at(device.copied(), off);
+    await device.bind();
+    expect((await thief.refresh()).status).toBe(401);
+    expect((await device.refresh()).status).toBe(401);
+  });
+
+  test("unbinds nobody: it renews with a proof, and without one asks for it", async () => {
+    const device = await newDeviceAt(on);
+    await device.bind();
+    const thief = at(device.copied(), off);
+    const asked = await thief.send(RENEW);
+    expect(asked.status).toBe(403);
+    expect((await thief.renew(challengeIn(asked) ?? "")).status).toBe(403);
+    device.forgetDeviceCookie();
+    const own = challengeIn(await at(device, off).send(RENEW)) ?? "";
+    expect((await device.renew(own)).status).toBe(200);
+    expect((await device.refresh()).status).toBe(200);
+    expect((await at(device, on).refresh()).status).toBe(200);
+  });
+
+  test("offers no new binding, and takes one that another instance has offered", async () => {
+    const device = await newDeviceAt(off);
+    const { secureSessionRegistration } = await logIn(off);
+    expect(secureSessionRegistration).toBe("");
+    expect(offerIn(await device.refresh())).toBeUndefined();
+    expect((await device.send(REGISTER)).status).toBe(404);
+    const refused = await device.register("no challenge of ours");
+    expect([refused.status, challengeIn(refused)]).toEqual([404, undefined]);
+    await expect(logIn(off, { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED })).rejects.toThrow("DEVICE_BINDING");
+    const offer = offerIn(await at(device, on).refresh()) ?? "";
+    expect((await at(device, off).register(offer)).status).toBe(200);
+    expect((await claimsOf(await device.refresh())).device_bound).toBe(true);
+  });
+
+  test("refuses a session that requires a key and has none, without an offer", async () => {
+    const { refreshToken } = await logIn(on, { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED });
+    const strict = await off.restart({ DEVICE_SESSION_TTL: "1s" });
+    const device = new Device(strict.publicUrl, refreshToken);
+    const refused = await until(async () => {
+      const response = await device.refresh();
+      expect(response.status).toBe(401);
+      return response;
+    });
+    expect(offerIn(refused)).toBeUndefined();
+    await strict.stop();
+  });
+
+  test("clears the device cookies at a logout where there are any", async () => {
+    const bound = await newDeviceAt(on);
+    await bound.bind();
+    const other = await startService({ TRUST_PROXY: "1" });
+    const plain = new Device(other.publicUrl, (await logIn(other)).refreshToken);
+    expect((await plain.send("/v1/auth/logout")).headers.getSetCookie()).toHaveLength(1);
+    at(bound, other);
+    bound.jar.set("refresh_token", (await logIn(other)).refreshToken);
+    expect((await bound.send("/v1/auth/logout")).status).toBe(200);
+    expect([...bound.jar.keys()]).toEqual([]);
+    await other.stop();
   });
 });

@@ -9,6 +9,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { NO_LIMIT } from "../../src/limits/rate-limit.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
+import { createDeviceBinding } from "../../src/server/device-binding.ts";
 import { publicHandler } from "../../src/server/public-api.ts";
 import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import { create } from "../../src/session/create.ts";
@@ -66,7 +67,7 @@ beforeAll(async () => {
     audiences: new Set(["api"]),
     cookie: refreshCookie(config.cookie, Date.now),
     accept: () => true,
-    device: undefined,
+    device: createDeviceBinding(config, ring, entropy, Date.now),
     refreshLimit: NO_LIMIT,
     failureLimit: NO_LIMIT,
     createLimit: NO_LIMIT,

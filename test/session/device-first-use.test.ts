@@ -8,6 +8,7 @@ import { refresh } from "../../src/session/refresh.ts";
 import { embeddedBackend } from "../store/backends.ts";
 import { LIFE, someKey } from "../store/device-contract.ts";
 import { newSession, nonce, REUSE_INTERVAL } from "../store/sessions.ts";
+import { deviceTools } from "../support/device-tools.ts";
 
 test("of two refreshes in the same millisecond one is recorded as the first use of the key", async () => {
   const backend = await embeddedBackend();
@@ -18,17 +19,11 @@ test("of two refreshes in the same millisecond one is recorded as the first use 
   const { sid } = session;
   const token = { sid, generation: 1, nonce: childNonce, issuedAt: backend.now() };
   await store.registerKey(sid, token, key);
-  const device: DeviceTools = {
-    verifyProof: () => ({ ok: false, reason: "malformed" }),
-    challenges: { issue: () => "", check: () => ({ ok: true }) },
-    cookies: {
-      issue: () => "",
-      read: () => ({ ok: true, sid, thumbprint: key.thumbprint, issuedAtMs: backend.now() }),
-    },
-    lifeMs: LIFE,
-    reuseInterval: REUSE_INTERVAL,
-    clock: backend.now,
+  const cookies: DeviceTools["cookies"] = {
+    issue: () => "",
+    read: () => ({ ok: true, sid, thumbprint: key.thumbprint, issuedAtMs: backend.now() }),
   };
+  const device = deviceTools(backend.now, { cookies, lifeMs: LIFE, reuseInterval: REUSE_INTERVAL });
   const proven: (boolean | undefined)[] = [];
   const events: [AuditEvent["event"], SessionId | undefined][] = [];
   const deps = {

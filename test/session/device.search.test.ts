@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { isReplaceable, judgeDevice } from "../../src/session/device-binding.ts";
 import { DEVICE_MUTANTS, type DeviceMutant, mutatedRules, type Rules } from "./device-search/mutants.ts";
-import { BROWSER, FAILOVER, THIEF } from "./device-search/searches.ts";
-import { type Assumptions, session } from "./device-search/world.ts";
+import { BROWSER, FAILOVER, MIXED, OFF, THIEF } from "./device-search/searches.ts";
+import { type Assumptions, type OffInstance, session } from "./device-search/world.ts";
 import { explore } from "./rotation-search/explore.ts";
 
 const RULES: Rules = { judge: judgeDevice, isReplaceable };
@@ -36,6 +36,23 @@ describe("binding logs no browser out", () => {
 
 it("a thief is served for one life of a device cookie, accuses nobody, and is detected if it binds first, as far as this goes", () => {
   expect(search(THIEF, BOUND).counterexample).toEqual([]);
+});
+
+describe("instances that differ in the switch", () => {
+  it("log no browser out", () => {
+    expect(search(MIXED)).toMatchObject(proved);
+  });
+
+  it("serve a thief no longer than those that do not, as far as this goes", () => {
+    expect(search({ ...THIEF, off: OFF }, BOUND).counterexample).toEqual([]);
+  });
+
+  it.each<[string, OffInstance]>([
+    ["asks for nothing", { ...OFF, judge: () => "unproven" }],
+    ["takes keys away", { ...OFF, renews: "by taking the key away" }],
+  ])("serve one for good where the switched off one %s", (_, off) => {
+    expect(search({ ...THIEF, off }, BOUND).counterexample).not.toEqual([]);
+  });
 });
 
 describe("the searches can fail", () => {

@@ -175,8 +175,8 @@ export function deviceContract(parts: () => Parts): void {
       expect(await present(sid, next.child, SKIPPED)).toBe("device_proof_missing");
       expect(await present(sid, next.child, withCookie(someKey(), backend.now()))).toBe("device_proof_missing");
       expect(await present(sid, next.child, withCookie(key, 0))).toBe("device_proof_missing");
+      expect(await present(sid, next.child)).toBe("device_proof_missing"); // a caller that knows nothing of device binding
       expect({ ...(await store.find(sid)) }).toEqual(before);
-      expect(await present(sid, next.child)).toBe("rotate"); // where device binding is off
     });
 
     test("serves what was in flight for 2 R, unproven", async () => {

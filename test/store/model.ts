@@ -1,6 +1,6 @@
 /** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
 
-import { type DevicePresentation, judgeDevice } from "../../src/session/device-binding.ts";
+import { type DevicePresentation, judgeDevice, NO_PRESENTATION } from "../../src/session/device-binding.ts";
 import type { DeviceBinding } from "../../src/session/device-key.ts";
 import type { DeviceKey } from "../../src/session/device-ports.ts";
 import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
@@ -48,7 +48,7 @@ export class ModelStore {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
     const { state } = found;
-    const verdict = device ? judgeDevice(found.session, token, device, this.now, REUSE_INTERVAL) : "unproven";
+    const verdict = judgeDevice(found.session, token, device ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {

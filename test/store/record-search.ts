@@ -12,6 +12,7 @@ import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../src/sessi
 import { type AccessClaims, type RefreshToken, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../../src/session/record-events.ts";
 import { refresh } from "../../src/session/refresh.ts";
+import { deviceTools } from "../support/device-tools.ts";
 import type { Backend } from "./backends.ts";
 import { newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
 
@@ -127,15 +128,16 @@ async function logIn(deps: Deps, { user }: Known, requester: Requester, limit: n
 }
 const refuse = () => ({ ok: false, reason: "malformed" }) as const;
 
+const toolsOf = ({ store }: Deps) => {
+  const device = deviceTools((sid) => store.now(sid));
+  return { accessTokens, random: { nonce }, refreshLimit: noLimit, device };
+};
+
 /** Presents a token of the first generation that the session never had. */
 async function reuse(deps: Deps, { a }: Known, requester: Requester) {
   const token: RefreshToken = { sid: a, generation: 1, nonce: nonce(), issuedAt: 0 };
   const refreshTokens = { mint: () => "", parse: () => ({ ok: true, token }) as const };
-  return refresh(
-    { ...deps, refreshTokens, accessTokens, random: { nonce }, refreshLimit: noLimit },
-    "token",
-    requester,
-  );
+  return refresh({ ...deps, ...toolsOf(deps), refreshTokens }, "token", requester);
 }
 
 /** The tokens of two sessions that a browser presents, by the texts `a` and `b`. */
@@ -146,8 +148,7 @@ const tokensOf = ({ a, token }: Known) => {
 
 /** A browser has a cookie of an older session beside the one that is served. */
 async function refreshInPlaceOfAnother(deps: Deps, known: Known, requester: Requester) {
-  const tools = { accessTokens, random: { nonce }, refreshLimit: noLimit, refreshTokens: tokensOf(known) };
-  return refresh({ ...deps, ...tools }, ["a", "b"], requester);
+  return refresh({ ...deps, ...toolsOf(deps), refreshTokens: tokensOf(known) }, ["a", "b"], requester);
 }
 
 async function logOut(deps: Deps, known: Known, requester: Requester) {

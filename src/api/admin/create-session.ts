@@ -32,7 +32,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   const authentication = authenticationOf(request, deps.clock());
   rejectDuplicateClaims(request.claims, authentication);
   const deviceRequired = request.deviceBindingPolicy === DeviceBindingPolicy.REQUIRED;
-  if (deviceRequired && deps.device === undefined) {
+  if (deviceRequired && !deps.device.offers) {
     throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");
   }
   return {
@@ -64,7 +64,7 @@ function response(
     refreshToken,
     setCookie: setCookies[0],
     setCookies: [...setCookies],
-    ...(device && {
+    ...(device.offers && {
       secureSessionRegistration: registrationValue(
         REGISTER_PATH,
         device.challenges.issue(session.sid, device.clock(session.sid)),

@@ -12,8 +12,7 @@ export type SessionAdminServiceDeps = {
   readonly random: Random;
   readonly audit: Audit;
   readonly cookie: RefreshCookie;
-  /** Undefined where device binding is off. */
-  readonly device: Pick<DeviceTools, "challenges" | "clock"> | undefined;
+  readonly device: Pick<DeviceTools, "offers" | "challenges" | "clock">;
   readonly feed: Pick<RevocationFeed, "watch">;
   /** Signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];

@@ -5,7 +5,6 @@ import type { DeviceSessionSchema } from "../../../gen/auth/v1/session_pb.ts";
 import type { Audit } from "../../session/audit.ts";
 import {
   type DeviceGranted,
-  forgetDevice,
   type NothingToRenew,
   type ProofRequired,
   registerDevice,
@@ -26,7 +25,7 @@ import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_I
 export const REGISTER_PATH = "/v1/auth/device";
 const RENEW_PATH = "/v1/auth/device/refresh";
 
-/** Device binding, where it is on. */
+/** Device binding, with its cookies. */
 export type DeviceBindingParts = DeviceTools & {
   readonly cookie: DeviceCookie;
   /** The hosts of other origins whose pages may refresh. */
@@ -34,11 +33,11 @@ export type DeviceBindingParts = DeviceTools & {
 };
 
 export type DeviceServiceDeps = {
-  readonly store: Pick<SessionStore, "find" | "registerKey" | "unbind">;
+  readonly store: Pick<SessionStore, "find" | "registerKey">;
   readonly refreshTokens: RefreshTokens;
   readonly audit: Audit;
   readonly cookie: RefreshCookie;
-  readonly device: DeviceBindingParts | undefined;
+  readonly device: DeviceBindingParts;
 };
 
 type DeviceSessionInit = MessageInitShape<typeof DeviceSessionSchema>;
@@ -52,13 +51,17 @@ const SCOPE_RULES = [
 
 export async function register(deps: DeviceServiceDeps, context: HandlerContext) {
   const { device, cookie, audit } = deps;
-  if (device === undefined) throw new ServiceError("E404_NOT_FOUND");
   const { requestHeader } = context;
+  const proof = proofOf(requestHeader);
+  // What another instance has offered is honoured; a challenge would be an offer.
+  if (!device.offers && proof === undefined) throw new ServiceError("E404_NOT_FOUND");
   const requester = requestContextOf(context);
   const presented = cookie.read(requestHeader.get("cookie"));
-  const result = await registerDevice(deps, device, presented, proofOf(requestHeader), requester);
+  const result = await registerDevice(deps, device, presented, proof, requester);
   if (result.ok) return { session: grant(device, result, context) };
-  if (result.reason === "proof_required") throw proofRequired(result, context);
+  if (result.reason === "proof_required") {
+    throw device.offers ? proofRequired(result, context) : new ServiceError("E404_NOT_FOUND");
+  }
   const { reason, sid } = result;
   // Never 429: it would end what the browser has of the session.
   audit({ event: "authn_failed", operation: context.method.name, reason, sid }, requester);
@@ -70,28 +73,19 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
   const { requestHeader } = context;
   const requester = requestContextOf(context);
   const presented = cookie.read(requestHeader.get("cookie"));
-  const result =
-    device === undefined
-      ? await forgetDevice(deps, presented, requester)
-      : await renewDevice(
-          deps,
-          device,
-          presented,
-          readSessionId(requestHeader.get(SESSION_ID)),
-          proofOf(requestHeader),
-          requester,
-        );
+  const named = readSessionId(requestHeader.get(SESSION_ID));
+  const result = await renewDevice(deps, device, presented, named, proofOf(requestHeader), requester);
   return { session: renewed(device, result, context) };
 }
 
 function renewed(
-  device: DeviceBindingParts | undefined,
+  device: DeviceBindingParts,
   result: DeviceGranted | ProofRequired | NothingToRenew | Undecided,
   context: HandlerContext,
 ): DeviceSessionInit {
-  if (result.ok && device !== undefined) return grant(device, result, context);
-  if (!result.ok && result.reason === "proof_required") throw proofRequired(result, context);
-  if (!result.ok && result.reason === "undecided") throw SHARED_ERRORS.retryLater;
+  if (result.ok) return grant(device, result, context);
+  if (result.reason === "proof_required") throw proofRequired(result, context);
+  if (result.reason === "undecided") throw SHARED_ERRORS.retryLater;
   return { continue: false };
 }
 

@@ -35,8 +35,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
   const { cookie } = deps;
   return {
     async refresh(_request, context) {
-      const { device } = deps;
-      const presented = device && presentedDevice(device, context);
+      const presented = presentedDevice(deps.device, context);
       const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context), presented);
       const refreshed = result.ok ? result : await refuseRefresh(deps, result, context);
       setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid));
@@ -88,7 +87,7 @@ async function refuseRefresh(
   result: RefreshRefused,
   context: HandlerContext,
 ): Promise<never> {
-  if (result.reason === "device_cookie_stale" && deps.device) setCookies(context, deps.device.cookie.expire());
+  if (result.reason === "device_cookie_stale") setCookies(context, deps.device.cookie.expire());
   if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
     throw SHARED_ERRORS.retryLater;
   }
@@ -145,8 +144,10 @@ async function refuse(deps: SessionServiceDeps, { reason, sid }: Refused, contex
 }
 
 function clearCookies(deps: SessionServiceDeps, context: HandlerContext): void {
-  setCookies(context, deps.cookie.clear());
-  if (deps.device) setCookies(context, deps.device.cookie.clear());
+  const { cookie, device } = deps;
+  setCookies(context, cookie.clear());
+  const isUsed = device.offers || device.cookie.read(context.requestHeader.get("cookie")).length > 0;
+  if (isUsed) setCookies(context, device.cookie.clear());
   expireElsewhere(deps, context);
 }
 

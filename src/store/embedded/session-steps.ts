@@ -6,6 +6,7 @@ import {
   isSameThumbprint,
   judgeDevice,
   mayRegister,
+  NO_PRESENTATION,
 } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Authentication, Session, SessionId } from "../../session/model.ts";
@@ -73,7 +74,7 @@ export class SessionSteps {
     if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
     if (row.ended) return { ok: false, reason: "revoked" };
     const session = sessionOf(row);
-    const verdict = device === undefined ? "unproven" : judgeDevice(session, token, device, now, reuseInterval);
+    const verdict = judgeDevice(session, token, device ?? NO_PRESENTATION, now, reuseInterval);
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: this.byClock(session) };
     if (verdict === "required") return { ok: false, reason: "device_required", session: this.byClock(session) };
     if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);

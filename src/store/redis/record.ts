@@ -63,7 +63,7 @@ function decodeDevice(bytes: Buffer): { readonly device: DeviceBinding; readonly
  * arguments makes ioredis build the whole command from pieces.
  */
 export function deviceArguments({ lifeMs, cookie, skipped }: DevicePresentation): number[] {
-  if (cookie === undefined) return [lifeMs, Number(skipped)];
+  if (cookie === undefined) return skipped ? [lifeMs, 1] : [lifeMs];
   const { thumbprint, issuedAtMs } = cookie;
   const byte = (at: number) => thumbprint[at] ?? 0;
   const word = (at: number) => ((byte(at) << 24) | (byte(at + 1) << 16) | (byte(at + 2) << 8) | byte(at + 3)) >>> 0;

@@ -1,7 +1,7 @@
 /** The searches of device.search.test.ts to their ends: part of `npm run search`; about two minutes. */
 import { isReplaceable, judgeDevice } from "../../../src/session/device-binding.ts";
 import { explore } from "../rotation-search/explore.ts";
-import { BROWSER, FAILOVER, THIEF } from "./searches.ts";
+import { BROWSER, FAILOVER, MIXED, OFF, THIEF } from "./searches.ts";
 import { type Assumptions, session } from "./world.ts";
 
 const SEARCHES: readonly (readonly [name: string, Omit<Assumptions, "judge" | "isReplaceable">])[] = [
@@ -9,7 +9,9 @@ const SEARCHES: readonly (readonly [name: string, Omit<Assumptions, "judge" | "i
   ["no wrong logout, 1 refresh in flight, keys taken away", { ...BROWSER, unbinds: true }],
   ["no wrong logout, 2 refreshes in flight", { ...BROWSER, inFlight: 2 }],
   ["no wrong logout, 1 refresh in flight, a failover", FAILOVER],
+  ["no wrong logout, 1 refresh in flight, instances that differ in the switch", MIXED],
   ["a thief with a copied jar and a key of its own", THIEF],
+  ["the same thief, instances that differ in the switch", { ...THIEF, off: OFF }],
 ];
 
 for (const [name, assumptions] of SEARCHES) {

@@ -29,12 +29,19 @@ import {
   LIFE,
   NEVER_FRESH,
   R,
+  type Refresh,
   THIEF,
   type World,
 } from "./state.ts";
 
 /** A browser drops a device cookie before a request that carries it could arrive too late. */
 const KEPT = LIFE - FLIGHT;
+
+/** An instance where the switch is off: it offers no binding, and is to do all else as the others. */
+export type OffInstance = {
+  readonly judge: typeof judgeDevice;
+  readonly renews: "with a proof" | "by taking the key away";
+};
 
 export type Assumptions = {
   readonly judge: typeof judgeDevice;
@@ -46,6 +53,8 @@ export type Assumptions = {
   readonly registers: "at any time" | "when offered";
   readonly unbinds?: boolean;
   readonly failover?: boolean;
+  /** Requests may reach an instance where the switch is off, too. */
+  readonly off?: OffInstance;
   /** Whether tokens keep the time of their issue: for rules with other boundaries. */
   readonly exact?: boolean;
 };
@@ -178,32 +187,27 @@ function served(world: World, verdict: DeviceVerdict): World {
   };
 }
 
-function judged(world: World, { judge }: Assumptions, issuedAt: number, cookie: Cookie | undefined, skipped: boolean) {
+/** What a refresh finds at the instances that it may reach. */
+function* judgedByAll(world: World, assumptions: Assumptions, ...presented: Presented) {
+  const { judge, off } = assumptions;
+  yield { at: "", offers: true, verdict: judged(world, judge, ...presented) };
+  if (off !== undefined)
+    yield { at: " where it is off", offers: false, verdict: judged(world, off.judge, ...presented) };
+}
+
+type Presented = [issuedAt: number, cookie: Cookie | undefined, skipped: boolean];
+
+function judged(world: World, judge: typeof judgeDevice, ...[issuedAt, cookie, skipped]: Presented) {
   const subject = { device: world.device && full(world.device), createdAt: NEVER_FRESH };
   return judge(subject, { issuedAt }, presentation(cookie, skipped), 0, R);
 }
 
 function* requestsRun(world: World, assumptions: Assumptions): Iterable<Step<World>> {
-  for (const [at, refresh] of world.refreshes.entries()) {
-    const verdict = judged(world, assumptions, refresh.issuedAt, refresh.cookie, refresh.skipped);
-    const { device } = world;
-    const label = () => `a refresh of the browser runs: ${verdict}`;
-    const stolen = device?.key === THIEF && device.state === "bound";
-    if (verdict === "two_holders") {
-      if (!stolen) yield { label, world: undefined }; // logged out by binding
-      continue; // the theft is detected
+  for (const [index, refresh] of world.refreshes.entries()) {
+    const { issuedAt, cookie, skipped } = refresh;
+    for (const found of judgedByAll(world, assumptions, issuedAt, cookie, skipped)) {
+      yield* refreshRuns(world, assumptions, index, found);
     }
-    if (verdict === "missing" || verdict === "required") {
-      if (!refresh.skipped) yield { label, world: undefined }; // refused, although it is the user
-      continue;
-    }
-    if (stolen && device.since < -2 * R)
-      yield { label: () => `${label()}, and the theft is not detected`, world: undefined };
-    const after = served(world, verdict);
-    const asksForOffers = assumptions.registers === "when offered";
-    const isOpen = after.device === undefined || assumptions.isReplaceable(full(after.device), 0, R);
-    const response = { ...refresh, response: after.mintedAt, offers: asksForOffers && isOpen };
-    yield { label, world: { ...after, refreshes: world.refreshes.with(at, response) } };
   }
   const { call } = world;
   if (call?.kind === "register") {
@@ -216,6 +220,36 @@ function* requestsRun(world: World, assumptions: Assumptions): Iterable<Step<Wor
     const label = () => `the renewal with ${call.key} runs: ${mine ? "renewed" : "refused"}`;
     yield { label, world: { ...world, call: { ...call, response: mine ? 0 : "refused" } } };
   }
+}
+
+type Found = { readonly at: string; readonly offers: boolean; readonly verdict: DeviceVerdict };
+
+function* refreshRuns(
+  world: World,
+  assumptions: Assumptions,
+  index: number,
+  { at, offers, verdict }: Found,
+): Iterable<Step<World>> {
+  const { device } = world;
+  const refresh = world.refreshes[index] as Refresh;
+  const label = () => `a refresh of the browser runs${at}: ${verdict}`;
+  const stolen = device?.key === THIEF && device.state === "bound";
+  if (verdict === "two_holders") {
+    if (!stolen) yield { label, world: undefined }; // logged out by binding
+    return; // the theft is detected
+  }
+  if (verdict === "missing" || verdict === "required") {
+    if (!refresh.skipped) yield { label, world: undefined }; // refused, although it is the user
+    return;
+  }
+  if (stolen && device.since < -2 * R) {
+    yield { label: () => `${label()}, and the theft is not detected`, world: undefined };
+  }
+  const after = served(world, verdict);
+  const asksForOffers = assumptions.registers === "when offered";
+  const isOpen = after.device === undefined || assumptions.isReplaceable(full(after.device), 0, R);
+  const response = { ...refresh, response: after.mintedAt, offers: offers && asksForOffers && isOpen };
+  yield { label, world: { ...after, refreshes: world.refreshes.with(index, response) } };
 }
 
 /** The device after a registration, unless it is refused. */
@@ -261,20 +295,27 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
     return;
   }
   const mark = thief.mark === undefined ? undefined : { key: thief.mark, issuedAt: NEVER_FRESH };
+  const isOthers = device !== undefined && device.key !== THIEF;
   for (const cookie of new Set([undefined, thief.cookie, mark, thief.own])) {
-    const verdict = judged(world, assumptions, thief.issuedAt, cookie, false);
-    const label = () => `the thief refreshes with ${cookie ? `a cookie of ${cookie.key}` : "no cookie"}: ${verdict}`;
-    if (verdict === "two_holders") {
-      // A copy of the profile, as it is, accuses nobody.
-      if (device !== undefined && device.key === thief.mark && cookie !== undefined) yield { label, world: undefined };
-      continue;
+    for (const { at, verdict } of judgedByAll(world, assumptions, thief.issuedAt, cookie, false)) {
+      const by = cookie ? `a cookie of ${cookie.key}` : "no cookie";
+      const label = () => `the thief refreshes${at} with ${by}: ${verdict}`;
+      if (verdict === "two_holders") {
+        // A copy of the profile, as it is, accuses nobody.
+        if (device !== undefined && device.key === thief.mark && cookie !== undefined)
+          yield { label, world: undefined };
+        continue;
+      }
+      if (verdict === "missing" || verdict === "required") continue;
+      const bound = isOthers && device.state === "bound";
+      if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined }; // it stays
+      const after = served(world, verdict);
+      yield { label, world: after };
+      yield { label, world: { ...after, thief: { ...thief, issuedAt: after.mintedAt } } };
     }
-    if (verdict === "missing" || verdict === "required") continue;
-    const bound = device?.state === "bound" && device.key !== THIEF;
-    if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined }; // it stays
-    const after = served(world, verdict);
-    yield { label, world: after };
-    yield { label, world: { ...after, thief: { ...thief, issuedAt: after.mintedAt } } };
+  }
+  if (assumptions.off?.renews === "by taking the key away" && isOthers && device.state === "bound") {
+    yield { label: () => "the thief asks for a renewal where it is off: the key is taken away", world: undefined };
   }
   const own = registered(world, assumptions, THIEF);
   if (own !== undefined) {

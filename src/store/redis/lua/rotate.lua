@@ -1,10 +1,10 @@
 #!lua
--- Rotation, as src/session/rotation.ts states it, on the stored state. One token, one step. Before it, where device binding is
--- on, the precondition of src/session/device-binding.ts.
+-- Rotation, as src/session/rotation.ts states it, on the stored state. One token, one step. Before it, the precondition of
+-- src/session/device-binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
---       where device binding is on: 10 the life of a device cookie, ms, 11 whether the browser could not renew it (0, 1); with a
---       cookie: 12 when it was issued, ms, 13 14 15 16 the first words of its thumbprint
+--       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1); with a cookie: 12 when it was
+--       issued, ms, 13 14 15 16 the first words of its thumbprint. What is absent is not presented
 -- Returns one string: a letter for the outcome and
 --   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie,
 --   and behind a b when the device key was bound by it
@@ -29,8 +29,9 @@ local R = tonumber(ARGV[8])
 local function within(time, limit) return math.abs(now - time) <= limit end
 
 local proven, first_use, two_holders = false, false, false
-if version > 1 and #ARGV > 12 then
-  local max_age = tonumber(ARGV[10])
+if version > 1 then
+  local max_age = #ARGV > 12 and tonumber(ARGV[10]) or math.huge
+  local skipped = #ARGV > 13 and ARGV[11] == '1'
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
   local matches = false
@@ -46,7 +47,7 @@ if version > 1 and #ARGV > 12 then
   elseif kind < BOUND then
     if version > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
   elseif not within(since, 2 * R) then
-    two_holders = I <= since + 2 * R and ARGV[11] == '0'
+    two_holders = I <= since + 2 * R and not skipped
     if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
   end
 end

@@ -1,0 +1,15 @@
+/** Device binding for tests of the domain that are not about its formats: it offers, and knows no proof and no cookie. */
+import type { DeviceTools } from "../../src/session/device-tools.ts";
+
+export function deviceTools(clock: DeviceTools["clock"], more: Partial<DeviceTools> = {}): DeviceTools {
+  return {
+    offers: true,
+    verifyProof: () => ({ ok: false, reason: "malformed" }),
+    challenges: { issue: () => "", check: () => ({ ok: true }) },
+    cookies: { issue: () => "", read: () => ({ ok: false, reason: "malformed" }) },
+    lifeMs: 300_000,
+    reuseInterval: 10_000,
+    clock,
+    ...more,
+  };
+}
