@@ -41,7 +41,7 @@ test.each(PUBLIC_PROTOCOLS)("$name: a credential that is not valid costs the sto
   proxy.take();
   for (const [, text] of badRefreshTokens(user.refreshToken)) await caller.call(refresh, {}, cookie(text));
   await caller.call(refresh);
-  await caller.call(refresh, {}, { cookie: `refresh_token=${user.refreshToken}; refresh_token=x` });
+  await caller.call(refresh, {}, { cookie: "refresh_token=x; refresh_token=y" });
   for (const [, text] of forgedAccessTokens(user.accessToken)) {
     await caller.call(logout, {}, bearer(text));
     await caller.call(listSessions, {}, bearer(text));
