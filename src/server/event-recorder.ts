@@ -5,9 +5,12 @@ import type { Audit } from "../session/audit.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../session/record-events.ts";
 import { steadyClock } from "../store/steady.ts";
+import type { Entropy } from "../tokens/random.ts";
 
 /** How many command timeouts a step may take: several scripts one after the other, and waiting for replicas after each. */
 const COMMANDS_PER_STEP = 20;
+
+const ID_BYTES = 4;
 
 /** Our own clock, with what the machine has slept until now: other instances were awake. */
 function steady(): number {
@@ -20,12 +23,14 @@ export function openEventRecorder(
   store: SessionStore,
   log: Logger,
   lines: Audit,
+  entropy: Pick<Entropy, "text">,
 ): EventRecorder {
   return createEventRecorder({
     log: store,
     lines,
     clock: Date.now,
     steady,
+    newId: () => entropy.text(ID_BYTES),
     retention: eventRetention,
     maxStepMs: COMMANDS_PER_STEP * redisCommandTimeout,
     onLost: (count) => log.warn({ event: "session_events_lost", count }, "events of sessions were not kept"),

@@ -67,7 +67,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     );
   const feed = createRevocationFeed({ store, clock: steadyClock, instance: entropy.text(12), onError });
   const stopFollowing = followSecrets(ring, access, feed, log);
-  const events = openEventRecorder(config, store, log, createAudit(log, metrics));
+  const events = openEventRecorder(config, store, log, createAudit(log, metrics), entropy);
   const apis = createApis({
     config,
     log,

@@ -33,6 +33,8 @@ type Deps = {
   readonly clock: Clock;
   /** Our own clock, never set, ms. */
   readonly steady: Clock;
+  /** What tells apart events that are equal otherwise. */
+  readonly newId: () => string;
   /** How long events are kept, ms; 0: not at all. */
   readonly retention: number;
   /** How long a step of the store may take in a process that is not stopped, ms. */
@@ -88,9 +90,7 @@ class Recorder implements EventRecorder {
     if (isDue && this.#isDoubtful()) return;
     lines(event, requester);
     if (kept === undefined) return;
-    this.#add(
-      dueKeyOf(kept) === undefined ? { event: kept, id: Math.random().toString(36).slice(2, 8) } : { event: kept },
-    );
+    this.#add(dueKeyOf(kept) === undefined ? { event: kept, id: this.#deps.newId() } : { event: kept });
   };
 
   async close(): Promise<void> {

@@ -18,6 +18,7 @@ const NOTHING_DUE = {
   log: { dueRecords: async () => [], claimRecord: async () => false },
   clock: () => 5,
   steady: () => Date.now(),
+  newId: () => "id",
   retention: 1_000,
   maxStepMs: 10_000,
 };

@@ -89,6 +89,7 @@ export class Instance {
       lines: (event, requester) => lines.push({ event, address: requester.address() }),
       clock: backend.now,
       steady: backend.now,
+      newId: nonce,
       retention: RETENTION,
       maxStepMs: MAX_STEP_MS,
       onLost: () => {},
