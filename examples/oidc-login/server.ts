@@ -15,6 +15,8 @@ const {
   SESSION_ADMIN_TOKEN_FILE = "data/admin-token",
   /** 1: the proxy in front sets X-Forwarded-For. */
   TRUST_PROXY = "0",
+  /** `SESSION_HINT_COOKIE` of the session service: with the prefix `__Host-`, a login ends the session that the browser had before. */
+  HINT_COOKIE = "",
 } = process.env;
 
 const provider = await connectProvider({
@@ -25,16 +27,39 @@ const provider = await connectProvider({
 });
 const sessions = connectSessions(SESSION_ADMIN_URL, () => readFileSync(SESSION_ADMIN_TOKEN_FILE, "utf8").trim());
 
+const SESSION_ID = /^[\w-]{23}$/;
+const SECURE = ORIGIN.startsWith("https:");
+/** With the prefix no sibling domain can set it: a planted login would sign the user in as somebody else (login CSRF). */
+const LOGIN = SECURE ? "__Host-login" : "login";
 /** Lax: the provider's redirect is a navigation from another site. */
-const COOKIE = `Path=/login; HttpOnly; SameSite=Lax${ORIGIN.startsWith("https:") ? "; Secure" : ""}`;
+const COOKIE = `Path=/; HttpOnly; SameSite=Lax${SECURE ? "; Secure" : ""}`;
+
+/** The value of a cookie; undefined if there is none, or several that differ. */
+function readCookie({ headers }: IncomingMessage, name: string): string | undefined {
+  const values = new Set<string>();
+  for (const pair of (headers.cookie ?? "").split(";")) {
+    // Not trim(), which removes more than browsers do, and so would accept names that are not ours.
+    const [, key, value = ""] = /^[ \t]*([^=]*?)[ \t]*=[ \t]*(.*?)[ \t]*$/.exec(pair) ?? [];
+    if (key === name) values.add(value);
+  }
+  const [value] = values;
+  return values.size === 1 ? value : undefined;
+}
 
 function readPending(request: IncomingMessage): PendingLogin | undefined {
-  const [, value] = /(?:^|; )login=([\w-]+)/.exec(request.headers.cookie ?? "") ?? [];
+  const value = readCookie(request, LOGIN);
   return value === undefined ? undefined : JSON.parse(Buffer.from(value, "base64url").toString());
 }
 
 function browserOf(request: IncomingMessage) {
-  const forwarded = TRUST_PROXY === "1" ? String(request.headers["x-forwarded-for"] ?? "") : "";
+  // The last entry is the proxy's own; those before it come from the client.
+  const forwarded =
+    TRUST_PROXY === "1"
+      ? String(request.headers["x-forwarded-for"] ?? "")
+          .split(",")
+          .at(-1)
+          ?.trim()
+      : "";
   return {
     userAgent: request.headers["user-agent"] ?? "",
     ipAddress: forwarded || (request.socket.remoteAddress ?? ""),
@@ -46,14 +71,14 @@ async function login(response: ServerResponse): Promise<void> {
   const value = Buffer.from(JSON.stringify(pending)).toString("base64url");
   const headers = {
     location: url.href,
-    "set-cookie": `login=${value}; Max-Age=600; ${COOKIE}`,
+    "set-cookie": `${LOGIN}=${value}; Max-Age=600; ${COOKIE}`,
     "cache-control": "no-store",
   };
   response.writeHead(303, headers).end();
 }
 
 async function callback(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const done = `login=; Max-Age=0; ${COOKIE}`;
+  const done = `${LOGIN}=; Max-Age=0; ${COOKIE}`;
   const refuse = (status: number, text: string) =>
     void response.writeHead(status, { "set-cookie": done, "content-type": "text/plain" }).end(text);
   const pending = readPending(request);
@@ -65,7 +90,10 @@ async function callback(request: IncomingMessage, response: ServerResponse): Pro
     console.error(error);
     return refuse(403, "the provider did not sign you in\n");
   }
-  const cookies = await sessions.create(user, browserOf(request));
+  // Only a name that no sibling domain can set says which session this browser has.
+  const hint = HINT_COOKIE.startsWith("__Host-") ? readCookie(request, HINT_COOKIE) : undefined;
+  const replaced = SESSION_ID.test(hint ?? "") ? hint : undefined;
+  const cookies = await sessions.create(user, browserOf(request), replaced);
   response.writeHead(303, { location: "/", "set-cookie": [done, ...cookies], "cache-control": "no-store" }).end();
 }
 

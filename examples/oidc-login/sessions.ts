@@ -11,13 +11,17 @@ export function connectSessions(adminUrl: string, adminToken: () => string) {
   const transport = createConnectTransport({ baseUrl: adminUrl, httpVersion: "2", defaultTimeoutMs: 5000 });
   const admin = createClient(SessionAdminService, transport);
   return {
-    /** @returns the `Set-Cookie` headers of the new session */
-    async create({ subject, authTimeMs, amr, acr }: User, client: Browser): Promise<string[]> {
+    /**
+     * @param replaced the session that this browser had before, which ends
+     * @returns the `Set-Cookie` headers of the new session
+     */
+    async create({ subject, authTimeMs, amr, acr }: User, client: Browser, replaced = ""): Promise<string[]> {
       const { setCookies } = await admin.createSession(
         {
           subject,
           client,
           amr,
+          replacesSessionId: replaced,
           ...(acr !== undefined && { acr }),
           ...(authTimeMs !== undefined && { authTime: timestampFromMs(authTimeMs) }),
         },

@@ -1,8 +1,12 @@
 /** `fetch` with the access token: sent to known origins only, renewed once when a service refuses it. */
 import type { Realm } from "./realm.ts";
 
-/** The access token for a URL. `signal` ends the wait for it. @throws TypeError for an origin that must not see it */
-export type TokenFor = (url: string, signal: AbortSignal) => Promise<string>;
+/**
+ * The access token for a URL. `signal` ends the wait for it.
+ *
+ * @throws TypeError for an origin that must not see it, and for the mode `no-cors`, in which browsers drop it silently
+ */
+export type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;
 
 /** Another token than one that a service refused, if there is one. */
 export type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
@@ -11,18 +15,17 @@ export const bearer = (token: string): string => `Bearer ${token}`;
 
 export function authorizedFetch(tokenFor: TokenFor, replace: Replace, realm: Realm) {
   return async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    const { body } = init;
     // A request's own body can be read once. One of `init` can be sent again, unless it is a stream.
-    const again = !body && input instanceof Request ? input.clone() : input;
+    const again = !init.body && input instanceof Request ? input.clone() : input;
     const request = new Request(input, init);
     const { signal } = request;
     const attempt = (one: Request, token: string) => {
       one.headers.set("authorization", bearer(token));
       return realm.fetch(one);
     };
-    const token = await tokenFor(request.url, signal);
+    const token = await tokenFor(request.url, signal, request.mode);
     const response = await attempt(request, token);
     const other = response.status === 401 && (await replace(token, signal));
-    return other && !(body instanceof ReadableStream) ? attempt(new Request(again, init), other) : response;
+    return other && !(init.body instanceof ReadableStream) ? attempt(new Request(again, init), other) : response;
   };
 }

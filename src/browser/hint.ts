@@ -1,11 +1,11 @@
 /** The hint cookie: the id of the session that the browser's cookies belong to, for scripts. */
 import type { Realm } from "./realm.ts";
 
-/** Its value, empty where it is absent; undefined where it is not used, or cannot be read. */
+/** Its value, empty where it is absent; undefined where it is not used, cannot be read, or was set by a sibling domain, too. */
 export function hintOf({ document }: Realm, name: string | undefined): string | undefined {
   try {
-    if (name)
-      return `; ${(document as NonNullable<Realm["document"]>).cookie}`.split(`; ${name}=`)[1]?.split(";")[0] ?? "";
+    const [, value = "", other] = `; ${(document as NonNullable<Realm["document"]>).cookie}`.split(`; ${name}=`);
+    if (name && !other) return value.split(";")[0];
   } catch {
     // A sandboxed frame, or a worker.
   }

@@ -38,32 +38,27 @@ export type Realm = Partial<Target> & {
   readonly BroadcastChannel?: new (name: string) => ChannelLike;
 };
 
-/** Resolves after so long, or when `signal` is aborted. */
-export function sleep(realm: Realm, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const stop = () => {
-      realm.clearTimeout(timer as never);
-      resolve();
-    };
-    const timer = realm.setTimeout(stop, delayMs);
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
-  });
-}
-
 /** Rejects when `signal` is aborted: a caller that gives up does not wait on. */
 export const abortable = <T>(signal: AbortSignal, promise: Promise<T>): Promise<T> =>
-  Promise.race([
-    promise,
-    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
-  ]);
+  new Promise((resolve, reject) => {
+    promise.then(resolve, reject);
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
 
-/** Aborts after `delayMs`, with `parent`, or when the caller aborts it; leaves no timer behind then. */
+/** Aborts after `delayMs`, with `parent`, or when the caller aborts it; leaves no timer and no listener behind then. */
 export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): AbortController {
   const over = new AbortController();
-  sleep(realm, delayMs, AbortSignal.any([parent, over.signal])).then(() => over.abort());
+  const abort = () => over.abort();
+  const timer = realm.setTimeout(abort, parent.aborted ? 0 : delayMs);
+  // As options a controller is its signal: the listener is gone with `over`.
+  parent.addEventListener("abort", abort, over);
+  over.signal.addEventListener("abort", () => realm.clearTimeout(timer as never));
   return over;
 }
+
+/** Resolves after `delayMs`, or when `signal` is aborted. */
+export const sleep = (realm: Realm, delayMs: number, signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => deadline(realm, delayMs, signal).signal.addEventListener("abort", resolve));
 
 /** Calls back at whatever may be a wake until `signal` is aborted. */
 export function onWake(realm: Realm, signal: AbortSignal, callback: (event: WakeEvent) => void): void {

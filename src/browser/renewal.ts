@@ -10,9 +10,9 @@ import { hintOf } from "./hint.ts";
 import { onWake, type Realm, sleep } from "./realm.ts";
 import { type Outcome, send } from "./request.ts";
 import type { Display, SessionState } from "./snapshot.ts";
-import { exclusively, messageOf, openChannel, type Receivers, type TabMessage, type TokenMessage } from "./tabs.ts";
+import { exclusively, messageOf, openChannel, type Receivers, type TokenMessage } from "./tabs.ts";
 import { agoMs, countdown, type HeldToken, holdToken } from "./token.ts";
-import { ASK_MS, BACKOFF_MS, MAX_BACKOFF_MS, MAX_PATIENCE_MS, PATIENCE_MS, SPREAD_MS } from "./waits.ts";
+import { ASK_MS, MAX_PATIENCE_MS, MAX_RETRY_AFTER_MS, maxBackoffMs, PATIENCE_MS, SPREAD_MS } from "./waits.ts";
 
 /**
  * A closure rather than a class: minifiers shorten the names of its variables, and the kit has a size to keep.
@@ -47,10 +47,9 @@ export function createRenewal(
   let doubtful = false;
   let timer: unknown;
   closed.addEventListener("abort", () => {
-    channel?.close();
-    channel = undefined;
-    epoch.abort();
-    realm.clearTimeout(timer as never);
+    channel = channel?.close() as undefined;
+    settle(0, 0);
+    plan();
   });
   onWake(realm, closed, ({ type, persisted }) => {
     // What was put off may be tried at once.
@@ -62,13 +61,8 @@ export function createRenewal(
   });
 
   const unavailable = (cause: unknown) => new SessionError(closed.aborted ? "disposed" : "unavailable", cause);
-
-  const stateIs = (state: SessionState) => display.snapshot.state === state;
-
   /** Until the token in hand is to be refreshed, ms. */
   const dueMs = () => (token ? token.leftMs() - token.reserveMs : 0);
-
-  const tell = (message: TabMessage) => channel?.postMessage(message);
 
   function show(state: SessionState): void {
     display.show(state, token?.claims);
@@ -78,12 +72,14 @@ export function createRenewal(
   /** Plans the next look; what was planned before is dropped. Hidden tabs wait until they are used or seen, or in doubt. */
   function plan(): void {
     realm.clearTimeout(timer as never);
-    if (closed.aborted || (stateIs("ended") && !doubtful)) return;
-    const ownMs = doubtful || stateIs("offline") ? 0 : dueMs();
-    const delayMs = Math.max(0, ownMs, backoffMs()) + SPREAD_MS * realm.Math.random();
-    timer = realm.setTimeout(() => {
-      if (doubtful || realm.document?.visibilityState === "visible") void renew().then(plan);
-    }, delayMs);
+    if (closed.aborted || (display.snapshot.state === "ended" && !doubtful)) return;
+    const ownMs = doubtful || display.snapshot.state === "offline" ? 0 : dueMs();
+    timer = realm.setTimeout(
+      () => {
+        if (doubtful || realm.document?.visibilityState === "visible") void renew().then(plan);
+      },
+      Math.max(0, ownMs, backoffMs()) + SPREAD_MS * realm.Math.random(),
+    );
   }
 
   /** Whoever waits for its turn has an outcome: else all of them would try in turn. */
@@ -107,20 +103,20 @@ export function createRenewal(
 
   function fail(waitMs: number): void {
     settle(failures + 1, waitMs);
-    if (!stateIs("ended")) show("offline");
+    if (display.snapshot.state !== "ended") show("offline");
   }
 
   /** The session is over, here and in the other tabs. */
   function end(): void {
     const sid = token?.claims.sid ?? endedSid;
-    tell({ type: "ended", sid });
+    channel?.postMessage({ type: "ended", sid });
     become("ended", undefined, sid);
   }
 
   const hint = () => hintOf(realm, hintCookie);
 
   /** Whether a session is over, or the hint names another one. */
-  const isVoid = (sid: string | undefined) => (sid && sid === endedSid) || (hint() ?? sid) !== sid;
+  const isVoid = (sid: string | undefined) => (hint() ?? sid) !== sid || (sid && sid === endedSid);
 
   /** Takes note of what other pages may have changed. Returns whether nobody is signed in. */
   function look(): boolean {
@@ -130,7 +126,9 @@ export function createRenewal(
     return nobody;
   }
 
-  const receivers: Receivers = {
+  const receivers: Receivers & { readonly __proto__: null } = {
+    // Any page of the origin may send a message of any type.
+    __proto__: null,
     ask({ newerThan, replyTo }) {
       if (!token || token.claims.iat <= newerThan || dueMs() <= 0 || doubtful) return;
       // A channel of its own: a reply to everybody would be as many messages as there are tabs, squared.
@@ -140,15 +138,16 @@ export function createRenewal(
     },
     began: () => become("unknown"),
     failed({ waitMs, atMs }) {
-      const ms = waitMs - agoMs(realm, atMs);
+      const ms = Math.min(waitMs, MAX_RETRY_AFTER_MS) - agoMs(realm, atMs);
       if (ms > 0 && dueMs() <= 0) fail(ms);
     },
     /** Another tab's token is taken unless it is worse than ours. */
     token(message) {
       const other = holdToken(message, realm);
-      if (!other || other.leftMs() <= 0) return;
-      const { sid, iat } = other.claims;
-      if (!isVoid(sid) && (!token || token.claims.sid !== sid || iat >= token.claims.iat)) become("active", other);
+      const isLive = other && other.leftMs() > 0 && !isVoid(other.claims.sid);
+      if (isLive && (token?.claims.sid !== other.claims.sid || other.claims.iat >= (token as HeldToken).claims.iat)) {
+        become("active", other);
+      }
     },
     ended({ sid }) {
       if (!token) endedSid = sid ?? endedSid;
@@ -170,15 +169,14 @@ export function createRenewal(
       // It was reported as over while the response was on its way: the service is asked once more.
       endedSid = undefined;
     } else if (received) {
-      tell(messageOf(received, realm));
+      channel?.postMessage(messageOf(received, realm));
       become("active", received);
     } else if (outcome.ended) end();
     else {
-      // Doubling, with full jitter: never the same for all clients, also where the service names a time.
-      const jitterMs = Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failures) * realm.Math.random();
-      const waitMs = (outcome.retryAfterMs ?? 0) + jitterMs;
+      // Never the same for all clients, also where the service names a time.
+      const waitMs = maxBackoffMs(failures) * realm.Math.random() + (outcome.retryAfterMs ?? 0);
       fail(waitMs);
-      tell({ type: "failed", waitMs, atMs: realm.Date.now() });
+      channel?.postMessage({ type: "failed", waitMs, atMs: realm.Date.now() });
     }
     return outcome;
   }
@@ -192,10 +190,10 @@ export function createRenewal(
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
       // In doubt the token in hand is good enough, if another tab has no doubt of it.
-      tell({ type: "ask", newerThan: doubtful || !token ? 0 : token.claims.iat, replyTo });
-      const askMs = token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS;
+      channel?.postMessage({ type: "ask", newerThan: doubtful || !token ? 0 : token.claims.iat, replyTo });
       // Where a lock takes long, so do the two messages of a reply, and what the tab that had the lock before us obtained.
-      await sleep(realm, Math.min(MAX_PATIENCE_MS, askMs - 2 * sinceMs()), signal);
+      const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
+      await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
       box?.close();
       return signal.aborted ? undefined : request(replacement);
     }).finally(() => {
@@ -210,7 +208,9 @@ export function createRenewal(
       let outcome: Outcome | undefined;
       // What another tab hands over may be too old already: then it is renewed once more.
       for (let attempt = 0; ; attempt++) {
-        if (stateIs("ended")) throw new SessionError("ended");
+        if (display.snapshot.state === "ended") throw new SessionError("ended");
+        // A page or a sign-in elsewhere may have changed the cookies since the last look.
+        if (token) look();
         // A token that never lives as long as is wanted is good for half of its life.
         if (token && token.leftMs() > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
           if (dueMs() <= 0) void renew();
@@ -229,17 +229,18 @@ export function createRenewal(
     },
 
     begin(): void {
-      tell({ type: "began" });
+      channel?.postMessage({ type: "began" });
       become("unknown");
     },
 
     async signOut(): Promise<void> {
       const started = era;
+      const held = token;
       const url = `${baseUrl}/v1/auth/logout`;
-      const authorization = token && bearer(token.text);
       let outcome = await send(realm, url, closed);
       // The cookie is gone, the session need not be.
-      if (outcome.ended && authorization) outcome = await send(realm, url, closed, "DELETE", { authorization });
+      if (outcome.ended && held)
+        outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(held.text) });
       if (outcome.cause) throw unavailable(outcome.cause);
       if (started === era) end();
       // Somebody may have signed in meanwhile: the service knows which session there is now, if any.

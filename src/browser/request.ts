@@ -1,11 +1,9 @@
 /** The two requests of the kit, and what their responses mean. Only `E001_AUTH_FAILURE` says that a session has ended. */
 import { deadline, type Realm } from "./realm.ts";
+import { MAX_RETRY_AFTER_MS } from "./waits.ts";
 
 /** Longer than any honest response takes; a proxy that holds a response must not hold the page. */
 const TIMEOUT_MS = 15_000;
-
-/** A service that names a longer time is asked after this one, ms. */
-const MAX_RETRY_AFTER_MS = 600_000;
 
 export type Outcome = {
   readonly accessToken?: string | undefined;
@@ -48,7 +46,7 @@ export async function send(
     const after = response.headers.get("retry-after") as never;
     // Seconds or a date.
     const ms = after * 1000 || Date.parse(after) - realm.Date.now() || 0;
-    return { cause: response.status, retryAfterMs: Math.max(0, Math.min(ms, MAX_RETRY_AFTER_MS)) };
+    return { cause: response.status, retryAfterMs: Math.max(0, Math.min(MAX_RETRY_AFTER_MS, ms)) };
   } catch (cause) {
     return { cause };
   } finally {

@@ -103,11 +103,13 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
 
   const accessToken = async () => use().accessToken(options.minValidityMs ?? MIN_VALIDITY_MS);
 
-  async function tokenFor(url: string, signal: AbortSignal): Promise<string> {
+  async function tokenFor(url: string, signal: AbortSignal, mode?: string): Promise<string> {
     signal.throwIfAborted();
     const originOf = (text: string) => new URL(text, pageOrigin).origin;
     const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
-    if (known.some((one) => one && originOf(one) === originOf(url))) return abortable(signal, accessToken());
+    if (mode !== "no-cors" && known.some((one) => one && originOf(one) === originOf(url))) {
+      return abortable(signal, accessToken());
+    }
     throw new TypeError(`no token: ${url}`);
   }
 

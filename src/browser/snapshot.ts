@@ -10,11 +10,16 @@ import type { Claims } from "./token.ts";
  */
 export type SessionState = "unknown" | "active" | "offline" | "ended";
 
-/** Immutable; a new object whenever something has changed. */
+/** Immutable; a new object whenever something is different. */
 export type Snapshot = {
   readonly state: SessionState;
   /** To show, not to trust: services verify tokens. */
   readonly claims?: Claims | undefined;
+  /**
+   * Whether somebody else is signed in than when this page was first signed in: a sign-in in another tab, or a session that a sibling
+   * domain has planted. What the page shows belongs to the former user: reload it.
+   */
+  readonly changed?: boolean | undefined;
 };
 
 export const UNKNOWN: Snapshot = { state: "unknown" };
@@ -25,22 +30,24 @@ export type Display = ReturnType<typeof createDisplay>;
 export function createDisplay(realm: Realm, closed: AbortSignal) {
   let listeners: readonly (() => void)[] = [];
   let snapshot = UNKNOWN;
+  let subject: string | undefined;
   return {
     get snapshot() {
       return snapshot;
     },
     show(state: SessionState, claims: Claims | undefined): void {
       if (snapshot.state === state && snapshot.claims === claims) return;
-      snapshot = { state, claims };
+      subject ??= claims?.sub;
+      snapshot = { state, claims, changed: claims && claims.sub !== subject };
       for (const listener of listeners) {
         // In a task of its own: no code of others runs under the lock. What it throws is an unhandled error.
-        realm.setTimeout(() => closed.aborted || (listeners.includes(listener) && listener()), 0);
+        realm.setTimeout(listener, 0);
       }
     },
     /** @returns what removes the listener */
     listen(listener: () => void): () => void {
       // The same function may come twice.
-      const own = () => listener();
+      const own = () => closed.aborted || (listeners.includes(own) && listener());
       listeners = [...listeners, own];
       return () => {
         listeners = listeners.filter((other) => other !== own);

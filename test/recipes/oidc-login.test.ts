@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { decodeJwt } from "jose";
 import { Provider } from "oidc-provider";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
@@ -24,13 +24,23 @@ let service: Service;
 let program: Program;
 let provider: Server;
 let origin: string;
+/** The same application behind a proxy with TLS. */
+let secured: Program;
+let securedUrl: string;
+const SECURED = "https://app.example";
 
 async function startProvider(): Promise<string> {
   // It warns of everything that makes it a provider for a test.
   for (const name of ["info", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
   const issuer = `http://127.0.0.1:${await freePort()}`;
   const app = new Provider(issuer, {
-    clients: [{ client_id: "app", client_secret: "a secret of the app", redirect_uris: [`${origin}/login/callback`] }],
+    clients: [
+      {
+        client_id: "app",
+        client_secret: "a secret of the app",
+        redirect_uris: [origin, SECURED].map((one) => `${one}/login/callback`),
+      },
+    ],
     cookies: { keys: ["a key of the provider"] },
   });
   provider = createServer(app.callback()).listen(Number(new URL(issuer).port), "127.0.0.1");
@@ -50,7 +60,7 @@ beforeAll(async () => {
 
   const port = await freePort();
   origin = `http://127.0.0.1:${port}`;
-  service = await startService();
+  service = await startService({ SESSION_HINT_COOKIE: "__Host-signed_in" });
   const variables = {
     ORIGIN: origin,
     PORT: String(port),
@@ -62,25 +72,39 @@ beforeAll(async () => {
   };
   program = startProgram(process.execPath, [join(directory, "app/out/server.js")], { env: variables });
   await whileRunning(program, () => fetch(origin));
+  const securedPort = await freePort();
+  securedUrl = `http://127.0.0.1:${securedPort}`;
+  secured = startProgram(process.execPath, [join(directory, "app/out/server.js")], {
+    env: {
+      ...variables,
+      ORIGIN: SECURED,
+      PORT: String(securedPort),
+      TRUST_PROXY: "1",
+      HINT_COOKIE: "__Host-signed_in",
+    },
+  });
+  await whileRunning(secured, () => fetch(securedUrl));
 }, SETUP_TIMEOUT_MS);
 afterAll(async () => {
   await program?.stop();
+  await secured?.stop();
   provider?.close();
   provider?.closeAllConnections();
   await service?.stop();
 });
 
 /** A browser as far as a login needs one: cookies, redirects, forms. All servers are on one host, as cookies see it. */
-function openBrowser() {
+function openBrowser(planted = "") {
   const jar = new Map<string, string>();
   async function send(
     url: string,
     form?: Readonly<Record<string, string>>,
   ): Promise<{ url: string; status: number; text: string }> {
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    const response = await fetch(url, {
+    // The proxy in front of the secured one appends what it sees to what the client claims.
+    const response = await fetch(url.replace(SECURED, securedUrl), {
       redirect: "manual",
-      headers: { cookie, "user-agent": "a browser" },
+      headers: { cookie: planted + cookie, "user-agent": "a browser", "x-forwarded-for": "6.6.6.6, 192.0.2.1" },
       ...(form !== undefined && { method: "POST", body: new URLSearchParams(form) }),
     });
     for (const one of response.headers.getSetCookie()) {
@@ -97,8 +121,8 @@ function openBrowser() {
 type Browser = ReturnType<typeof openBrowser>;
 
 /** From "Sign in" to the provider's question whether the application may know the user. */
-async function signInAtProvider(browser: Browser, name: string): Promise<{ url: string; text: string }> {
-  const { text } = await browser.send(`${origin}/login`);
+async function signInAtProvider(browser: Browser, name: string, at = origin): Promise<{ url: string; text: string }> {
+  const { text } = await browser.send(`${at}/login`);
   const [, action = ""] = /action="([^"]+)"/.exec(text) ?? [];
   return browser.send(action, { prompt: "login", login: name, password: "any" });
 }
@@ -152,4 +176,40 @@ test("a callback that this browser did not begin creates no session", async () =
   expect(await victim.send(refused.url)).toMatchObject({ status: 403 });
   expect(victim.jar.has("refresh_token")).toBe(false);
   expect(await sessionsOf("mallory")).toEqual([]);
+});
+
+describe("behind a proxy with TLS", () => {
+  async function signIn(browser: Browser, name: string) {
+    const consent = await signInAtProvider(browser, name, SECURED);
+    const [, action = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
+    return browser.send(action, { prompt: "consent" });
+  }
+
+  test("a second login ends the session before it, and the address is the one that the proxy has seen", async () => {
+    const browser = openBrowser();
+    for (let time = 0; time < 2; time++) {
+      expect(await signIn(browser, "carol")).toMatchObject({ url: `${SECURED}/`, status: 200 });
+      // The provider knows this browser already.
+      browser.jar.delete("_session");
+    }
+    const sessions = await sessionsOf("carol");
+    expect(sessions.map(({ client }) => client?.ipAddress)).toEqual(["192.0.2.1"]);
+    expect(browser.jar.get("__Host-signed_in")).toBe(sessions[0]?.sessionId);
+  });
+
+  test("a login that a sibling domain has planted is not taken", async () => {
+    const attacker = openBrowser();
+    await attacker.send(`${SECURED}/login`);
+    const pending = attacker.jar.get("__Host-login") ?? "";
+    expect(pending).not.toBe("");
+    for (const planted of [`login=${pending}; `, `\u00a0__Host-login=${pending}; `]) {
+      const victim = openBrowser(planted);
+      expect(await victim.send(`${SECURED}/login/callback?code=x&state=y`)).toMatchObject({ status: 400 });
+      expect(await signIn(victim, "dave")).toMatchObject({ url: `${SECURED}/`, status: 200 });
+    }
+    // As many as a browser would send of a name without the prefix.
+    const victim = openBrowser(`__Host-login=${pending}; `);
+    expect(await signIn(victim, "erin")).toMatchObject({ status: 400 });
+    expect(await sessionsOf("erin")).toEqual([]);
+  });
 });

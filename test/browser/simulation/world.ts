@@ -52,6 +52,10 @@ export class World {
   blocks: (request: Request) => boolean = () => false;
   /** Sessions that were signed out or revoked. */
   readonly over = new Set<string | undefined>([undefined]);
+  /** Who signs in. */
+  subject = "alice";
+  /** Cookies that a sibling domain has set, as `document.cookie` has them. */
+  planted: readonly string[] = [];
   /** Whether `document.cookie` throws. */
   sandboxed = false;
   /** Whether what is sent to a frozen tab is lost, rather than late. */
@@ -204,7 +208,8 @@ export class World {
         },
         get cookie() {
           if (world.sandboxed) throw new DOMException("sandboxed", "SecurityError");
-          return world.signedIn ? `a=b; session_hint=${world.signedIn}` : "a=b";
+          const own = world.signedIn ? ["a=b", `session_hint=${world.signedIn}`] : ["a=b"];
+          return [...world.planted, ...own].join("; ");
         },
       },
       addEventListener: listen,
@@ -326,7 +331,7 @@ export class World {
 
   #mint(): string {
     const iat = 1_000 + Math.floor(this.nowMs / 1000);
-    const claims = { sub: "alice", sid: this.signedIn, jti: `t${++this.#tokens}`, iat, exp: iat + TOKEN_LIFE_S };
+    const claims = { sub: this.subject, sid: this.signedIn, jti: `t${++this.#tokens}`, iat, exp: iat + TOKEN_LIFE_S };
     return `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c2ln`;
   }
 }
