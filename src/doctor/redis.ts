@@ -77,7 +77,7 @@ function checkNode(
   ];
   return findings.length > 0
     ? findings
-    : [ok(`${at}: Redis ${field("redis_version")}, ${role}, ${memoryOf(field)}, append-only file`)];
+    : [ok(`${at}: ${serverOf(field)}, ${role}, ${memoryOf(field)}, append-only file`)];
 }
 
 function writesRemedy(refusal: string): string {
@@ -90,9 +90,13 @@ const FREE_SPACE = "free space on its disk; its log has the reason";
 
 type Field = (name: string) => string;
 
+/** Valkey reports as its `redis_version` the Redis that it is compatible with. */
+const serverOf = (field: Field) =>
+  field("server_name") === "valkey" ? `Valkey ${field("valkey_version")}` : `Redis ${field("redis_version")}`;
+
 function checkVersion(at: string, field: Field): readonly Finding[] {
-  const version = field("redis_version");
-  return Number.parseInt(version, 10) >= 7 ? [] : [fault(`${at} is Redis ${version}`, "upgrade it to 7.0 or newer")];
+  if (Number.parseInt(field("redis_version"), 10) >= 7) return [];
+  return [fault(`${at} is ${serverOf(field)}`, "upgrade it to 7.0 or newer")];
 }
 
 const memoryOf = (field: Field) =>

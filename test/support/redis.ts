@@ -1,5 +1,5 @@
 /** Real Redis servers, each a process of its own on a free loopback port, with a directory of its own. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,6 +10,16 @@ import { freePort } from "./free-port.ts";
 import { onExit } from "./on-exit.ts";
 
 export { freePort };
+
+/** `REDIS_SERVER` names another program than Debian's Redis: a newer one, or Valkey (CONTRIBUTING.md). */
+const SERVER = process.env.REDIS_SERVER ?? "redis-server";
+
+/** As people call the server that the tests start: `Redis 7.0.15`. */
+export function serverVersion(): string {
+  const output = execFileSync(SERVER, ["--version"], { encoding: "utf8" });
+  const [, name = "", version = ""] = /^(\w+) server v=([\d.]+)/.exec(output) ?? [];
+  return `${name} ${version}`;
+}
 
 /** None outlives the tests, however they end. */
 const running = new Set<ChildProcess>();
@@ -40,7 +50,7 @@ export class RedisServer {
   async start(more = 'save ""'): Promise<void> {
     const file = join(this.#directory, "redis.conf");
     writeFileSync(file, `port ${this.port}\nbind 127.0.0.1\ndir ${this.#directory}\n${more}\n`);
-    const child = spawn("redis-server", [file, ...this.#args], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(SERVER, [file, ...this.#args], { stdio: ["ignore", "pipe", "inherit"] });
     this.#process = child;
     running.add(child);
     child.once("exit", () => running.delete(child));
@@ -52,7 +62,7 @@ export class RedisServer {
         return;
       }
     }
-    throw new Error(`redis-server did not start:\n${log}`);
+    throw new Error(`${SERVER} did not start:\n${log}`);
   }
 
   /** A connection for the test's own hands, made when first asked for. */

@@ -2,10 +2,13 @@ import { StoreUnavailable } from "../../session/ports.ts";
 
 /**
  * Replies of Redis that mean a mistake of ours, not a state of the server. Whatever else comes back (LOADING, READONLY, OOM,
- * BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, within a script "The user … can't", …) or does not come back means
- * that we cannot know.
+ * BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or does not come back means that we cannot know.
+ *
+ * A missing permission has a code of its own (NOPERM) only outside of scripts. Within one it is an ERR, which Redis 7.0 words
+ * "The user executing the script can't …"; Redis since 7.2, and Valkey, "ACL failure in script: …".
  */
-const BUGS = /^(WRONGTYPE|CROSSSLOT|ERR (?!max number of clients|.*master|.*replica|The user executing the script))/;
+const BUGS =
+  /^(WRONGTYPE|CROSSSLOT|ERR (?!max number of clients|.*master|.*replica|The user executing the script|ACL failure in script))/;
 
 /** What a failed command means to the domain. The error itself is not kept as a cause: it may name the arguments of AUTH. */
 export function translate(error: unknown): unknown {

@@ -46,7 +46,7 @@ async function logins(count: number, name: string, userAgent = ""): Promise<void
 
 /** What each of so many sessions takes of an empty Redis, bytes. */
 async function cost(count: number, userAgent = ""): Promise<number> {
-  await server.admin.flushall();
+  await server.admin.flushall("SYNC");
   await setClock(Date.now());
   await logins(1, "warm-");
   const before = await usedMemory();
@@ -76,7 +76,7 @@ const ENTRY_BYTES = 29;
 /** Whether entries of sessions that have expired are removed as others come. @param sizeOf counts those of a partition */
 async function expectUpkeep(sizeOf: (tag: string) => Promise<number>): Promise<void> {
   const entries = async () => (await Promise.all(TAGS.map(sizeOf))).reduce((sum, size) => sum + size, 0);
-  await server.admin.flushall();
+  await server.admin.flushall("SYNC");
   const now = Date.now();
   await setClock(now);
   await logins(5_000, "gone");

@@ -29,7 +29,9 @@ async function server(...args: string[]): Promise<RedisServer> {
 }
 
 async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
-  const store = await createRedisStore(redisOptions(url.replace("//", `//${NAME}:PASSWORD@`), more));
+  const store = await createRedisStore(
+    redisOptions(url.replace("//", `//${NAME}:PASSWORD@`), { commandTimeout: 5_000, ...more }),
+  );
   cleanUp.push(() => store.close());
   await untilReached(store);
   return store;

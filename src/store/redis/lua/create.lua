@@ -73,12 +73,14 @@ else
 end
 redis.call('PEXPIREAT', order, expires)
 
--- Three entries of a random chunk are looked at for each one that comes: for the same reason as the subjects below.
+-- Three entries of a random chunk are looked at for each one that comes: for the same reason as the subjects below. Where in the
+-- chunk is random too, as the session's id is: many sessions may be created at one time.
 local LOOKS = 3
+local anywhere = 64 * string.byte(sid, -2) + string.byte(sid, -1)
 local drawn = redis.call('ZRANDMEMBER', order)
 local count, rest = #drawn / ENTRY, drawn
 for k = 1, math.min(LOOKS, count) do
-  local at = (now + k) % count * ENTRY
+  local at = (anywhere + k) % count * ENTRY
   local other = string.sub(drawn, at + 1, at + ENTRY)
   local found = redis.call('GET', partition .. 's' .. string.sub(other, -ID))
   if not found or now >= expiries(found) then
