@@ -2,8 +2,8 @@ import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 
-/** A container has namespaces of its own, which only root may make. */
-const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts"];
+/** A container and a bare machine have namespaces of their own, which only root may make. */
+const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
 export default defineConfig({
   test: {

@@ -6,9 +6,10 @@
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { chown, cp, mkdir, rm, symlink, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { chown, cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { addNode, debootstrap } from "../support/debian.ts";
 import { onExit } from "../support/on-exit.ts";
 import { scratch } from "../support/service.ts";
 
@@ -62,19 +63,6 @@ async function layOut(): Promise<Image> {
   };
 }
 
-/** A Debian with npm, as node:…-slim is. */
-async function makeBase(root: string): Promise<void> {
-  await run("debootstrap", ["--variant=minbase", "bookworm", root], OUTPUT);
-  const npm = join(root, "usr/local/lib/node_modules/npm");
-  const { stdout } = await run("npm", ["root", "-g"]);
-  await mkdir(dirname(npm), { recursive: true });
-  await cp(join(stdout.trim(), "npm"), npm, { recursive: true });
-  await cp(process.execPath, join(root, "usr/local/bin/node"));
-  for (const name of ["npm", "npx"]) {
-    await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(root, "usr/local/bin", name));
-  }
-}
-
 async function build(): Promise<Image> {
   const directory = scratch();
   const places = ["--storage-driver", "vfs", "--root", join(directory, "storage"), "--runroot", join(directory, "run")];
@@ -84,7 +72,10 @@ async function build(): Promise<Image> {
   onExit(() => void rm(directory, { recursive: true, force: true }));
 
   const base = await buildah("from", "scratch");
-  await makeBase(await buildah("mount", base));
+  // A Debian with npm, as node:…-slim is.
+  const baseRoot = await buildah("mount", base);
+  await debootstrap(baseRoot);
+  await addNode(baseRoot, process.execPath);
   await buildah("commit", "--quiet", base, "localhost/base");
   // The machine's own authorities and cache: where a registry is a mirror, its certificate may be of one of these.
   await writeFile(join(directory, "npmrc"), "cafile=/run/authorities.pem\n");

