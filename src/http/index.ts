@@ -35,6 +35,7 @@ export type {
 } from "./response/failure.ts";
 export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";
+export { readDescriptorSet } from "./routes/descriptor-set.ts";
 export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 export {
   type MultiSegmentDecoding,

@@ -7,6 +7,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --descriptors FILE          a FileDescriptorSet (buf build -o set.binpb), binary
   --reflection                read the descriptors by gRPC server reflection instead
   --service-config FILE       rules outside the .proto files: a google.api.Service as YAML or JSON
+  --service NAME              serve this service alone; may be repeated; default all
   --auto-routes               also serve POST /package.Service/Method for RPCs without rules
   --case-insensitive-enums    accept the names of enum values in any case
   --form-posts                accept HTML forms where the body is the whole message
@@ -37,6 +38,7 @@ export interface GatewayArguments {
   readonly upstream: string;
   readonly descriptors: string | undefined;
   readonly serviceConfig: string | undefined;
+  readonly services: readonly string[];
   readonly autoRoutes: boolean;
   readonly reading: TableOptions;
   readonly protobuf: boolean;
@@ -67,6 +69,7 @@ const OPTIONS = {
   descriptors: TEXT,
   reflection: FLAG,
   "service-config": TEXT,
+  service: { type: "string", multiple: true },
   "auto-routes": FLAG,
   "case-insensitive-enums": FLAG,
   "form-posts": FLAG,
@@ -111,6 +114,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     upstream: urlOf(values.upstream),
     descriptors: values.descriptors,
     serviceConfig: values["service-config"],
+    services: [...new Set(values.service ?? [])],
     autoRoutes: values["auto-routes"],
     reading: {
       caseInsensitiveEnums: values["case-insensitive-enums"],

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { createFileRegistry, type DescFile, type FileRegistry, fromBinary, type JsonValue } from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { DescFile, DescService, FileRegistry, JsonValue } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import { parse } from "yaml";
+import { readDescriptorSet } from "../routes/descriptor-set.ts";
 import type { RouteTable } from "../routes/model.ts";
 import { describeRoutes, type Problem, RouteError } from "../routes/rules.ts";
 import { parseServiceConfig } from "../routes/service-config.ts";
@@ -15,6 +15,8 @@ export interface DescriptorSources {
   /** A file with a google.api.Service in YAML or JSON. */
   readonly serviceConfig: string | undefined;
   readonly autoRoutes: boolean;
+  /** The full names of the services to serve; empty: all. */
+  readonly services: readonly string[];
 }
 
 /** What the gateway serves. */
@@ -25,15 +27,18 @@ export interface Contract {
   readonly warnings: readonly string[];
 }
 
-/** @throws Error if a source cannot be read, if two rules have the same route, or if there are no routes at all */
+/** @throws Error if a source cannot be read, a service is not there, two rules have the same route, or there are no routes */
 export async function loadContract(sources: DescriptorSources, transport: Transport): Promise<Contract> {
   const registry =
     sources.descriptors === undefined ? await reflectServices(transport) : await readDescriptors(sources.descriptors);
   const serviceConfig = sources.serviceConfig === undefined ? undefined : await readConfig(sources.serviceConfig);
-  const services = [...registry.files].flatMap((file: DescFile) => file.services);
+  const services = selectServices([...registry.files], sources.services);
   const { tables, problems } = describeRoutes(services, { serviceConfig, autoRoutes: sources.autoRoutes });
   const duplicates = problems.filter(({ kind }) => kind === "duplicate");
-  if (duplicates.length > 0) throw new RouteError(duplicates);
+  if (duplicates.length > 0) {
+    const cause = new RouteError(duplicates);
+    throw new Error(`${cause.message}\nselect the services to serve with --service`, { cause });
+  }
   const served = tables.filter(({ routes }) => routes.length > 0);
   if (served.length === 0) throw new Error("the descriptors contain no google.api.http rules");
   const warnings = problems.map(describeProblem);
@@ -45,6 +50,17 @@ export async function loadContract(sources: DescriptorSources, transport: Transp
   return { registry, tables: served, warnings };
 }
 
+function selectServices(files: readonly DescFile[], names: readonly string[]): readonly DescService[] {
+  const all = files.flatMap(({ services }) => services);
+  if (names.length === 0) return all;
+  return names.map((name) => {
+    const service = all.find(({ typeName }) => typeName === name);
+    if (service !== undefined) return service;
+    const known = all.map(({ typeName }) => typeName).join(", ");
+    throw new Error(`--service: there is no service ${name}; there are ${known}`);
+  });
+}
+
 function describeProblem({ method, reason }: Problem): string {
   return `no route for ${method.parent.typeName}.${method.name}: ${reason}`;
 }
@@ -52,7 +68,7 @@ function describeProblem({ method, reason }: Problem): string {
 async function readDescriptors(file: string): Promise<FileRegistry> {
   const bytes = await readFile(file);
   try {
-    return createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes));
+    return readDescriptorSet(bytes);
   } catch (cause) {
     throw new Error(`${file} is not a complete FileDescriptorSet (buf build -o ${file})`, { cause });
   }

@@ -1,11 +1,12 @@
-import { create, createFileRegistry, type FileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { create, type FileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import {
   ServerReflection,
   ServerReflectionRequestSchema,
   type ServerReflectionResponse,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { createRegistryOf } from "../routes/descriptor-set.ts";
 
 type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"]>;
 
@@ -52,7 +53,7 @@ class Conversation {
       await this.#add({ case: "fileByFilename", value: missing });
     }
     try {
-      return createFileRegistry(create(FileDescriptorSetSchema, { file: this.#inOrder() }));
+      return createRegistryOf(this.#inOrder());
     } catch (cause) {
       // @grpc/reflection drops imports and options (grpc-node issue 2595).
       throw new Error("the descriptors of the server reflection are incomplete: use --descriptors", { cause });

@@ -75,7 +75,10 @@ export function errorsAmong(problems: readonly Problem[], strict: boolean): read
   return strict ? problems : problems.filter(({ kind }) => kind === "duplicate");
 }
 
-/** The tables of services that are served together, without routes that have problems, and all these problems. */
+/**
+ * The tables of services that are served together, without routes that have problems, and all these problems.
+ * @throws Error for descriptors without JSON names
+ */
 export function describeRoutes(
   services: Iterable<DescService>,
   sources: RuleSources = {},
@@ -88,6 +91,7 @@ export function describeRoutes(
     for (const method of service.methods) {
       const ruleOfMethod = ruleOf(method, sources);
       if (ruleOfMethod === undefined) continue;
+      checkJsonNames(method);
       flatten(ruleOfMethod).forEach((rule, binding) => {
         const report = (kind: Problem["kind"]) => (part: Problem["part"], reason: string) =>
           void problems.push({ kind, method, binding, part, reason });
@@ -105,6 +109,12 @@ export function describeRoutes(
     );
   }
   return { tables, problems };
+}
+
+/** Without JSON names, every field would be read from the key "". */
+function checkJsonNames({ parent, input, output }: DescMethod): void {
+  if (![input, output].some(({ fields }) => fields.some(({ jsonName }) => jsonName === ""))) return;
+  throw new Error(`the descriptors of ${parent.typeName} have no JSON names: read them with readDescriptorSet`);
 }
 
 function ruleOf(method: DescMethod, { serviceConfig, autoRoutes }: RuleSources): HttpRule | undefined {

@@ -1,0 +1,36 @@
+/** Descriptors that are read at run time: the only place where a registry is made of them. */
+import { create, createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { protoCamelCase } from "@bufbuild/protobuf/reflect";
+import {
+  type DescriptorProto,
+  type FieldDescriptorProto,
+  type FileDescriptorProto,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+
+/**
+ * Reads a serialized google.protobuf.FileDescriptorSet.
+ * @throws Error if it is not one, or if a file is missing that another one imports
+ */
+export function readDescriptorSet(bytes: Uint8Array): FileRegistry {
+  return createRegistryOf(fromBinary(FileDescriptorSetSchema, bytes).file);
+}
+
+/**
+ * Makes a registry of files in which imported ones come first. Fields without a JSON name are given the default name:
+ * protoc leaves it out of the descriptors that it embeds in Python, Java, C#, C++ and PHP, and protobuf-es has no default.
+ * @throws Error if a file is missing that another one imports
+ */
+export function createRegistryOf(files: readonly FileDescriptorProto[]): FileRegistry {
+  for (const { messageType } of files) messageType.forEach(nameFields);
+  return createFileRegistry(create(FileDescriptorSetSchema, { file: [...files] }));
+}
+
+function nameFields({ field, nestedType }: DescriptorProto): void {
+  field.forEach(nameField);
+  nestedType.forEach(nameFields);
+}
+
+function nameField(field: FieldDescriptorProto): void {
+  if (field.jsonName === "") field.jsonName = protoCamelCase(field.name);
+}
