@@ -28,7 +28,7 @@ export async function revokeSubject(
   if (!outcome.ok) throw new Error("no actor was named");
   for (const sid of outcome.ended)
     deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" }, requester);
-  return outcome.ended.length;
+  return outcome.count;
 }
 
 /** Ends every session that was created before a time, or all that there are now; the time of creation up to which they ended. */

@@ -141,5 +141,5 @@ export async function revokeOthers(
   for (const sid of outcome.ended) {
     deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "revoked_others" }, requester);
   }
-  return { ok: true, count: outcome.ended.length };
+  return { ok: true, count: outcome.count };
 }

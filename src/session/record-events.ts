@@ -87,7 +87,8 @@ class Recorder implements EventRecorder {
     const kept = keptOf(event, requester, clock);
     const isDue = event.event === "authn_token_reuse" || (kept !== undefined && dueKeyOf(kept) !== undefined);
     // The step may be so long ago that another instance has claimed its record. It is there, if nobody has.
-    if (isDue && this.#isDoubtful()) return;
+    // And what cannot be kept now would be recorded anew when its record is found.
+    if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;
     this.#add(dueKeyOf(kept) === undefined ? { event: kept, id: this.#deps.newId() } : { event: kept });

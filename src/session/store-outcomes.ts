@@ -67,8 +67,12 @@ export type EndOwnedOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
+/**
+ * `count` sessions have ended. Those in `ended`, oldest first, are to be recorded by the caller. The rest is left to be claimed: others
+ * did it, or it is too long ago (events.ts).
+ */
 export type EndAllOutcome =
-  | { readonly ok: true; readonly ended: readonly SessionId[] }
+  | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
   | { readonly ok: false; readonly reason: "actor_ended" };
 
 export type SessionPage = {

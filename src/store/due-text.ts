@@ -28,6 +28,12 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
   return JSON.stringify(short);
 }
 
+/**
+ * How long a step may take whose caller records all that it has ended, ms. Due records that are older may have been claimed by others: so
+ * after a longer one all are left to be claimed.
+ */
+export const RECORDED_WITHIN_MS = 5_000;
+
 export type DueText = {
   readonly key: string;
   readonly since: number;

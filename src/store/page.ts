@@ -1,7 +1,7 @@
 /** Pages of a subject's sessions: newest first by (creation, sid), as both stores order them. */
 
 import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
-import { InvalidCursor, type SessionPage } from "../session/ports.ts";
+import { InvalidCursor } from "../session/ports.ts";
 
 /** The last session of a page; the next one starts after it, even if it has ended meanwhile. */
 export type PagePosition = { readonly createdAt: number; readonly sid: SessionId };
@@ -22,17 +22,9 @@ export function formatPosition({ createdAt, sid }: PagePosition): string {
   return `${createdAt}.${sid}`;
 }
 
-/** The page at the start of `sessions`, which are in order and, if there are more than `limit`, go on. */
-export function pageOf(sessions: readonly Session[], limit: number): SessionPage {
-  const page = sessions.slice(0, limit);
-  const last = page.at(-1);
-  return { sessions: page, next: sessions.length > limit && last ? formatPosition(last) : undefined };
-}
-
-/** One page of all the sessions of a subject, in any order. */
-export function paginate(sessions: readonly Session[], limit: number, position: PagePosition): SessionPage {
-  const rest = sessions.filter((session) => newestFirst(position, session) < 0);
-  return pageOf(rest.sort(newestFirst), limit);
+/** Those of some sessions that come after a position, in order. */
+export function afterPosition(sessions: readonly Session[], position: PagePosition): Session[] {
+  return sessions.filter((session) => newestFirst(position, session) < 0).sort(newestFirst);
 }
 
 function newestFirst(a: PagePosition, b: PagePosition): number {

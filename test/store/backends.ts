@@ -4,20 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
 import { parseRedisUrl, type RedisTarget } from "../../src/config/redis-url.ts";
+import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
-import { TAGS } from "../../src/store/redis/partitions.ts";
+import { TAGS, tagOfSubject } from "../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/store/redis/store.ts";
 import { startRedis, startRedisCluster } from "../support/redis.ts";
 import { untilReached } from "../support/store/reached.ts";
-import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
+import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {
   /** Another instance on the same data. */
   open(): Promise<SessionStore>;
   now(): number;
   advance(ms: number): Promise<void>;
+  /** Begins the end of what a subject has, of which it must be much, as an instance does that dies after its first step. */
+  beginEndAll(subject: string, reason: EndReason, except?: SessionId): Promise<void>;
+  /** Does one more part of such an end, and dies. */
+  endPart(subject: string): Promise<void>;
   /** Whether a subject, as an instance of another process would see it, learns what was revoked, or only that something was. */
   readonly hintsAcrossInstances: "entries" | "empty";
   stop(): Promise<void>;
@@ -44,21 +49,40 @@ export async function embeddedBackend(): Promise<Backend> {
   const directory = mkdtempSync(join(tmpdir(), "store-"));
   let now = Date.now();
   const stores: SessionStore[] = [];
+  const open = () => {
+    const store = createEmbeddedStore({
+      path: join(directory, "sessions.db"),
+      clock: () => now,
+      steady: () => now,
+      reuseInterval: REUSE_INTERVAL,
+      markerLife: MARKER_LIFE,
+    });
+    stores.push(store);
+    return store;
+  };
   return {
-    async open() {
-      const store = createEmbeddedStore({
-        path: join(directory, "sessions.db"),
-        clock: () => now,
-        steady: () => now,
-        reuseInterval: REUSE_INTERVAL,
-        markerLife: MARKER_LIFE,
-      });
-      stores.push(store);
-      return store;
-    },
+    open: async () => open(),
     now: () => now,
     async advance(ms) {
       now += ms;
+    },
+    async beginEndAll(user, reason, except) {
+      const dying = open();
+      const end = dying.endAll(user, reason, except === undefined ? {} : { except }); // its first step runs within this turn
+      const failure = end.then(
+        () => new Error("it was not left half-way"),
+        () => undefined,
+      );
+      await dying.close();
+      const error = await failure;
+      if (error !== undefined) throw error;
+    },
+    async endPart() {
+      const dying = open();
+      await dying.revocations(undefined);
+      await dying.revocations(undefined); // no progress between the two: it takes over with the next turn
+      await new Promise(setImmediate);
+      await dying.close();
     },
     hintsAcrossInstances: "empty",
     async stop() {
@@ -96,7 +120,17 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
   const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, now)));
   await setClock();
   const stores: SessionStore[] = [];
+  const scripts = loadScripts(MOVABLE_CLOCK);
+  const anyTime = [0, Number.MAX_SAFE_INTEGER, 0];
   return {
+    async beginEndAll(user, reason, except = "" as SessionId) {
+      const args = [user, reason, MARKER_LIFE, except, "", nonce(), "{}", ...anyTime];
+      const [outcome] = (await admin.eval(scripts.end_all.text, 1, tagOfSubject(user), ...args)) as unknown[];
+      if (outcome !== "begun") throw new Error(`it was not left half-way: ${outcome}`);
+    },
+    async endPart(user) {
+      await admin.eval(scripts.end_rest.text, 1, tagOfSubject(user), "", MARKER_LIFE, ...anyTime);
+    },
     async open() {
       const store = await createRedisStore(
         redisOptions(

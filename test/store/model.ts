@@ -147,7 +147,7 @@ export class ModelStore {
     }
     const ended = this.#ofSubject(subject).filter((sid) => sid !== except);
     for (const sid of ended) this.#end(sid, reason);
-    return { ok: true, ended };
+    return { ok: true, ended, count: ended.length };
   }
 
   /** All sessions that are there have ended; those that come are created after them. */

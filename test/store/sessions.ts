@@ -49,6 +49,11 @@ export const ENDED = { ok: true, wasLive: true, subject: expect.any(String) };
 export const MARKED = { ok: true, wasLive: false };
 export const ALREADY_ENDED = { ok: false, reason: "already_ended" };
 
+/** What `endAll` returns for sessions that have ended. */
+export function endedAll(...ended: SessionId[]) {
+  return { ok: true, ended, count: ended.length };
+}
+
 /** What became of a presented token, in one word. */
 export function outcomeOf(rotated: RotateOutcome): string {
   return rotated.ok ? rotated.outcome : rotated.reason;

@@ -1,9 +1,9 @@
 /** Pages of sessions: of a subject, or of all. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
+import { byEarlierClock, EVERY_SESSION, type SessionFilter } from "../../session/filter.ts";
 import type { SessionPage } from "../../session/ports.ts";
-import { pageOf, parsePosition } from "../page.ts";
-import { search, startOf } from "../search.ts";
+import type { PagePosition } from "../page.ts";
+import { type Candidate, search, startOf } from "../search.ts";
 import { pageByClock } from "../shifted.ts";
 import type { StoreClock } from "./clock.ts";
 import type { SessionTable } from "./session-table.ts";
@@ -28,23 +28,25 @@ export class SessionLists {
     limit: number,
     from: string | undefined,
     filter: SessionFilter = EVERY_SESSION,
-  ): SessionPage {
-    const position = parsePosition(from);
-    return this.#transactions.read((now) => {
-      const { shift } = this.#clock;
-      const wanted = byEarlierClock(filter, shift);
-      const most = Object.keys(filter).length === 0 ? limit + 1 : -1; // a subject has few
-      const sessions = this.#sessions.page(subject, now, position, most).filter((session) => matches(session, wanted));
-      return pageByClock(pageOf(sessions, limit), shift);
-    });
+  ): Promise<SessionPage> {
+    return this.#search(limit, from, filter, (...given) => this.#sessions.page(subject, ...given));
   }
 
-  async ofAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+  ofAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
+    return this.#search(limit, from, filter, (...given) => this.#sessions.byCreation(...given));
+  }
+
+  async #search(
+    limit: number,
+    from: string | undefined,
+    filter: SessionFilter,
+    after: (position: PagePosition, count: number, now: number) => Candidate[],
+  ): Promise<SessionPage> {
     const { shift } = this.#clock;
     const wanted = byEarlierClock(filter, shift);
     let position = startOf(from, wanted);
     const take = async (count: number) => {
-      const candidates = this.#transactions.read((now) => this.#sessions.byCreation(position, count, now));
+      const candidates = this.#transactions.read((now) => after(position, count, now));
       position = candidates.at(-1)?.position ?? position;
       return candidates;
     };

@@ -25,7 +25,7 @@ export type SessionRow = {
   readonly rotation: string;
 };
 
-/** A session by its id; `ended` (0 or 1): with all others. */
+/** `ended`: with all others (1) or with those of its subject (2); or not (0). */
 export type FoundRow = SessionRow & { readonly ended: number };
 
 export type LogRow = {

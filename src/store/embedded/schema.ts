@@ -71,6 +71,20 @@ const MIGRATIONS = [
      subject TEXT NOT NULL
    );
    CREATE INDEX due_by_since ON due (since);`,
+  // Ends of many sessions of a subject: all that were created between the two times have ended but one, and `count` of them were dealt with so
+  // far. One that is finished has 0 for created_until, and is kept for a while.
+  `CREATE TABLE subject_ends (
+     id TEXT PRIMARY KEY,
+     subject TEXT NOT NULL,
+     created_after INTEGER NOT NULL,
+     created_until INTEGER NOT NULL,
+     spared TEXT NOT NULL,
+     reason TEXT NOT NULL,
+     note TEXT NOT NULL,
+     count INTEGER NOT NULL,
+     changed_at INTEGER NOT NULL
+   );
+   CREATE INDEX subject_ends_by_subject ON subject_ends (subject);`,
 ] as const;
 const VERSION = MIGRATIONS.length;
 

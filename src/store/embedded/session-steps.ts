@@ -42,7 +42,7 @@ export class SessionSteps {
 
   /** Of a session that is not live: whether it was ended. */
   isMarked(sid: SessionId, now: number): boolean {
-    return this.#deps.log.has(sid, now) || this.#deps.sessions.endedWithAll(sid, now);
+    return this.#deps.log.has(sid, now) || this.#deps.sessions.endedWithOthers(sid, now);
   }
 
   /** Of a session that is not live. */

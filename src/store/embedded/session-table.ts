@@ -22,29 +22,32 @@ export class SessionTable {
     return row !== undefined && now < row.idle_expires_at && !row.ended ? row : undefined;
   }
 
-  /** Whether it is within its lifetimes, and ended with all others. */
-  endedWithAll(sid: SessionId, now: number): boolean {
+  /** Whether it is within its lifetimes, and ended with others. */
+  endedWithOthers(sid: SessionId, now: number): boolean {
     const row = this.get(sid);
-    return row !== undefined && now < row.idle_expires_at && row.ended === 1;
+    return row !== undefined && now < row.idle_expires_at && row.ended > 0;
   }
 
-  /** In order of creation. */
-  liveOf(subject: string, now: number): SessionId[] {
-    return (this.#sql.ofSubject.all(subject, now) as { sid: SessionId }[]).map(({ sid }) => sid);
+  /** Whether it ended with those of its subject, and what that leaves to be done is not done for it yet. */
+  isEnding(sid: SessionId): boolean {
+    return this.get(sid)?.ended === 2;
   }
 
-  /** Of a subject, newest first, after a position. @param most -1: all */
-  page(subject: string, now: number, { createdAt, sid }: PagePosition, most: number): Session[] {
-    return (this.#sql.page.all(subject, now, createdAt, sid, most) as SessionRow[]).map(sessionOf);
+  /** The live ones of a subject, in order of creation; undefined if it has more than `most`. */
+  few(subject: string, now: number, most: number): SessionId[] | undefined {
+    const rows = this.#sql.ofSubject.all(subject, most + 1) as Pick<SessionRow, "sid" | "idle_expires_at">[];
+    if (rows.length > most) return undefined;
+    return rows.filter((row) => now < row.idle_expires_at).map(({ sid }) => sid);
+  }
+
+  /** Of a subject, newest first, after a position. */
+  page(subject: string, { createdAt, sid }: PagePosition, count: number, now: number): Candidate[] {
+    return candidates(this.#sql.page.all(subject, createdAt, sid, count) as FoundRow[], now);
   }
 
   /** Of all subjects, newest first, after a position. */
   byCreation({ createdAt, sid }: PagePosition, count: number, now: number): Candidate[] {
-    const rows = this.#sql.byCreation.all(createdAt, sid, count) as SessionRow[];
-    return rows.map((row) => ({
-      position: { createdAt: row.created_at, sid: row.sid },
-      session: now < row.idle_expires_at ? sessionOf(row) : undefined,
-    }));
+    return candidates(this.#sql.byCreation.all(createdAt, sid, count) as FoundRow[], now);
   }
 
   /** Rows that a count looks at, from and to. */
@@ -58,10 +61,9 @@ export class SessionTable {
     return Number(this.#sql.countRows.get(first, last, now)?.count);
   }
 
-  /** Created after all that have ended together, whatever the clock shows. */
-  insert(session: NewSession, childNonce: string, now: number): Session {
-    const endedUntil = Number(this.#sql.endedUntil.get()?.time);
-    const created = newborn(session, Math.max(now, endedUntil + 1));
+  /** @param createdAt after all that have ended together, whatever the clock shows */
+  insert(session: NewSession, childNonce: string, createdAt: number, now: number): Session {
+    const created = newborn(session, createdAt);
     this.#sql.created.run(created.createdAt);
     this.#sql.insert.run(toRow(created, firstState(childNonce)));
     this.#sql.sweepSessions.run(now);
@@ -75,4 +77,11 @@ export class SessionTable {
     this.#sql.endAll.run(until);
     return until;
   }
+}
+
+function candidates(rows: readonly FoundRow[], now: number): Candidate[] {
+  return rows.map((row) => ({
+    position: { createdAt: row.created_at, sid: row.sid },
+    session: now < row.idle_expires_at && !row.ended ? sessionOf(row) : undefined,
+  }));
 }

@@ -7,9 +7,18 @@ export type Statements = ReturnType<typeof prepareStatements>;
 /** Sessions that were created up to this time have all ended. */
 const ENDED_UNTIL = "(SELECT ended_until FROM store)";
 
+/** What a session ended with: all others (1) or those of its subject (2); 0 if it did not. */
+const ENDED = `CASE
+  WHEN created_at <= ${ENDED_UNTIL} THEN 1
+  WHEN EXISTS (
+    SELECT 1 FROM subject_ends AS e
+    WHERE e.subject = sessions.subject AND sessions.created_at <= e.created_until AND sessions.sid <> e.spared
+  ) THEN 2
+  ELSE 0 END`;
+
 /**
  * Every statement of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry),
- * unless it ended with all others.
+ * unless it ended with others.
  */
 export function prepareStatements(db: DatabaseSync) {
   return {
@@ -18,7 +27,7 @@ export function prepareStatements(db: DatabaseSync) {
     touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
     dataVersion: db.prepare("PRAGMA data_version"),
 
-    session: db.prepare(`SELECT *, created_at <= ${ENDED_UNTIL} AS ended FROM sessions WHERE sid = ?`),
+    session: db.prepare(`SELECT *, ${ENDED} AS ended FROM sessions WHERE sid = ?`),
     endedUntil: db.prepare(`SELECT ${ENDED_UNTIL} AS time`),
     newest: db.prepare("SELECT newest AS time FROM store"),
     created: db.prepare("UPDATE store SET newest = max(newest, ?)"),
@@ -32,25 +41,67 @@ export function prepareStatements(db: DatabaseSync) {
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
     // In order of creation.
     ofSubject: db.prepare(
-      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL} ORDER BY rowid`,
+      `SELECT sid, idle_expires_at FROM
+       (SELECT sid, idle_expires_at, rowid AS position FROM sessions
+        WHERE subject = ? AND created_at > ${ENDED_UNTIL} LIMIT ?)
+       ORDER BY position`,
     ),
+    // By the index alone.
+    countOf: db.prepare("SELECT count(*) AS count FROM sessions WHERE subject = ? AND created_at > ?"),
+    newestOf: db.prepare("SELECT max(created_at) AS time FROM sessions WHERE subject = ?"),
+    countExpired: db.prepare(
+      "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE idle_expires_at <= ? LIMIT ?)",
+    ),
+    countExpiredOf: db.prepare(
+      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_subject
+       WHERE idle_expires_at <= ? AND subject = ? AND created_at > ?`,
+    ),
+    countExpiredOfMany: db.prepare(
+      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_expiry
+       WHERE idle_expires_at <= ? AND subject = ? AND created_at > ?`,
+    ),
+    oldestOfFew: db.prepare(
+      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
+    ),
+    oldest: db.prepare(
+      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0
+       ORDER BY created_at, sid LIMIT ?`,
+    ),
+    // What it costs depends on the limit alone, as below.
     page: db.prepare(
-      `SELECT * FROM sessions WHERE subject = ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
+      `SELECT *, ${ENDED} AS ended FROM sessions
+       WHERE subject = ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
+
+    beginEnd: db.prepare(`INSERT INTO subject_ends VALUES (?, ?, ${ENDED_UNTIL}, ?, ?, ?, ?, 0, ?)`),
+    endOf: db.prepare("SELECT * FROM subject_ends WHERE subject = ? AND created_until > 0"),
+    endById: db.prepare("SELECT * FROM subject_ends WHERE id = ?"),
+    ending: db.prepare(
+      `SELECT sid, idle_expires_at FROM sessions
+       WHERE subject = ? AND created_at > ? AND created_at <= ? AND sid <> ?
+       ORDER BY created_at, sid LIMIT ?`,
+    ),
+    countEnded: db.prepare("UPDATE subject_ends SET count = ? WHERE id = ?"),
+    finishEnd: db.prepare("UPDATE subject_ends SET created_until = 0, count = ?, changed_at = ? WHERE id = ?"),
+    forgetEnds: db.prepare("DELETE FROM subject_ends WHERE created_until = 0 AND changed_at < ?"),
+    endsUnderWay: db.prepare("SELECT id, count FROM subject_ends WHERE created_until > 0"),
     // Expired ones too: what it costs depends on the limit alone.
     byCreation: db.prepare(
-      `SELECT * FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
+      `SELECT *, ${ENDED} AS ended FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
     rowRange: db.prepare("SELECT min(rowid) AS first, max(rowid) AS last FROM sessions"),
     countRows: db.prepare(
       `SELECT count(*) AS count FROM sessions
-       WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND created_at > ${ENDED_UNTIL}`,
+       WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND ${ENDED} = 0`,
     ),
     sweepSessions: db.prepare(
       `DELETE FROM sessions WHERE sid IN
        (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ${SWEEP})`,
+    ),
+    sweepMany: db.prepare(
+      "DELETE FROM sessions WHERE sid IN (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ?)",
     ),
 
     ...eventStatements(db),

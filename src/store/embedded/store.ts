@@ -38,11 +38,12 @@ import { FileGuard } from "./file-guard.ts";
 import { SessionLists } from "./lists.ts";
 import { RevocationLog } from "./log.ts";
 import type { EmbeddedStoreOptions } from "./options.ts";
-import { sessionOf } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { SessionSteps } from "./session-steps.ts";
 import { SessionTable } from "./session-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
+import { SubjectSteps } from "./subject-steps.ts";
+import { Subjects } from "./subjects.ts";
 import { type Durability, Transactions } from "./transactions.ts";
 
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
@@ -66,6 +67,7 @@ class EmbeddedStore implements SessionStore {
   readonly #events: EmbeddedEvents;
   readonly #log: RevocationLog;
   readonly #steps: SessionSteps;
+  readonly #subjects: Subjects;
   readonly #wakers: ReturnType<typeof watchChanges>;
   /** Entries of the running transaction: published once it is committed. */
   #appended: Revocation[] = [];
@@ -93,6 +95,14 @@ class EmbeddedStore implements SessionStore {
       reuseInterval: options.reuseInterval,
       endReused: (sid, subject, reason, now) => this.#end(sid, "reuse", now, REUSE_NOTES[reason], subject),
     });
+    this.#subjects = new Subjects({
+      sql: this.#sql,
+      sessions: this.#sessions,
+      steps: new SubjectSteps({ sql: this.#sql, sessions: this.#sessions, end: (...given) => this.#end(...given) }),
+      end: (...given) => this.#end(...given),
+      leaveCreated: (...given) => this.#events.leaveCreated(...given),
+      write: (durability, step) => this.#write(durability, step),
+    });
     this.#wakers = watchChanges(this.#sql);
   }
 
@@ -103,20 +113,8 @@ class EmbeddedStore implements SessionStore {
     replaces?: SessionId,
     origin?: Origin,
   ): Promise<CreateOutcome> {
-    return this.#write("FULL", (now) => {
-      const existing = this.#sessions.get(session.sid);
-      if (existing !== undefined)
-        return { session: this.#steps.byClock(sessionOf(existing)), evicted: [], replaced: false }; // run twice
-      const note = noteOf(origin);
-      const old = replaces && this.#sessions.live(replaces, now);
-      if (old) this.#end(old.sid, "replaced", now, note, old.subject);
-      const live = this.#sessions.liveOf(session.subject, now);
-      const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
-      for (const sid of evicted) this.#end(sid, "session_limit", now, note, session.subject);
-      const created = this.#sessions.insert(session, childNonce, now);
-      this.#events.leaveCreated(session, origin, now);
-      return { session: this.#steps.byClock(created), evicted, replaced: old !== undefined };
-    });
+    const created = await this.#subjects.create(session, childNonce, cap, replaces, origin);
+    return { ...created, session: this.#steps.byClock(created.session) };
   }
 
   async rotate(
@@ -147,7 +145,7 @@ class EmbeddedStore implements SessionStore {
     return this.#transactions.read((now) => this.#steps.find(sid, now));
   }
 
-  async list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
+  list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
     return this.#lists.ofSubject(subject, limit, from, filter);
   }
 
@@ -160,13 +158,17 @@ class EmbeddedStore implements SessionStore {
   }
 
   async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {
-    return this.#write("FULL", (now) => {
+    const outcome = this.#write("FULL", (now): EndOutcome | undefined => {
       const live = this.#sessions.live(sid, now);
+      if (live === undefined && this.#sessions.isEnding(sid)) return undefined;
       if (live === undefined && this.#steps.isMarked(sid, now)) return { ok: false, reason: "already_ended" };
       const subject = live?.subject ?? origin?.subject;
       this.#end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject);
       return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
+    if (outcome !== undefined) return outcome;
+    await this.#subjects.finishFor(sid); // what this caller is told holds for verifiers, too
+    return this.end(sid, reason, origin);
   }
 
   async endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome> {
@@ -179,19 +181,8 @@ class EmbeddedStore implements SessionStore {
     });
   }
 
-  async endAll(
-    subject: string,
-    reason: EndReason,
-    { except, actor, origin }: EndAllOptions = {},
-  ): Promise<EndAllOutcome> {
-    return this.#write("FULL", (now) => {
-      if (actor !== undefined && this.#sessions.live(actor, now)?.subject !== subject) {
-        return { ok: false, reason: "actor_ended" };
-      }
-      const ended = this.#sessions.liveOf(subject, now).filter((sid) => sid !== except);
-      for (const sid of ended) this.#end(sid, reason, now, noteOf(origin), subject);
-      return { ok: true, ended };
-    });
+  endAll(subject: string, reason: EndReason, options: EndAllOptions = {}): Promise<EndAllOutcome> {
+    return this.#subjects.endAll(subject, reason, options);
   }
 
   async revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number> {
@@ -211,7 +202,9 @@ class EmbeddedStore implements SessionStore {
   }
 
   async revocations(cursor: string | undefined): Promise<RevocationBatch> {
-    return this.#transactions.read(this.#log.readAfter(cursor));
+    const batch = this.#transactions.read(this.#log.readAfter(cursor));
+    this.#subjects.resume();
+    return batch;
   }
 
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {

@@ -106,13 +106,13 @@ function splitEntries(bytes: string): string[] {
   );
 }
 
-function entryOf({ createdAt, sid }: PagePosition): string {
+export function entryOf({ createdAt, sid }: PagePosition): string {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeUIntBE(Math.max(0, Math.min(createdAt, 2 ** 48 - 1)), 0, TIME_BYTES);
   return time.toString("latin1") + sid.padEnd(SID_BYTES, "\0");
 }
 
-function positionOf(entry: string): PagePosition {
+export function positionOf(entry: string): PagePosition {
   const bytes = Buffer.from(entry, "latin1");
   return { createdAt: bytes.readUIntBE(0, TIME_BYTES), sid: sessionId(bytes.subarray(TIME_BYTES)) };
 }

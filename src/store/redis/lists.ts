@@ -1,14 +1,13 @@
 /** Pages of sessions: of a subject, or of all. */
-import { byEarlierClock, EVERY_SESSION, matches, type SessionFilter } from "../../session/filter.ts";
+import { byEarlierClock, EVERY_SESSION, type SessionFilter } from "../../session/filter.ts";
 import type { SessionPage } from "../../session/ports.ts";
-import { paginate, parsePosition } from "../page.ts";
 import { search, startOf } from "../search.ts";
 import { pageByClock } from "../shifted.ts";
 import { countSessions } from "./count.ts";
 import { CreationOrder } from "./creation-order.ts";
 import type { Link } from "./link.ts";
 import { TAGS, tagOfSubject } from "./partitions.ts";
-import { listed } from "./replies.ts";
+import { SubjectOrder } from "./subject-order.ts";
 
 export class SessionLists {
   readonly #link: Link;
@@ -25,13 +24,10 @@ export class SessionLists {
     from: string | undefined,
     filter: SessionFilter = EVERY_SESSION,
   ): Promise<SessionPage> {
-    const position = parsePosition(from); // a bad page token is one in an outage, too
-    const tag = tagOfSubject(subject);
-    const sessions = listed(await this.#link.run("list", [tag], [subject]));
-    const { shift } = this.#link.clock(tag);
+    const { shift } = this.#link.clock(tagOfSubject(subject));
     const wanted = byEarlierClock(filter, shift);
-    const found = sessions.filter((session) => matches(session, wanted));
-    return pageByClock(paginate(found, limit, position), shift);
+    const order = new SubjectOrder(this.#link, subject, startOf(from, wanted));
+    return pageByClock(await search((count) => order.take(count), limit, wanted), shift);
   }
 
   /** One time for all partitions: nodes' clocks differ by little. */

@@ -22,3 +22,14 @@ export function revokedUntilOf(texts: readonly string[]): number {
   }
   return latest;
 }
+
+const ENDING = "ending ";
+
+/** Whether a text of the revocations script names a partition where ends of many sessions are under way. */
+export function isEndings(text: string): boolean {
+  return text.startsWith(ENDING);
+}
+
+export function tagOfEndings(text: string): string {
+  return text.split(" ")[1] ?? "";
+}

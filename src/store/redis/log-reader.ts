@@ -1,7 +1,7 @@
 /** Reads the revocation logs of all partitions. */
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
 import type { Link } from "./link.ts";
-import { parseEntries, revokedUntilOf } from "./log-entry.ts";
+import { isEndings, parseEntries, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
 import { TAGS } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
@@ -15,13 +15,18 @@ const PARTITIONS_PER_READ = 4;
 export class LogReader {
   readonly #link: Link;
   readonly #clustered: boolean;
+  readonly #finish: (tag: string) => Promise<void>;
+  /** The ends of many sessions that were under way when the log was read last, with how far they were. */
+  #endings: ReadonlySet<string> = new Set();
   /** Where and when the log was read last. */
   #cursor = "";
   #readAt = 0;
 
-  constructor(link: Link, clustered: boolean) {
+  /** @param finish does what is left of the ends of many sessions in a partition */
+  constructor(link: Link, clustered: boolean, finish: (tag: string) => Promise<void>) {
     this.#link = link;
     this.#clustered = clustered;
+    this.#finish = finish;
   }
 
   /**
@@ -42,12 +47,22 @@ export class LogReader {
       const piece = this.#clustered ? 1 : PARTITIONS_PER_READ;
       for (let at = 0; at < TAGS.length; at += piece) replies.push(await read(TAGS.slice(at, at + piece)));
     }
+    this.#resume(replies.flatMap((texts) => texts.filter(isEndings)));
     const now = Math.min(...replies.map(([time]) => Number(time)));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
     const revokedUntil = Math.max(...replies.map(revokedUntilOf));
     [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
     return { revocations, revokedUntil, cursor: this.#cursor, now };
+  }
+
+  /** What has not gone on since the last reading may have been left by an instance that is no more. */
+  #resume(endings: readonly string[]): void {
+    const before = this.#endings;
+    this.#endings = new Set(endings);
+    for (const ending of endings) {
+      if (before.has(ending)) this.#finish(tagOfEndings(ending)).catch(() => {}); // the next reading finds it again
+    }
   }
 }
 

@@ -127,8 +127,14 @@ export function elevateOutcome(sid: SessionId, reply: unknown, shift: number): E
 }
 
 const ENDED = "ended";
+const ENDING = "ending";
 const MARKED = { ok: true, wasLive: false } as const;
 const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
+
+/** Whether the session has ended with others of its subject, and what is left of that is still to be done. */
+export function isEnding(reply: unknown): boolean {
+  return text(reply) === ENDING;
+}
 
 export function endOutcome(reply: unknown): EndOutcome {
   const bytes = buffer(reply);

@@ -12,8 +12,11 @@ import { readFileSync } from "node:fs";
 const VERBS = [
   ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
   ...(["elevate", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
-  ...(["register_key", "unbind", "count", "due", "claim"] as const),
+  ...(["register_key", "unbind", "count", "due", "claim", "sweep", "end_rest"] as const),
 ] as const;
+
+/** Those that read or write all of a subject's index (lua/subject.lua). Others, of which a refresh is one, need not know of it. */
+const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
 
 export type Verb = (typeof VERBS)[number];
 
@@ -29,8 +32,13 @@ export function readLua(name: string): string {
 
 /** @param clock Lua that defines `clock()`, the time in ms: that of the store, but for tests that move it */
 export function loadScripts(clock: string = readLua("clock")): Scripts {
-  const shared = clock + readLua("partition") + readLua("window");
-  const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared)]);
+  const shared = clock + readLua("partition");
+  const ofSubjects = shared + readLua("subject");
+  const window = readLua("window");
+  const entries = VERBS.map((verb): [Verb, Script] => [
+    verb,
+    script(verb, (OF_SUBJECTS.has(verb) ? ofSubjects : shared) + window),
+  ]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
 }
 

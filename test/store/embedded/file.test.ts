@@ -80,7 +80,9 @@ test("a file of an older version keeps its sessions, and learns what the newer o
   await store?.close();
   const db = new DatabaseSync(path);
   db.exec("ALTER TABLE store DROP COLUMN ended_until; ALTER TABLE store DROP COLUMN newest");
-  db.exec("DROP INDEX sessions_by_creation; DROP TABLE events; DROP TABLE due; PRAGMA user_version = 1");
+  db.exec(
+    "DROP INDEX sessions_by_creation; DROP TABLE events; DROP TABLE due; DROP TABLE subject_ends; PRAGMA user_version = 1",
+  );
   db.close();
 
   now -= SECOND; // the clock was set back since: what is there ends all the same

@@ -4,59 +4,104 @@
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
 --       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or '', 11 the version
 --       of the record, 12 the note of the due records of sessions that end, or '', 13 that of the session, or ''
--- Returns the session's record; the one to end if it was live, or ''; the ids of the others that were ended, oldest first.
-local partition, sid = KEYS[1], ARGV[1]
+-- Returns the session's record; the one to end if it was live, or ''; the ids of the others that were ended, oldest first. Where one
+-- script is not enough, nothing was created: 'again', '' and the ids of those that were ended; or 'sweep', as sweep.lua is to run
+-- before.
+local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
 if existing then return { existing, '' } end
 
--- After all that have ended, whatever the clock shows, and so that it ends with the next end of all.
-local newest = tonumber(redis.call('GET', partition .. 'n') or 0)
-local created = math.max(now, ended_until(partition) + 1)
-if created > newest then redis.call('SET', partition .. 'n', created) end
+local index, many, clean = partition .. 'u', partition .. 'i' .. subject, partition .. 'k' .. subject
+local sids, unfinished = index_of(partition, subject, now)
+if unfinished then return { 'again', '' } end
 
+local found = redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h')
+local ended = math.max(tonumber(found[2] or 0), found[3] and horizon_of(found[3], subject) or 0)
 local old = ARGV[10] ~= '' and live(partition, ARGV[10], now)
+
+local evicted = {}
+local function end_evicted(reply)
+  close(partition, evicted, 'session_limit', now, marker_life, ARGV[12], subject)
+  for _, other in ipairs(evicted) do reply[#reply + 1] = other end
+  return reply
+end
+
+if not sids then
+  local from = entries_after(ended)
+  local replaced = old and subject_of(old) == subject
+  local excess = redis.call('ZLEXCOUNT', many, from, '+') - (replaced and 1 or 0) - cap + 1
+  if excess > 0 then
+    if now >= tonumber(redis.call('GET', clean) or 0) then return { 'sweep', '' } end
+    local oldest = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, math.min(excess, MOST) + 1)
+    local entries = {}
+    for _, entry in ipairs(oldest) do
+      local other = string.sub(entry, -ID)
+      if #entries < math.min(excess, MOST) and other ~= ARGV[10] then
+        entries[#entries + 1] = entry
+        if live(partition, other, now) then evicted[#evicted + 1] = other end
+      end
+    end
+    redis.call('ZREM', many, unpack(entries))
+    if excess > MOST then return end_evicted({ 'again', '' }) end
+  end
+end
+
+-- After all that have ended, whatever the clock shows, and so that it ends with the next end of all.
+local created = math.max(now, ended + 1)
+if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', created) end
+
 if old then
-  close(partition, { ARGV[10] }, 'replaced', now, tonumber(ARGV[9]), ARGV[12], subject_of(old))
+  close(partition, { ARGV[10] }, 'replaced', now, marker_life, ARGV[12], subject_of(old))
   unindex(partition, ARGV[10], old)
+  if sids then sids = redis.call('HGET', index, subject) or '' end
 end
 
 -- A subject's sessions without those at the front, which mostly expire first, that have expired.
 local function drop_expired(sids)
-  local from = 1
-  while from <= #sids and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
+  local from, most = 1, math.min(#sids, MOST * ID)
+  while from <= most and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
   return string.sub(sids, from)
 end
 
-local index = partition .. 'u'
-local sids = redis.call('HGET', index, ARGV[2]) or ''
-local reply, evicted, cap = { '', old and ARGV[10] or '' }, {}, tonumber(ARGV[8])
-if #sids < cap * ID then
+if sids and #sids < math.min(cap, MOST) * ID then
   sids = drop_expired(sids)
-else
+elseif sids then
   local kept = {}
   for from = 1, #sids, ID do
     local other = string.sub(sids, from, from + ID - 1)
     if live(partition, other, now) then kept[#kept + 1] = other end
   end
-  for k = 1, #kept - cap + 1 do evicted[k], reply[k + 2] = kept[k], kept[k] end
+  for k = 1, #kept - cap + 1 do evicted[k] = kept[k] end
   sids = table.concat(kept, '', #evicted + 1)
 end
-close(partition, evicted, 'session_limit', now, tonumber(ARGV[9]), ARGV[12], ARGV[2])
+local reply = end_evicted({ '', old and ARGV[10] or '' })
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
+local entry = entry_of(record, sid)
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
-write_index(partition, ARGV[2], sids .. sid)
 if ARGV[13] ~= '' then
-  redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', ARGV[13], ARGV[2] }, '\n'))
+  redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', ARGV[13], subject }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
-local expires = math.max(redis.call('PEXPIRETIME', index), created + life + slack(idle))
-redis.call('PEXPIREAT', index, expires)
+-- A key is there as long as any session that it names.
+local function keep(key)
+  redis.call('PEXPIREAT', key, math.max(redis.call('PEXPIRETIME', key), created + life + slack(idle)))
+end
+if sids and #sids < MOST * ID then
+  write_index(partition, subject, sids .. sid)
+  keep(index)
+else
+  if sids then lengthen_index(partition, subject, sids, now) end
+  redis.call('ZADD', many, 0, entry)
+  keep(many)
+  local clean_until, expires = redis.call('GET', clean), created + math.min(idle, life)
+  if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
+end
 
 -- Into the order of creation: mostly at its end.
 local earlier, replace_chunk = order_functions()
-local order, entry = partition .. 'o', entry_of(record, sid)
+local order = partition .. 'o'
 local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
 if not chunk or earlier(string.sub(chunk, -ENTRY), entry) then
   local fits = chunk and #chunk < CHUNK
@@ -71,7 +116,7 @@ else
   redis.call('ZADD', order, 0, table.concat(entries, '', 1, half))
   if half < #entries then redis.call('ZADD', order, 0, table.concat(entries, '', half + 1)) end
 end
-redis.call('PEXPIREAT', order, expires)
+keep(order)
 
 -- Three entries of a random chunk are looked at for each one that comes: for the same reason as the subjects below. Where in the
 -- chunk is random too, as the session's id is: many sessions may be created at one time.

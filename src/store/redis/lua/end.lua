@@ -2,9 +2,12 @@
 -- Ends a session.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 reason, 3 marker life, ms, 4 the note of its due record, or '', 5 the subject of a session that is not there, or ''
--- Returns 'ended' and the subject, without anything between; 'already' if its marker is there; 'marked' if there was neither session nor marker.
+-- Returns 'ending', and does nothing, while it is still to be marked and logged as one of those that have ended with its subject's
+-- (end_rest.lua); 'ended' and the subject, without anything between; 'already' if its marker is there; 'marked' if there was neither session nor marker.
 local partition, sid = KEYS[1], ARGV[1]
-local record = live(partition, sid, now)
+local record, with = within_lifetimes(partition, sid, now)
+if with == 'subject' then return 'ending' end
+record = not with and record
 if not record and marked(partition, sid, now) then return 'already' end
 local subject = record and subject_of(record) or ARGV[5]
 close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]), (record or subject ~= '') and ARGV[4] or '', subject)

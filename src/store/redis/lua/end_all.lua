@@ -1,15 +1,37 @@
 #!lua flags=allow-oom
--- Ends what a subject has, but one.
+-- Ends what a subject has, but one. Of a subject with many sessions all end in this step, and end_rest.lua does the rest.
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 reason, 3 marker life, ms, 4 the session to spare, or '', 5 the session that must be live, or '',
---       6 the note of the due records, or ''
--- Returns a list: 'actor_ended'; or 'ended' and the ids of the sessions that were ended, oldest first.
+--       6 an id of this end, 7 the note of the due records, or ''
+-- Returns a list: 'actor_ended'; 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many;
+-- or, as nothing was ended, 'again'; or 'busy': another end of many is to come to its end before.
+local MOST_ENDS = 16 -- that are under way in a partition
 local partition, subject = KEYS[1], ARGV[1]
+local horizons = redis.call('GET', partition .. 'h') or ''
+if string.find(horizons, ARGV[6], 1, true) or redis.call('GET', partition .. 'd' .. ARGV[6]) then return { 'begun' } end
 if ARGV[5] ~= '' then
   local actor = live(partition, ARGV[5], now)
   if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end
 end
-local sids = redis.call('HGET', partition .. 'u', subject) or ''
+local sids, unfinished = index_of(partition, subject, now)
+if unfinished then return { 'again' } end
+local many = partition .. 'i' .. subject
+if not sids then
+  local at, count = 1, 0
+  while at <= #horizons do
+    local _, _, _, _, _, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+    if whose == subject then return { 'busy' } end
+    at, count = after, count + 1
+  end
+  if count >= MOST_ENDS then return { 'busy' } end
+  local newest = redis.call('ZREVRANGEBYLEX', many, '+', '-', 'LIMIT', 0, 1)[1]
+  local created_until = math.max(now, (struct.unpack('>I6', newest)))
+  local spared = ARGV[4] == '' and string.rep(' ', ID) or ARGV[4]
+  redis.call('SET', partition .. 'h', horizons
+    .. struct.pack(HORIZON, ended_until(partition), created_until, 0, ARGV[6], spared, #ARGV[2], ARGV[2], #ARGV[7], ARGV[7], #subject, subject))
+  return { 'begun' }
+end
+
 local reply, ended, spared = { 'ended' }, {}, ''
 for from = 1, #sids, ID do
   local sid = string.sub(sids, from, from + ID - 1)
@@ -19,6 +41,6 @@ for from = 1, #sids, ID do
     ended[#ended + 1], reply[#reply + 1] = sid, sid
   end
 end
-close(partition, ended, ARGV[2], now, tonumber(ARGV[3]), ARGV[6], subject)
+close(partition, ended, ARGV[2], now, tonumber(ARGV[3]), ARGV[7], subject)
 write_index(partition, subject, spared)
 return reply

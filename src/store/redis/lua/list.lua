@@ -1,16 +1,27 @@
 #!lua flags=allow-oom
 -- The live sessions of a subject.
 -- KEYS  1 partition
--- ARGV  1 subject
--- Returns sid, record, sid, record, …
-local found = {}
-local sids = redis.call('HGET', KEYS[1] .. 'u', ARGV[1]) or ''
-for from = 1, #sids, ID do
-  local sid = string.sub(sids, from, from + ID - 1)
-  local record = live(KEYS[1], sid, now)
-  if record then
-    found[#found + 1] = sid
-    found[#found + 1] = record
+-- ARGV  1 subject, 2 an entry of the order of creation, to return those before it, 3 how many to look at
+-- Returns 'few', sid, record, sid, record, … of a subject with few sessions: all of them, oldest first. Of one with many: 'many',
+-- entry, record, entry, record, … newest first, with '' for the record of one that is not live; or 'again', with nothing.
+local partition, subject = KEYS[1], ARGV[1]
+local sids, unfinished = index_of(partition, subject, now)
+if unfinished then return { 'again' } end
+local found = { sids and 'few' or 'many' }
+if sids then
+  for from = 1, #sids, ID do
+    local sid = string.sub(sids, from, from + ID - 1)
+    local record = live(partition, sid, now)
+    if record then found[#found + 1], found[#found + 2] = sid, record end
   end
+  return found
 end
+local many, expired = partition .. 'i' .. subject, {}
+local entries = redis.call('ZREVRANGEBYLEX', many, '(' .. ARGV[2], '-', 'LIMIT', 0, math.min(tonumber(ARGV[3]), MOST))
+for _, entry in ipairs(entries) do
+  local record, ended = within_lifetimes(partition, string.sub(entry, -ID), now)
+  if not record then expired[#expired + 1] = entry end
+  found[#found + 1], found[#found + 2] = entry, not ended and record or ''
+end
+if #expired > 0 then redis.call('ZREM', many, unpack(expired)) end
 return found

@@ -2,8 +2,14 @@
 -- one slot of a cluster:
 --
 --   {a7}s<sid>      a session: a packed record, see HEAD. Expires a while after the session.
---   {a7}u           index, a HASH: subject -> the ids of its sessions (23 characters each), one after the other, in
---                   order of creation. Some may have expired. (A key per subject would cost half as much again.)
+--   {a7}u           index of the subjects that have few sessions, a HASH: subject -> the ids of its sessions (23 characters
+--                   each), one after the other, in order of creation. Some may have expired. (A key per subject would cost
+--                   half as much again.)
+--   {a7}i<subject>  index of a subject that has had many sessions (index_functions): a ZSET of entries (created I6, sid) that all
+--                   have the score 0, thus in order of creation. Some may have expired.
+--   {a7}k<subject>  until when none of them expires, ms, as far as is known (sweep.lua).
+--   {a7}h           the ends of many sessions of a subject that are under way, see HORIZON. Mostly it is not there.
+--   {a7}d<id>       how many sessions such an end has ended, for a minute after it.
 --   {a7}o           order of creation, a ZSET of chunks that all have the score 0: up to 32 entries (created I6, sid), one after
 --                   the other. Redis orders chunks by their bytes, thus by their first entries. Some entries may have expired.
 --                   (A member for each session would cost three times as much.)
@@ -25,6 +31,15 @@ local BODY = 56 -- where the head has ended
 local ID = 23
 local ENTRY = 6 + ID
 local CHUNK = 32 * ENTRY
+
+-- The most sessions that one script ends, or looks at in an index: more of them take several scripts, so that none holds up all
+-- others for long. A subject with more sessions than that has many.
+local MOST = 128
+
+-- An end of many sessions of a subject: after when and until when they were created (before it all had ended already), how many of them have been ended so far, the id of the end,
+-- the session that is spared (or blanks), the reason, the note of the due records, the subject. All of them have ended as soon as this is there (end_all.lua);
+-- their records, markers and entries in the log follow (end_rest.lua).
+local HORIZON = '>I6I6I4c11c23Bc0I2c0I2c0'
 
 -- All times are the store's: the node's clock less a shift (window.lua). Redis itself expires keys by the node's clock, so
 -- while that is set forward, by mistake and for a while, it must not drop what will be missed later: an idle session waits
@@ -70,14 +85,21 @@ local function order_functions()
     if rest ~= '' then redis.call('ZADD', order, 0, rest) end
   end
 
-  -- Takes a session that is there out of the order.
-  local function remove(partition, sid)
-    local record = redis.call('GET', partition .. 's' .. sid)
-    if not record then return end
-    local order, entry = partition .. 'o', entry_of(record, sid)
-    local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry .. '\255', '-', 'LIMIT', 0, 1)[1]
-    local at = chunk and string.find(chunk, entry, 1, true)
-    if at then replace_chunk(order, chunk, string.sub(chunk, 1, at - 1) .. string.sub(chunk, at + ENTRY)) end
+  -- Takes sessions out of the order. Those that were created one after the other share chunks.
+  local function remove(order, entries)
+    local gone = {}
+    for _, entry in ipairs(entries) do gone[entry] = true end
+    for _, entry in ipairs(entries) do
+      local chunk = gone[entry] and redis.call('ZREVRANGEBYLEX', order, '[' .. entry .. '\255', '-', 'LIMIT', 0, 1)[1]
+      if chunk then
+        local rest = {}
+        for at = 1, #chunk, ENTRY do
+          local other = string.sub(chunk, at, at + ENTRY - 1)
+          if gone[other] then gone[other] = nil else rest[#rest + 1] = other end
+        end
+        if #rest * ENTRY < #chunk then replace_chunk(order, chunk, table.concat(rest)) end
+      end
+    end
   end
 
   return earlier, replace_chunk, remove
@@ -95,13 +117,26 @@ local function ended_until(partition)
   return tonumber(redis.call('GET', partition .. 'e') or 0)
 end
 
--- The session's record, if it is within both lifetimes; and whether it ended with all others.
+-- Whether a session is one of those that end with its subject's. The ends that are under way are few.
+local function ends_with_subject(horizons, subject, sid, created)
+  local at = 1
+  while at <= #horizons do
+    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+    if whose == subject and created <= created_until and sid ~= spared then return true end
+    at = after
+  end
+  return false
+end
+
+-- The session's record, if it is within both lifetimes; and what it ended with: 'all', or 'subject'.
 local function within_lifetimes(partition, sid, now)
-  local record = redis.call('GET', partition .. 's' .. sid)
+  local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
+  local record, horizons = found[1], found[3]
   if not record then return false end
   local idle_expiry, _, created = expiries(record)
   if now >= idle_expiry then return false end
-  return record, created <= ended_until(partition)
+  if created <= tonumber(found[2] or 0) then return record, 'all' end
+  return record, horizons and ends_with_subject(horizons, subject_of(record), sid, created) and 'subject'
 end
 
 -- The session's record, if it is live.
@@ -115,7 +150,7 @@ local function marked(partition, sid, now)
   local expires = redis.call('GET', partition .. 'm' .. sid)
   if expires and now < tonumber(expires) then return true end
   local _, ended = within_lifetimes(partition, sid, now)
-  return ended
+  return ended and true or false
 end
 
 -- Ends sessions: deletes them, writes their markers, appends to the log, leaves what is to be recorded of it (`note`, of sessions
@@ -128,21 +163,29 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   end
   local _, _, remove_from_order = order_functions()
   local log, expires, entries = partition .. 'l', now + marker_life, {}
+  local keys, log_entries, order_entries, due = {}, {}, {}, {}
   for k, sid in ipairs(sids) do
-    remove_from_order(partition, sid)
-    redis.call('DEL', partition .. 's' .. sid)
+    local key = partition .. 's' .. sid
+    local record = redis.call('GET', key)
+    if record then order_entries[#order_entries + 1] = entry_of(record, sid) end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
-    redis.call('ZADD', log, now, entries[k])
-    if note ~= '' then redis.call('HSET', partition .. 'r', sid, table.concat({ now, now, reason, note, subject }, '\n')) end
+    keys[k], log_entries[2 * k - 1], log_entries[2 * k] = key, now, entries[k]
+    due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, note, subject }, '\n')
   end
-  if note ~= '' then redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK) end
+  remove_from_order(partition .. 'o', order_entries)
+  redis.call('DEL', unpack(keys))
+  redis.call('ZADD', log, unpack(log_entries))
+  if note ~= '' then
+    redis.call('HSET', partition .. 'r', unpack(due))
+    redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  end
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- only a hint
 end
 
--- Writes what is left of a subject's sessions.
+-- Writes what is left of the sessions of a subject that has few.
 local function write_index(partition, subject, sids)
   if sids == '' then
     redis.call('HDEL', partition .. 'u', subject)
@@ -156,5 +199,9 @@ local function unindex(partition, sid, record)
   local subject = subject_of(record)
   local sids = redis.call('HGET', partition .. 'u', subject) or ''
   local at = string.find(sids, sid, 1, true)
-  if at then write_index(partition, subject, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID)) end
+  if at then
+    write_index(partition, subject, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID))
+  else
+    redis.call('ZREM', partition .. 'i' .. subject, entry_of(record, sid))
+  end
 end

@@ -15,14 +15,16 @@ local NEVER = 2 ^ 48 - 1 -- later than any token
 local BOUND = 2 -- of the kind of a device key: it was used
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
-local record = redis.call('GET', key)
+local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
+local record, horizons = found[1], found[3]
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
 
 local version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life = struct.unpack(HEAD, record)
 local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, ct) + idle then return 'i' end
-if created <= ended_until(partition) then return 'm' end
+if created <= tonumber(found[2] or 0) then return 'm' end
+if horizons and ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
 
 local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local R = tonumber(ARGV[8])

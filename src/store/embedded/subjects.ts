@@ -1,0 +1,108 @@
+/** What takes several transactions where a subject has many sessions (subject-steps.ts). Other work comes in between. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Origin } from "../../session/events.ts";
+import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
+import { type EndAllOptions, type EndAllOutcome, StoreUnavailable } from "../../session/ports.ts";
+import { noteOf, RECORDED_WITHIN_MS } from "../due-text.ts";
+import { sessionOf } from "./rows.ts";
+import type { SessionTable } from "./session-table.ts";
+import type { Statements } from "./statements.ts";
+import { type CreateStep, type EndStep, newEndId, type SubjectSteps } from "./subject-steps.ts";
+import type { Durability } from "./transactions.ts";
+
+type Deps = {
+  readonly sql: Statements;
+  readonly sessions: SessionTable;
+  readonly steps: SubjectSteps;
+  readonly end: EndStep;
+  readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: number) => void;
+  readonly write: <T>(durability: Durability, step: (now: number) => T) => T;
+};
+
+type Created = { readonly session: Session; readonly evicted: readonly SessionId[]; readonly replaced: boolean };
+
+export class Subjects {
+  readonly #deps: Deps;
+  /** The ends of many that were under way when this was asked last, with how far they were. */
+  #underWay: ReadonlySet<string> = new Set();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  async create(
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    replaces: SessionId | undefined,
+    origin: Origin | undefined,
+  ): Promise<Created> {
+    const { sessions, steps, end, leaveCreated, write } = this.#deps;
+    const note = noteOf(origin);
+    const evicted: SessionId[] = [];
+    let replaced = false;
+    for (;;) {
+      const step = write("FULL", (now): CreateStep => {
+        const existing = sessions.get(session.sid);
+        if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] }; // run twice
+        const old = replaces && sessions.live(replaces, now);
+        if (old) {
+          end(old.sid, "replaced", now, note, old.subject);
+          replaced = true;
+        }
+        const step = steps.create(session, childNonce, cap, now, note);
+        if (step.state === "created") leaveCreated(session, origin, now);
+        return step;
+      });
+      if (step.state !== "swept") evicted.push(...step.evicted);
+      if (step.state === "created") return { session: step.session, evicted, replaced };
+      await nextTurn();
+    }
+  }
+
+  async endAll(subject: string, reason: EndReason, options: EndAllOptions): Promise<EndAllOutcome> {
+    const { steps, write } = this.#deps;
+    const id = newEndId();
+    for (;;) {
+      const begun = write("FULL", (now) => steps.endAll(subject, reason, options, id, now));
+      if ("ok" in begun) return begun;
+      const finished = await this.#finish(begun.id);
+      if (begun.state === "begun") return { ok: true, ...finished };
+    }
+  }
+
+  /** Does what is left of the end with which a session has ended, so that verifiers know of it. */
+  async finishFor(sid: SessionId): Promise<void> {
+    const { sql, sessions } = this.#deps;
+    const row = sessions.get(sid);
+    const id = row && sql.endOf.get(row.subject)?.id;
+    if (id !== undefined) await this.#finish(String(id));
+  }
+
+  /** What has not gone on since this was called last may have been left by a process that is no more. */
+  resume(): void {
+    const rows = this.#deps.sql.endsUnderWay.all() as { readonly id: string; readonly count: number }[];
+    const before = this.#underWay;
+    this.#underWay = new Set(rows.map(({ id, count }) => `${id} ${count}`));
+    for (const { id, count } of rows) {
+      if (before.has(`${id} ${count}`)) this.#finish(id).catch(() => {}); // found again with the next reading
+    }
+  }
+
+  /** All have ended durably when this begins; so what is written meanwhile need not be on disk before its end. */
+  async #finish(id: string): Promise<{ readonly count: number; readonly ended: readonly SessionId[] }> {
+    const { sql, steps, write } = this.#deps;
+    const ended: SessionId[] = [];
+    const startedAt = performance.now();
+    for (;;) {
+      await nextTurn();
+      const part = write("NORMAL", (now) => steps.endSome(id, now));
+      if (part === undefined) throw new StoreUnavailable("the end of a subject's sessions is not known any more");
+      ended.push(...part.ended);
+      if (!part.done) continue;
+      write("FULL", () => sql.touch.run());
+      const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
+      return { count: part.count, ended: isLate ? [] : ended };
+    }
+  }
+}

@@ -1,0 +1,44 @@
+#!lua flags=allow-oom
+-- Does a part of what an end of many sessions of a subject leaves to be done: deletes sessions that have ended with it, writes
+-- their markers and appends to the log, oldest first.
+-- KEYS  1 partition
+-- ARGV  1 the id of the end, or '' for any that is under way, 2 marker life, ms
+-- Returns 'more' or 'done', how many it has ended so far, and the ids of those that this script has ended; 'none', if it is not known.
+local AT_ONCE = 64 -- some 1 ms
+local partition, id = KEYS[1], ARGV[1]
+local horizons = redis.call('GET', partition .. 'h') or ''
+local from, after = 1, 1
+local created_after, created_until, count, name, spared, reason, note, subject
+repeat
+  if after > #horizons then
+    local done = id ~= '' and redis.call('GET', partition .. 'd' .. id)
+    return done and { 'done', done } or { 'none' }
+  end
+  from = after
+  created_after, created_until, count, name, spared, reason, note, subject, after = struct.unpack(HORIZON, horizons, from)
+until id == '' or name == id
+
+local many, reply, ended, entries = partition .. 'i' .. subject, { 'more', '' }, {}, {}
+local oldest = redis.call('ZRANGEBYLEX', many, '-', '(' .. struct.pack('>I6', created_until + 1), 'LIMIT', 0, AT_ONCE)
+for _, entry in ipairs(oldest) do
+  local sid = string.sub(entry, -ID)
+  if sid ~= spared then
+    entries[#entries + 1] = entry
+    if within_lifetimes(partition, sid, now) and struct.unpack('>I6', entry) > created_after then ended[#ended + 1], reply[#reply + 1] = sid, sid end
+  end
+end
+close(partition, ended, reason, now, tonumber(ARGV[2]), note, subject)
+if #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
+
+local done = #oldest < AT_ONCE
+local rest = done and ''
+  or struct.pack(HORIZON, created_after, created_until, count + #ended, name, spared, #reason, reason, #note, note,
+    #subject, subject)
+local left = string.sub(horizons, 1, from - 1) .. rest .. string.sub(horizons, after)
+if left == '' then redis.call('DEL', partition .. 'h') else redis.call('SET', partition .. 'h', left) end
+if done then
+  reply[1] = 'done'
+  redis.call('SET', partition .. 'd' .. name, count + #ended, 'PX', 60000)
+end
+reply[2] = string.format('%.0f', count + #ended)
+return reply

@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- Looks for sessions that have expired among those of a subject with many, oldest first, so that they do not count towards the cap.
+-- KEYS  1 partition
+-- ARGV  1 subject, 2 the entry to go on after, or '', 3 the least time at which one of those before expires, ms
+-- Returns the entry to go on after, or '' at the end and where some have been found; and the least time so far.
+local partition, many = KEYS[1], KEYS[1] .. 'i' .. ARGV[1]
+local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
+local entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
+local expired, least = {}, tonumber(ARGV[3])
+for _, entry in ipairs(entries) do
+  local record, ended = within_lifetimes(partition, string.sub(entry, -ID), now)
+  if not record then
+    expired[#expired + 1] = entry
+  elseif not ended then
+    least = math.min(least, (expiries(record)))
+  end
+end
+if #expired > 0 then redis.call('ZREM', many, unpack(expired)) end
+if #expired == 0 and #entries < MOST then
+  redis.call('SET', partition .. 'k' .. ARGV[1], string.format('%.0f', least), 'PXAT', least + shift)
+end
+local at_end = #expired > 0 or #entries < MOST
+return { at_end and '' or entries[#entries], string.format('%.0f', least) }

@@ -1,0 +1,168 @@
+/**
+ * Random histories around ends of many sessions that stop half-way: whatever comes between two parts of such an end, and whoever
+ * goes on with it, every store gives the results of the model, which ends all in one step.
+ */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { EndReason, SessionId } from "../../src/session/model.ts";
+import type { EndAllOutcome, SessionStore } from "../../src/session/ports.ts";
+import type { PresentedToken } from "../../src/session/rotation.ts";
+import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
+import { ModelStore } from "./model.ts";
+import { newSession, nonce, SECOND, subject } from "./sessions.ts";
+
+const backends: Backend[] = [];
+const stores: SessionStore[] = [];
+
+beforeAll(async () => {
+  backends.push(await embeddedBackend(), await redisBackend());
+  for (const backend of backends) stores.push(await backend.open());
+});
+afterAll(() => Promise.all(backends.map((backend) => backend.stop())));
+
+/** More than two scripts, or transactions, deal with. */
+const MANY = 150;
+const CAP = 10_000;
+const reason = fc.constantFrom<EndReason>("revoked_subject", "revoked_others");
+const pick = fc.nat(MANY + 20);
+
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ does: fc.constant("begin" as const), reason, except: fc.option(pick) }) },
+  { weight: 6, arbitrary: fc.record({ does: fc.constant("part" as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("endAll" as const),
+      reason,
+      except: fc.option(pick),
+      actor: fc.option(pick),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant("create" as const), replaces: fc.option(pick) }) },
+  { weight: 5, arbitrary: fc.record({ does: fc.constant("rotate" as const), session: pick }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant("find" as const), session: pick }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("end" as const), session: pick }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("endOwned" as const), session: pick, target: pick }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("elevate" as const), session: pick }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("list" as const) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("wait" as const), ms: fc.constantFrom(1, SECOND) }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** The order within a millisecond, and whether another one did a part, are no business of the caller. */
+function counted(outcome: EndAllOutcome) {
+  return outcome.ok ? outcome.count : outcome.reason;
+}
+
+async function play(history: readonly Step[]): Promise<void> {
+  const model = new ModelStore();
+  const start = backends.map((backend) => backend.now());
+  model.now = Math.max(...start) + SECOND;
+  const advance = async (ms: number) => {
+    model.now += ms;
+    await Promise.all(backends.map((backend) => backend.advance(ms)));
+  };
+  await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
+  const user = subject();
+  const sids: SessionId[] = [];
+  const tokens = new Map<SessionId, PresentedToken>();
+  const sid = (at: number) => sids[at % sids.length] as SessionId;
+  const maybe = (at: number | null) => (at === null ? undefined : sid(at));
+  const all = async <T>(expected: T, ask: (store: SessionStore) => Promise<T>) => {
+    for (const store of stores) expect(await ask(store)).toEqual(expected);
+  };
+  const create = async (replaces?: SessionId) => {
+    const [session, first] = [newSession(user), nonce()];
+    await all(model.create(session, first, CAP, replaces), (store) => store.create(session, first, CAP, replaces));
+    sids.push(session.sid);
+    tokens.set(session.sid, { generation: 1, nonce: first, issuedAt: 0 });
+  };
+  for (let at = 0; at < MANY; at++) {
+    await create();
+    if (at % 40 === 39) await advance(1);
+  }
+
+  let isUnderWay = false;
+  for (const step of history) {
+    switch (step.does) {
+      case "begin": {
+        const live = model.list(user).length;
+        if (isUnderWay || live < 140) break; // the rest of few sessions ends in one step
+        const except = maybe(step.except);
+        model.endAll(user, step.reason, except === undefined ? {} : { except });
+        await Promise.all(backends.map((backend) => backend.beginEndAll(user, step.reason, except)));
+        await advance(1); // a login in the same millisecond is dated a millisecond later while the end is under way
+        isUnderWay = true;
+        break;
+      }
+      case "part":
+        await Promise.all(backends.map((backend) => backend.endPart(user)));
+        break;
+      case "endAll": {
+        const [except, actor] = [maybe(step.except), maybe(step.actor)];
+        const options = { ...(except !== undefined && { except }), ...(actor !== undefined && { actor }) };
+        const expected = counted(model.endAll(user, step.reason, options));
+        await all(expected, async (store) => counted(await store.endAll(user, step.reason, options)));
+        break;
+      }
+      case "create":
+        await create(maybe(step.replaces));
+        break;
+      case "rotate": {
+        const token = tokens.get(sid(step.session)) as PresentedToken;
+        const fresh = nonce();
+        const expected = model.rotate(sid(step.session), token, fresh);
+        await all(expected, (store) => store.rotate(sid(step.session), token, fresh));
+        if (expected.ok) tokens.set(sid(step.session), expected.child);
+        break;
+      }
+      case "find":
+        await all(model.find(sid(step.session)), (store) => store.find(sid(step.session)));
+        break;
+      case "end":
+        await all(model.end(sid(step.session), "logout"), (store) => store.end(sid(step.session), "logout"));
+        break;
+      case "endOwned": {
+        const [actor, target] = [sid(step.session), sid(step.target)];
+        await all(model.endOwned(actor, target, "revoked_by_owner"), (store) =>
+          store.endOwned(actor, target, "revoked_by_owner"),
+        );
+        break;
+      }
+      case "elevate": {
+        const authentication = { time: SECOND, methods: ["otp"], contextClass: "" };
+        await all(model.elevate(sid(step.session), authentication), (store) =>
+          store.elevate(sid(step.session), authentication),
+        );
+        break;
+      }
+      case "revokeAll":
+        await all(model.revokeAll(undefined), (store) => store.revokeAll(undefined));
+        break;
+      case "list":
+        await all(model.list(user), async (store) => [...(await store.list(user, 500, undefined)).sessions]);
+        break;
+      case "wait":
+        await advance(step.ms);
+    }
+  }
+
+  for (let at = 0; at < 2 + MANY / 50; at++) await Promise.all(backends.map((backend) => backend.endPart(user)));
+  const mine = new Set(sids);
+  const entry = (each: { readonly sid: SessionId; readonly reason: EndReason }) => `${each.sid} ${each.reason}`;
+  const logged = model.log.map(entry).sort();
+  await all(logged, async (store) => {
+    const { revocations } = await store.revocations(undefined);
+    return revocations
+      .filter((each) => mine.has(each.sid))
+      .map(entry)
+      .sort();
+  });
+  for (const each of sids) await all(model.find(each), (store) => store.find(each));
+}
+
+test("an end of many that stops anywhere is, to all others, done in one step", async () => {
+  const history = fc.array(step, { minLength: 20, maxLength: 60, size: "max" });
+  await fc.assert(fc.asyncProperty(history, play), { numRuns: 12 });
+});

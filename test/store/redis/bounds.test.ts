@@ -1,0 +1,131 @@
+/**
+ * No script does more for a subject with thousands of sessions than for one with hundreds: counted in the commands that it runs and
+ * in what these name, not in time, which is that of the machine.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SessionId } from "../../../src/session/model.ts";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { loadScripts } from "../../../src/store/redis/scripts.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { until } from "../../support/until.ts";
+import { NEVER_MS, redisOptions } from "../backends.ts";
+import { newSession, nonce, subject } from "../sessions.ts";
+
+let redis: RedisServer;
+let store: SessionStore;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  store = await createRedisStore(redisOptions(redis.url, { commandTimeout: 10_000, recheckMs: NEVER_MS }));
+  await until(() => store.ping());
+});
+afterAll(async () => {
+  await store.close();
+  await redis.stop();
+});
+
+const HUNDREDS = 300;
+const THOUSANDS = 3_000;
+const CAP = 10_000;
+/** Sessions that a script may deal with, and commands and words that it needs for each. */
+const MOST = 128 + 1;
+const MOST_WORDS = MOST * 40;
+
+const names = new Map(Object.entries(loadScripts()).map(([name, { sha }]) => [sha, name]));
+
+type Work = { commands: number; words: number };
+
+/** The most that any run of each script did while something was done, by Redis' own account. */
+async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> {
+  const monitor = await redis.admin.duplicate().monitor();
+  const most = new Map<string, Work>();
+  let script = "";
+  let work: Work = { commands: 0, words: 0 };
+  const ended = Promise.withResolvers<void>();
+  monitor.on("monitor", (_, args: string[], source: string) => {
+    const [command = "", first = ""] = args.map(String);
+    if (source !== "lua") {
+      if (first === "that is all") ended.resolve();
+      script = names.get(first) ?? "";
+      work = { commands: 0, words: 0 };
+      return;
+    }
+    work.commands++;
+    work.words += args.length;
+    if (/range/i.test(command) && !/remrange/i.test(command))
+      expect(rangeLimit(args), args.join(" ")).toBeLessThanOrEqual(MOST);
+    const before = most.get(script);
+    if (before === undefined || before.words < work.words) most.set(script, { ...work });
+  });
+  await what();
+  await redis.admin.echo("that is all");
+  await ended.promise;
+  monitor.disconnect();
+  return most;
+}
+
+function rangeLimit(args: readonly string[]): number {
+  const at = args.findIndex((arg) => String(arg) === "LIMIT");
+  return at < 0 ? Number.POSITIVE_INFINITY : Number(args[at + 2]);
+}
+
+async function fill(user: string, count: number): Promise<SessionId[]> {
+  const sids: SessionId[] = [];
+  for (let at = 0; at < count; at += 100) {
+    const batch = Array.from({ length: 100 }, () => newSession(user));
+    await Promise.all(batch.map((session) => store.create(session, nonce(), CAP)));
+    sids.push(...batch.map(({ sid }) => sid));
+  }
+  return sids;
+}
+
+type Scene = { readonly user: string; readonly sids: readonly SessionId[] };
+
+const VERBS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
+  "a creation": ({ user }) => store.create(newSession(user), nonce(), CAP),
+  "a creation in place of another session": ({ user, sids }) => store.create(newSession(user), nonce(), CAP, sids[7]),
+  "a creation at the cap": ({ user, sids }) => store.create(newSession(user), nonce(), sids.length),
+  "a creation at a cap that was lowered": ({ user }) => store.create(newSession(user), nonce(), 10),
+  "all pages": async ({ user }) => {
+    let from: string | undefined;
+    do from = (await store.list(user, 100, from)).next;
+    while (from !== undefined);
+  },
+  "a search": ({ user }) => store.list(user, 10, undefined, { clientId: "nobody" }),
+  "an ending": ({ sids }) => store.end(sids[20] as SessionId, "logout"),
+  "an ending by another session": ({ sids }) => store.endOwned(sids[0] as SessionId, sids[20] as SessionId, "logout"),
+  "the end of all others": ({ user, sids }) => store.endAll(user, "revoked_others", { except: sids[9] as SessionId }),
+};
+
+test.each(Object.entries(VERBS))("%s: no script does more for thousands than for hundreds", async (_, verb) => {
+  const scene = async (count: number): Promise<Scene> => {
+    const user = subject();
+    return { user, sids: await fill(user, count) };
+  };
+  const [few, many] = [await scene(HUNDREDS), await scene(THOUSANDS)];
+  await verb({ user: subject(), sids: (await scene(100)).sids }).catch(() => {}); // Redis learns the scripts
+  const [ofFew, ofMany] = [await workOf(() => verb(few)), await workOf(() => verb(many))];
+  expect(ofMany.size).toBeGreaterThan(0);
+  for (const [script, { words }] of ofMany) {
+    expect(words, script).toBeLessThanOrEqual(MOST_WORDS);
+    expect(words, script).toBeLessThanOrEqual(1.5 * (ofFew.get(script)?.words ?? 0) + 100);
+  }
+});
+
+test("what was stored by a version that knew one form of the index is taken over piece by piece", async () => {
+  const user = subject();
+  const sids = await fill(user, 1_000);
+  const [key = ""] = await redis.admin.keys(`*i${user}`);
+  const tag = key.slice(0, 4);
+  await redis.admin.del(key);
+  await redis.admin.hset(`${tag}u`, user, sids.join(""));
+  const seen = new Set<SessionId>();
+  const work = await workOf(async () => {
+    const page = await store.list(user, 1_000, undefined);
+    for (const { sid } of page.sessions) seen.add(sid);
+  });
+  expect(work.get("list")?.words).toBeLessThanOrEqual(MOST_WORDS);
+  expect(seen).toEqual(new Set(sids));
+  expect(await store.endAll(user, "revoked_subject")).toMatchObject({ ok: true, count: 1_000 });
+});
