@@ -74,14 +74,24 @@ test("what happens at about one time is written together, with who caused it; re
 
 test("events that the store does not take are written later, and beyond a bound they are lost and counted", async () => {
   const { written, lost, store, recorder } = setUp();
+  const elevated = { event: "session_elevated", sid, subject: "alice", methods: [], contextClass: "" } as const;
   store.responds = false;
-  for (let at = 0; at < 5_003; at++) recorder.audit(ended, UNKNOWN_REQUESTER);
+  for (let at = 0; at < 5_003; at++) recorder.audit(elevated, UNKNOWN_REQUESTER);
   await vi.advanceTimersByTimeAsync(100);
   expect(written).toEqual([]);
   store.responds = true;
   await vi.advanceTimersByTimeAsync(2_000);
   expect(written.flat()).toHaveLength(5_000);
   expect(lost.reduce((sum, count) => sum + count, 0)).toBe(3);
+});
+
+test("endings beyond what can wait have no line yet: their due records stay, and are found later", async () => {
+  const { written, lines, lost, recorder } = setUp();
+  for (let at = 0; at < 9_999; at++) recorder.audit(ended, UNKNOWN_REQUESTER); // all others of a subject, in one turn
+  await vi.advanceTimersByTimeAsync(100);
+  expect(written.flat()).toHaveLength(5_000);
+  expect(lines).toHaveLength(5_000);
+  expect(lost).toEqual([]);
 });
 
 test("what waits is written at the end", async () => {

@@ -1376,9 +1376,9 @@ export const SessionAdminService: GenService<{
   /**
    * Lists live sessions, newest first: those of a subject, or of all.
    *
-   * What a page costs does not depend on how many sessions there are: without a
-   * subject it examines at most 1,000 of them. It may then have fewer than
-   * `page_size`, or none, and a `next_page_token` nevertheless.
+   * What a page costs does not depend on how many sessions there are: it
+   * examines at most 1,000 of them. It may then have fewer than `page_size`, or
+   * none, and a `next_page_token` nevertheless.
    *
    * @generated from rpc auth.admin.v1.SessionAdminService.ListSessions
    */
