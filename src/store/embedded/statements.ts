@@ -1,20 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
+import { ENDED, ENDED_UNTIL } from "./ended.ts";
 import { eventStatements } from "./event-statements.ts";
 import { SWEEP } from "./schema.ts";
+import { subjectStatements } from "./subject-statements.ts";
 
 export type Statements = ReturnType<typeof prepareStatements>;
-
-/** Sessions that were created up to this time have all ended. */
-const ENDED_UNTIL = "(SELECT ended_until FROM store)";
-
-/** What a session ended with: all others (1) or those of its subject (2); 0 if it did not. */
-const ENDED = `CASE
-  WHEN created_at <= ${ENDED_UNTIL} THEN 1
-  WHEN EXISTS (
-    SELECT 1 FROM subject_ends AS e
-    WHERE e.subject = sessions.subject AND sessions.created_at <= e.created_until AND sessions.sid <> e.spared
-  ) THEN 2
-  ELSE 0 END`;
 
 /**
  * Every statement of the embedded store. A session is live while `now < idle_expires_at` (never later than the absolute expiry),
@@ -22,6 +12,8 @@ const ENDED = `CASE
  */
 export function prepareStatements(db: DatabaseSync) {
   return {
+    ...subjectStatements(db),
+
     storeId: db.prepare("SELECT id FROM store"),
     // Writes a page whatever stood there; an UPDATE to what is there already writes nothing.
     touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
@@ -46,27 +38,6 @@ export function prepareStatements(db: DatabaseSync) {
         WHERE subject = ? AND created_at > ${ENDED_UNTIL} LIMIT ?)
        ORDER BY position`,
     ),
-    // By the index alone.
-    countOf: db.prepare("SELECT count(*) AS count FROM sessions WHERE subject = ? AND created_at > ?"),
-    newestOf: db.prepare("SELECT max(created_at) AS time FROM sessions WHERE subject = ?"),
-    countExpired: db.prepare(
-      "SELECT count(*) AS count FROM (SELECT 1 FROM sessions WHERE idle_expires_at <= ? LIMIT ?)",
-    ),
-    countExpiredOf: db.prepare(
-      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_subject
-       WHERE idle_expires_at <= ? AND subject = ? AND created_at > ?`,
-    ),
-    countExpiredOfMany: db.prepare(
-      `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_expiry
-       WHERE idle_expires_at <= ? AND subject = ? AND created_at > ?`,
-    ),
-    oldestOfFew: db.prepare(
-      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
-    ),
-    oldest: db.prepare(
-      `SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0
-       ORDER BY created_at, sid LIMIT ?`,
-    ),
     // What it costs depends on the limit alone, as below.
     page: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions
@@ -74,18 +45,6 @@ export function prepareStatements(db: DatabaseSync) {
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
 
-    beginEnd: db.prepare(`INSERT INTO subject_ends VALUES (?, ?, ${ENDED_UNTIL}, ?, ?, ?, ?, 0, ?)`),
-    endOf: db.prepare("SELECT * FROM subject_ends WHERE subject = ? AND created_until > 0"),
-    endById: db.prepare("SELECT * FROM subject_ends WHERE id = ?"),
-    ending: db.prepare(
-      `SELECT sid, idle_expires_at FROM sessions
-       WHERE subject = ? AND created_at > ? AND created_at <= ? AND sid <> ?
-       ORDER BY created_at, sid LIMIT ?`,
-    ),
-    countEnded: db.prepare("UPDATE subject_ends SET count = ? WHERE id = ?"),
-    finishEnd: db.prepare("UPDATE subject_ends SET created_until = 0, count = ?, changed_at = ? WHERE id = ?"),
-    forgetEnds: db.prepare("DELETE FROM subject_ends WHERE created_until = 0 AND changed_at < ?"),
-    endsUnderWay: db.prepare("SELECT id, count FROM subject_ends WHERE created_until > 0"),
     // Expired ones too: what it costs depends on the limit alone.
     byCreation: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)

@@ -167,7 +167,7 @@ class EmbeddedStore implements SessionStore {
       return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
     if (outcome !== undefined) return outcome;
-    await this.#subjects.finishFor(sid); // what this caller is told holds for verifiers, too
+    await this.#subjects.finishFor(sid); // verifiers know of it before this caller does
     return this.end(sid, reason, origin);
   }
 

@@ -180,7 +180,7 @@ class RedisStore implements SessionStore {
     const args = [sid, reason, this.#options.markerLife, noteOf(origin), origin?.subject ?? ""];
     let reply = await this.#link.run("end", [tag], args);
     while (isEnding(reply)) {
-      await this.#ends.finish(tag); // what this caller is told holds for verifiers, too
+      await this.#ends.finish(tag); // verifiers know of it before this caller does
       reply = await this.#link.run("end", [tag], args);
     }
     const outcome = endOutcome(reply);

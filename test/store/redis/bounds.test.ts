@@ -38,7 +38,8 @@ type Work = { commands: number; words: number };
 
 /** The most that any run of each script did while something was done, by Redis' own account. */
 async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> {
-  const monitor = await redis.admin.duplicate().monitor();
+  const never = { enableReadyCheck: false, lazyConnect: true }; // makes the connection that monitors, and has none
+  const monitor = await redis.admin.duplicate(never).monitor();
   const most = new Map<string, Work>();
   let script = "";
   let work: Work = { commands: 0, words: 0 };

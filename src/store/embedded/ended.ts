@@ -1,0 +1,13 @@
+/** Parts of statements: which sessions have ended with others. */
+
+/** Sessions that were created up to this time have all ended. */
+export const ENDED_UNTIL = "(SELECT ended_until FROM store)";
+
+/** What a session ended with: all others (1) or those of its subject (2); 0 if it did not. */
+export const ENDED = `CASE
+  WHEN created_at <= ${ENDED_UNTIL} THEN 1
+  WHEN EXISTS (
+    SELECT 1 FROM subject_ends AS e
+    WHERE e.subject = sessions.subject AND sessions.created_at <= e.created_until AND sessions.sid <> e.spared
+  ) THEN 2
+  ELSE 0 END`;
