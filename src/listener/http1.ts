@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { Handler } from "./exchange.ts";
 import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
 import { PendingBodies } from "./pending-bodies.ts";
+import { refuseUnread } from "./unread.ts";
 
 /** One version of HTTP on the connections of a listener. */
 export type Protocol = {
@@ -105,6 +106,10 @@ function createNodeServer(
   );
   // Node drops header fields beyond a number, silently; a dropped `Origin` is one that is not checked. Bytes bound them.
   server.maxHeadersCount = 0;
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
+    const { current } = stateOf(socket);
+    refuseUnread(error, socket, current?.headersSent === true && !current.writableFinished);
+  });
   server.timeout = writeTimeoutMs;
   server.on("timeout", (socket: Http1Socket) => {
     const response = socket[STATE]?.current;

@@ -12,8 +12,11 @@ export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 export const MAX_PIPELINED = 32;
 /** Open streams of an HTTP/2 connection: what clients assume before they have read our settings. */
 export const MAX_STREAMS = 100;
-/** A request head, bytes. HTTP/1.1 responds 431; HTTP/2 resets the stream. */
-export const MAX_HEAD_BYTES = 16 * 1024;
+/**
+ * A request head, bytes. HTTP/1.1 responds 431; HTTP/2 resets the stream. A sibling domain can add cookies of 4 KiB each, and so keep its
+ * victim's requests out: eight of them fit. More would let 10,000 unfinished heads take more memory than a service has.
+ */
+export const MAX_HEAD_BYTES = 32 * 1024;
 /** Header fields of an HTTP/2 request. Browsers send every cookie as a field of its own. */
 export const MAX_HEAD_FIELDS = 256;
 /** PING and SETTINGS frames and resets of streams that an HTTP/2 connection may send in a second: all its streams, twice. */

@@ -81,5 +81,5 @@ test("the largest head is read, and one that is larger is refused", async () => 
     return `${start}${"x".repeat(length - start.length - 4)}\r\n\r\n`;
   };
   expect(await statuses(head(16_000))).toEqual([200]);
-  expect(await statuses(head(16_384 + 100))).toEqual([431]);
+  expect(await statuses(head(32_768 + 100))).toEqual([431]);
 });

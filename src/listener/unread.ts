@@ -1,0 +1,30 @@
+/** Responses to what is no request: Node's parser has given up on the connection, and no handler runs. */
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { MAX_HEAD_BYTES } from "./limits.ts";
+
+/** By the code of the parser's error; anything else is 400. */
+const STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+/** Why, for people: a browser whose cookies are too many shows this, and its user is the only one who can help. */
+const REASONS: Readonly<Record<number, string>> = {
+  431: `The head of the request is larger than ${MAX_HEAD_BYTES / 1024} KiB. Cookies are the usual cause: delete those of this site and of the domains above it.\n`,
+};
+
+/** Responds once, and closes the connection. @param hasResponse whether part of a response has been sent already */
+export function refuseUnread(error: NodeJS.ErrnoException, socket: Socket, hasResponse: boolean): void {
+  if (error.code === "ECONNRESET" || !socket.writable || hasResponse) return void socket.destroy();
+  const status = STATUS[error.code ?? ""] ?? 400;
+  const body = REASONS[status] ?? "";
+  const fields = [
+    "Connection: close",
+    `Content-Length: ${body.length}`,
+    "Content-Type: text/plain",
+    "Cache-Control: no-store",
+  ];
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields.join("\r\n")}\r\n\r\n${body}`);
+}
