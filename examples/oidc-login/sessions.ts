@@ -8,7 +8,8 @@ import type { User } from "./provider.js";
 export type Browser = { readonly userAgent: string; readonly ipAddress: string };
 
 export function connectSessions(adminUrl: string, adminToken: () => string) {
-  const transport = createConnectTransport({ baseUrl: adminUrl, httpVersion: "2", defaultTimeoutMs: 5000 });
+  // Over HTTP/2, connect-node may end the process at a fault of the network.
+  const transport = createConnectTransport({ baseUrl: adminUrl, httpVersion: "1.1", defaultTimeoutMs: 5000 });
   const admin = createClient(SessionAdminService, transport);
   return {
     /**

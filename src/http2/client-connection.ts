@@ -134,6 +134,8 @@ export class ClientConnection {
         reject(error);
       };
       session.once("connect", () => {
+        // Node says so also where it was destroyed before.
+        if (session.destroyed) return;
         stopTimer();
         this.#isOpen = true;
         this.noteBytes();

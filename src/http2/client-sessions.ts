@@ -25,6 +25,7 @@ export class ClientSessions {
   readonly #connections = new Set<ClientConnection>();
   #keepAlive: KeepAlive;
   #current: ClientConnection | undefined;
+  #closed: Error | undefined;
 
   /** @param nodeOptions options of `http2.connect`: certificates, authorities */
   constructor(url: string, options: KeepAliveOptions = {}, nodeOptions?: SecureClientSessionOptions) {
@@ -63,13 +64,15 @@ export class ClientSessions {
     for (const connection of this.#connections) if (connection.owns(stream)) connection.noteBytes();
   }
 
-  /** Ends all connections, and their calls with an error. */
-  abort(reason: Error = new ConnectError("connection aborted", Code.Canceled)): void {
-    for (const connection of this.#connections) connection.destroy(reason);
+  /** Ends all connections; their calls fail, and so do those to come. */
+  close(): void {
+    this.#closed ??= new ConnectError("the connection was closed by this client", Code.Canceled);
+    for (const connection of this.#connections) connection.destroy(this.#closed);
   }
 
   /** The connection for the next request; those before it live on until their streams have ended. */
   #connect(): ClientConnection {
+    if (this.#closed !== undefined) throw this.#closed;
     if (this.#current?.isUsable) return this.#current;
     const connection: ClientConnection = new ClientConnection({
       authority: this.authority,

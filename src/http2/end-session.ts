@@ -5,6 +5,7 @@
  */
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
+import { startTimer } from "./timer.ts";
 import { writeBetweenFrames } from "./write-between-frames.ts";
 
 /** GOAWAY (RFC 9113 section 6.8): length, type, flags, stream 0, last stream 2^31 - 1, NO_ERROR. */
@@ -40,10 +41,9 @@ const isOver = (session: Http2Session) => session.destroyed || session.closed;
 function makesRoundTrip(session: Http2Session): Promise<boolean> {
   return new Promise((resolve) => {
     if (isOver(session)) return resolve(false);
-    // The timer of a process that stood still fires before what has arrived meanwhile is read.
-    const timer = setTimeout(() => setImmediate(resolve, false), ROUND_TRIP_MS);
+    const stopTimer = startTimer(() => resolve(false), ROUND_TRIP_MS);
     session.ping((error) => {
-      clearTimeout(timer);
+      stopTimer();
       resolve(error === null);
     });
   });

@@ -14,19 +14,22 @@ export type AdminClient = Client<typeof SessionAdminService>;
  * @throws TypeError
  */
 export function createAdminClient(options: VerifierOptions, signal: AbortSignal): AdminClient | undefined {
-  const { adminUrl, adminToken, policy, transport } = options;
+  const { adminUrl, adminToken, nodeOptions, policy, transport } = options;
   if (transport !== undefined) return createClient(SessionAdminService, transport);
   if (adminUrl === undefined) {
     if (policy !== undefined) throw new TypeError("createVerifier: a policy needs adminUrl");
     return undefined;
   }
-  if (adminToken === undefined) throw new TypeError("createVerifier: adminUrl needs adminToken");
+  if (adminToken === undefined && nodeOptions === undefined) {
+    throw new TypeError("createVerifier: adminUrl needs adminToken, or nodeOptions with a client certificate");
+  }
   const authenticate: Interceptor = (next) => (request) => {
-    request.header.set("authorization", `Bearer ${typeof adminToken === "string" ? adminToken : adminToken()}`);
+    const token = typeof adminToken === "function" ? adminToken() : adminToken;
+    if (token !== undefined) request.header.set("authorization", `Bearer ${token}`);
     return next(request);
   };
-  const sessionManager = new ClientSessions(adminUrl, PING);
-  signal.addEventListener("abort", () => sessionManager.abort());
+  const sessionManager = new ClientSessions(adminUrl, PING, nodeOptions);
+  signal.addEventListener("abort", () => sessionManager.close());
   const interceptors = [...(options.interceptors ?? []), authenticate];
   return createClient(
     SessionAdminService,

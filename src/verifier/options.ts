@@ -1,3 +1,4 @@
+import type { SecureClientSessionOptions } from "node:http2";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import type { Report } from "./report.ts";
 
@@ -15,6 +16,8 @@ export type VerifierOptions = {
   readonly requireDeviceBound?: boolean;
   /** The bearer token of the admin API; a function if it is rotated. */
   readonly adminToken?: string | (() => string);
+  /** Options of `http2.connect` to `adminUrl`: authorities, and a client certificate in place of `adminToken`. */
+  readonly nodeOptions?: SecureClientSessionOptions;
   /** The key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
   /**
@@ -28,7 +31,10 @@ export type VerifierOptions = {
   readonly cacheSize?: number;
   /** Receives events for the log. What it throws is ignored. */
   readonly report?: Report;
-  /** Replaces the connection to the admin API: mutual TLS, a proxy, tests. */
+  /**
+   * Replaces the connection to the admin API: a proxy, tests. With `Http2SessionManager` of connect-node, which its transports for
+   * HTTP/2 use by default, a fault of the network may end the process.
+   */
   readonly transport?: Transport;
   /** Of the calls to the admin API, such as those that trace. Not with `transport`. */
   readonly interceptors?: readonly Interceptor[];

@@ -46,7 +46,7 @@ async function startWorld(options = KEEP_ALIVE): Promise<World> {
   const proxy = await startFaultyProxy((server.address() as AddressInfo).port);
   const sessions = new ClientSessions(`http://127.0.0.1:${proxy.port}`, options);
   const stop = async () => {
-    sessions.abort();
+    sessions.close();
     await proxy.stop();
     server.close();
   };
@@ -169,6 +169,20 @@ test("too many pings, says the server: the next connection sends half as many", 
   await expect.poll(() => failed).toBe(true);
 });
 
+test("once it is closed, calls fail: those under way, those that wait, and those to come", async () => {
+  const { sessions, proxy } = await start();
+  const open = await send(sessions, "/open");
+  await once(open, "response");
+  proxy.hold();
+  await pass(INTERVAL_MS + 1);
+  const calls = [once(open, "end"), get(sessions)];
+  sessions.close();
+  calls.push(get(sessions));
+  const outcomes = await Promise.allSettled(calls);
+  expect(outcomes).toMatchObject(outcomes.map(() => ({ status: "rejected", reason: { code: Code.Canceled } })));
+  expect(proxy.opened()).toBe(1);
+});
+
 test("a timer that has fired can be stopped until what has arrived is read", async () => {
   const action = vi.fn();
   const stop = startTimer(action, 10);
@@ -179,19 +193,7 @@ test("a timer that has fired can be stopped until what has arrived is read", asy
   expect(action).not.toHaveBeenCalled();
 });
 
-const STEPS = [
-  "request",
-  "open",
-  "wait",
-  "ping",
-  "hold",
-  "release",
-  "reset",
-  "end",
-  "garbage",
-  "goaway",
-  "abort",
-] as const;
+const STEPS = ["request", "open", "wait", "ping", "hold", "release", "reset", "end", "garbage", "goaway"] as const;
 type Step = (typeof STEPS)[number];
 
 async function take(step: Step, { sessions, proxy, accepted }: World, onError: () => void): Promise<void> {
@@ -214,8 +216,6 @@ async function take(step: Step, { sessions, proxy, accepted }: World, onError: (
     case "goaway":
       for (const session of accepted) if (!session.destroyed) session.goaway();
       return;
-    case "abort":
-      return sessions.abort();
     default:
       return proxy[step]();
   }

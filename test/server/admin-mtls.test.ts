@@ -2,7 +2,6 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { clientAuthority, type Pem, selfSigned } from "../support/certificate.ts";
@@ -166,13 +165,13 @@ test("the public listener asks nobody for a certificate", async () => {
 });
 
 test("the verifier follows the feed with a client certificate", async () => {
-  const transport = createConnectTransport({ baseUrl: service.adminUrl, httpVersion: "2", nodeOptions: gateway });
   const issuer = service.publicUrl;
   const verifier = createVerifier({
     issuer,
     audience: issuer,
     jwksUrl: `${service.adminUrl}/.well-known/jwks.json`,
-    transport,
+    adminUrl: service.adminUrl,
+    nodeOptions: gateway,
     fetch: async (url) => {
       const { hostname: _, pathname } = new URL(String(url));
       const response = await request(service.adminUrl, { path: pathname, ca });

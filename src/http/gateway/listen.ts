@@ -91,7 +91,8 @@ interface Versions {
 function createVersions(handler: NodeHandler, onSessionEnd: () => void): Versions {
   const sessions = new Map<Http2Session, Socket>();
   let [taken, draining]: [Socket | undefined, boolean] = [undefined, false];
-  const http1 = createHttp1({ headersTimeout: HEAD_TIMEOUT_MS }, handler);
+  // A stream of messages in a request has no end that could be late.
+  const http1 = createHttp1({ headersTimeout: HEAD_TIMEOUT_MS, requestTimeout: 0 }, handler);
   // Without this it keeps no list of its connections and enforces none of their timeouts.
   http1.emit("listening");
   const http2 = createHttp2(handler).on("session", (session) => {

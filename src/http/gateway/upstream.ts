@@ -34,7 +34,7 @@ export async function createUpstream(args: GatewayArguments): Promise<Upstream> 
   const sessionManager = new ClientSessions(args.upstream, pings, tls);
   const options = { baseUrl: args.upstream, httpVersion: "2", sessionManager } as const;
   const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
-  return { transport, close: () => sessionManager.abort() };
+  return { transport, close: () => sessionManager.close() };
 }
 
 function createTransport(
