@@ -10,20 +10,41 @@ import { createRegistryOf } from "../routes/descriptor-set.ts";
 
 type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"]>;
 
-/** How long the whole conversation may take. */
-const TIMEOUT_MS = 10_000;
+/** What an upstream may take of the gateway while it describes itself. */
+export interface ReflectionLimits {
+  /** How long the whole conversation may take, in milliseconds. Default: 10,000. */
+  readonly timeoutMs?: number;
+  /** How many files it may send. Default: 5,000. */
+  readonly maxFiles?: number;
+  /** How many bytes all its files may have. Default: 64 MiB. */
+  readonly maxBytes?: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number;
+}
+
+const DEFAULT_LIMITS: Required<ReflectionLimits> = {
+  timeoutMs: 10_000,
+  maxFiles: 5_000,
+  maxBytes: 64 * 1024 * 1024,
+  now: () => performance.now(),
+};
+/** How much of a text of the upstream is reported, in characters. */
+const MAX_REPORTED_LENGTH = 200;
 /** Older servers have only the version before `v1`; its messages are the same. */
 const VERSIONS = ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
 
 /**
  * Reads the descriptors of all services of a server by gRPC server reflection.
- * @throws ConnectError if the server is away or has no reflection
+ * @throws ConnectError if the server is away, has no reflection or exceeds a limit
+ * @throws Error if its descriptors are incomplete
  */
-export async function reflectServices(transport: Transport): Promise<FileRegistry> {
+export async function reflectServices(transport: Transport, given: ReflectionLimits = {}): Promise<FileRegistry> {
+  const limits = { ...DEFAULT_LIMITS, ...given };
+  const deadlineMs = limits.now() + limits.timeoutMs;
   let last: unknown;
   for (const typeName of VERSIONS) {
     try {
-      return await new Conversation(transport, typeName).readAll();
+      return await new Conversation(transport, typeName, limits, deadlineMs).readAll();
     } catch (error) {
       if (ConnectError.from(error).code !== Code.Unimplemented) throw error;
       last = error;
@@ -35,40 +56,54 @@ export async function reflectServices(transport: Transport): Promise<FileRegistr
 class Conversation {
   readonly #transport: Transport;
   readonly #method: typeof ServerReflection.method.serverReflectionInfo;
+  readonly #limits: Required<ReflectionLimits>;
+  readonly #deadlineMs: number;
   readonly #files = new Map<string, FileDescriptorProto>();
+  /** The services that are described in them. */
+  readonly #services = new Set<string>();
+  #bytes = 0;
 
-  constructor(transport: Transport, typeName: string) {
+  constructor(transport: Transport, typeName: string, limits: Required<ReflectionLimits>, deadlineMs: number) {
     const method = ServerReflection.method.serverReflectionInfo;
     this.#transport = transport;
     this.#method = { ...method, parent: { ...ServerReflection, typeName } };
+    this.#limits = limits;
+    this.#deadlineMs = deadlineMs;
   }
 
   async readAll(): Promise<FileRegistry> {
     const listed = await this.#ask({ case: "listServices", value: "*" });
     if (listed.messageResponse.case !== "listServicesResponse") throw unexpected(listed);
     for (const { name } of listed.messageResponse.value.service) {
-      if (!/^grpc\.(?:reflection|health)\./.test(name)) await this.#add({ case: "fileContainingSymbol", value: name });
+      if (/^grpc\.(?:reflection|health)\./.test(name) || this.#services.has(name)) continue;
+      await this.#add({ case: "fileContainingSymbol", value: name });
     }
-    for (let missing = this.#missing(); missing !== undefined; missing = this.#missing()) {
-      await this.#add({ case: "fileByFilename", value: missing });
+    // An import that is found missing is asked for at once, so the map grows while it is read.
+    for (const { dependency } of this.#files.values()) {
+      for (const name of dependency) if (!this.#files.has(name)) await this.#addImport(name);
     }
     try {
       return createRegistryOf(this.#inOrder());
     } catch (cause) {
       // @grpc/reflection drops imports and options (grpc-node issue 2595).
-      throw new Error("the descriptors of the server reflection are incomplete: use --descriptors", { cause });
+      throw incomplete("", cause);
     }
   }
 
   async #ask(messageRequest: Question): Promise<ServerReflectionResponse> {
+    const timeoutMs = Math.ceil(this.#deadlineMs - this.#limits.now());
+    if (timeoutMs <= 0) throw new ConnectError("the server reflection takes too long", Code.DeadlineExceeded);
     async function* questions() {
       yield create(ServerReflectionRequestSchema, { messageRequest });
     }
-    const response = await this.#transport.stream(this.#method, undefined, TIMEOUT_MS, undefined, questions());
-    let first: ServerReflectionResponse | undefined;
-    for await (const message of response.message) first ??= message;
-    if (first === undefined) throw new ConnectError("no response to server reflection", Code.Unimplemented);
-    return first;
+    const response = await this.#transport.stream(this.#method, undefined, timeoutMs, undefined, questions());
+    for await (const message of response.message) return message;
+    throw new ConnectError("no response to server reflection", Code.Unimplemented);
+  }
+
+  async #addImport(name: string): Promise<void> {
+    await this.#add({ case: "fileByFilename", value: name });
+    if (!this.#files.has(name)) throw incomplete(`: ${shorten(name)} is not among them`);
   }
 
   async #add(question: Question): Promise<void> {
@@ -76,35 +111,48 @@ class Conversation {
     if (response.messageResponse.case !== "fileDescriptorResponse") throw unexpected(response);
     for (const bytes of response.messageResponse.value.fileDescriptorProto) {
       const file = fromBinary(FileDescriptorProtoSchema, bytes);
+      // Some servers send the same imports with each response.
+      if (this.#files.has(file.name)) continue;
       this.#files.set(file.name, file);
+      for (const { name } of file.service) this.#services.add(file.package === "" ? name : `${file.package}.${name}`);
+      this.#bytes += bytes.byteLength;
+      if (this.#bytes > this.#limits.maxBytes) throw tooLarge(`${this.#limits.maxBytes} bytes`);
+      if (this.#files.size > this.#limits.maxFiles) throw tooLarge(`${this.#limits.maxFiles} files`);
     }
-  }
-
-  /** A file that another one imports and that the server has not sent. */
-  #missing(): string | undefined {
-    for (const { dependency } of this.#files.values()) {
-      const missing = dependency.find((name) => !this.#files.has(name));
-      if (missing !== undefined) return missing;
-    }
-    return undefined;
   }
 
   /** Imported files come first. */
   #inOrder(): FileDescriptorProto[] {
-    const ordered = new Set<FileDescriptorProto>();
+    const visited = new Set<string>();
+    const ordered: FileDescriptorProto[] = [];
     const add = (file: FileDescriptorProto) => {
+      // Files may import each other in a circle: the registry refuses them.
+      if (visited.has(file.name)) return;
+      visited.add(file.name);
       for (const name of file.dependency) {
         const imported = this.#files.get(name);
-        if (imported !== undefined && !ordered.has(imported)) add(imported);
+        if (imported !== undefined) add(imported);
       }
-      ordered.add(file);
+      ordered.push(file);
     };
     for (const file of this.#files.values()) add(file);
-    return [...ordered];
+    return ordered;
   }
 }
 
 function unexpected({ messageResponse }: ServerReflectionResponse): ConnectError {
   const reason = messageResponse.case === "errorResponse" ? messageResponse.value.errorMessage : messageResponse.case;
-  return new ConnectError(`server reflection: ${reason ?? "empty response"}`, Code.Internal);
+  return new ConnectError(`server reflection: ${shorten(reason ?? "empty response")}`, Code.Internal);
+}
+
+function incomplete(what: string, cause?: unknown): Error {
+  return new Error(`the descriptors of the server reflection are incomplete${what}: use --descriptors`, { cause });
+}
+
+function tooLarge(limit: string): ConnectError {
+  return new ConnectError(`the server reflection sends more than ${limit}: use --descriptors`, Code.ResourceExhausted);
+}
+
+function shorten(text: string): string {
+  return text.slice(0, MAX_REPORTED_LENGTH);
 }
