@@ -21,7 +21,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --upstream-ca FILE          trust these authorities (PEM) for an https upstream
   --timeout-ms N              of unary calls without a deadline of their own; default 30000
   --max-timeout-ms N          the longest deadline that a client may ask for; default none
-  --max-body-bytes N          of a request, or of one message of a stream; default 4194304
+  --max-body-bytes N          of a request, of a response of the upstream, or of one message of a stream; default 4194304
   --ping-interval-ms N        HTTP/2 pings to the upstream while calls are open; default 310000, 0: none
   --retries N                 repeat unary calls that found the upstream unavailable; default 0
   --trust-forwarded           trust X-Forwarded-* of the request: behind a proxy that sets them

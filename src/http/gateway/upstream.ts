@@ -20,11 +20,12 @@ const PING_TIMEOUT_MS = 15_000;
 /** @throws Error if the authorities cannot be read */
 export async function createUpstream(args: GatewayArguments): Promise<Upstream> {
   const tls = args.upstreamCa === undefined ? {} : { ca: await readFile(args.upstreamCa) };
+  const common = { baseUrl: args.upstream, readMaxBytes: args.maxBodyBytes };
   if (args.upstreamHttp === "1.1") {
     const agent = args.upstream.startsWith("https:")
       ? new HttpsAgent({ keepAlive: true, ...tls })
       : new HttpAgent({ keepAlive: true });
-    const options = { baseUrl: args.upstream, httpVersion: "1.1", nodeOptions: { agent } } as const;
+    const options = { ...common, httpVersion: "1.1", nodeOptions: { agent } } as const;
     return { transport: createTransport(args, options), close: () => agent.destroy() };
   }
   const pings = {
@@ -32,7 +33,7 @@ export async function createUpstream(args: GatewayArguments): Promise<Upstream> 
     ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }),
   };
   const sessionManager = new ClientSessions(args.upstream, pings, tls);
-  const options = { baseUrl: args.upstream, httpVersion: "2", sessionManager } as const;
+  const options = { ...common, httpVersion: "2", sessionManager } as const;
   const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
   return { transport, close: () => sessionManager.close() };
 }

@@ -140,6 +140,20 @@ describe.each(UPSTREAMS)("an upstream that speaks %s", (_, start, args) => {
   });
 });
 
+it.each(UPSTREAMS)(
+  "a response of an upstream that speaks %s is bounded by --max-body-bytes",
+  async (_, start, args) => {
+    await using backend = await start();
+    const { origin } = await startFront(backend.origin, ...args, "--max-body-bytes", "1000");
+    // It returns the name.
+    const statusOf = async (path: string) => (await fetch(origin + path)).status;
+    const [fitting, large] = ["a".repeat(900), "a".repeat(2_000)];
+    expect([await statusOf(`/v1/items/${fitting}`), await statusOf(`/v1/items/${large}`)]).toEqual([200, 429]);
+    const stream = await (await fetch(`${origin}/v1/counts/${large}?number=1`)).text();
+    expect(JSON.parse(stream)).toMatchObject({ code: Code.ResourceExhausted });
+  },
+);
+
 it.each(UPSTREAMS.filter(([name]) => !name.includes("HTTP/1.1")))(
   "an upstream that speaks %s streams both ways",
   async (_, start, args) => {
