@@ -47,6 +47,11 @@ export interface CommonOptions<Source>
    * `[protobufCodec]`. Default: none.
    */
   readonly codecs?: Iterable<ContentCodec>;
+  /**
+   * How many values the objects and arrays of a message may have together, and likewise the fields of a form. Default: 100,000.
+   * Each becomes an object in memory, however few bytes it takes.
+   */
+  readonly readMaxElements?: number;
   /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
 }

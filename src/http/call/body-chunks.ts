@@ -70,6 +70,13 @@ export function chunksOf(bytes: Uint8Array): BodyChunks {
   };
 }
 
-export async function* iterateChunks(chunks: BodyChunks): AsyncGenerator<Uint8Array> {
-  for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) yield chunk;
+/** @param onChunk called with each, before it is yielded */
+export async function* iterateChunks(
+  chunks: BodyChunks,
+  onChunk: (chunk: Uint8Array) => void,
+): AsyncGenerator<Uint8Array> {
+  for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) {
+    onChunk(chunk);
+    yield chunk;
+  }
 }

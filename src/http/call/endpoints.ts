@@ -1,4 +1,5 @@
 import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import { DEFAULT_MESSAGE_LIMITS } from "../codec/message-limits.ts";
 import type { RefuseUnknownQuery } from "../codec/query.ts";
 import { createRequestCodec, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
@@ -21,6 +22,7 @@ export interface EndpointOptions extends TableOptions {
   readonly tables: Iterable<RouteTable>;
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   readonly inferUpdateMask?: boolean;
+  readonly readMaxElements?: number;
 }
 
 /** The same JSON options as on the Connect endpoint: unknown fields are ignored by default. */
@@ -37,6 +39,10 @@ export function createEndpoints(
   options: EndpointOptions,
 ): ReadonlyMap<Route, Endpoint> {
   const endpoints = new Map<Route, Endpoint>();
+  const limits = {
+    ...DEFAULT_MESSAGE_LIMITS,
+    ...(options.readMaxElements && { maxElements: options.readMaxElements }),
+  };
   for (const table of options.tables) {
     const { service, routes } = table;
     const { formPosts = options.formPosts ?? false } = table;
@@ -56,6 +62,7 @@ export function createEndpoints(
         method,
         request: createRequestCodec(method, route, {
           json,
+          limits,
           refuseUnknownQuery: options.refuseUnknownQuery ?? false,
           inferUpdateMask: options.inferUpdateMask ?? true,
           formPosts,

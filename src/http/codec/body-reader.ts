@@ -13,6 +13,7 @@ import { BadInput } from "./bad-input.ts";
 import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts";
 import { createEnumNormalizer, type EnumNormalizer } from "./enum-names.ts";
 import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+import { checkJson, type MessageLimits } from "./message-limits.ts";
 
 /**
  * Makes a message of a body, and reports its JSON if it is JSON.
@@ -35,6 +36,7 @@ export interface BodyPart {
 }
 
 export interface BodyOptions {
+  readonly limits: MessageLimits;
   readonly json: Partial<JsonReadOptions>;
   readonly caseInsensitiveEnums: boolean;
 }
@@ -61,8 +63,9 @@ export function createBodyReader(
     if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
     if (isPlainMessage && codec === undefined && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d)
       return { message: create(input) };
-    if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body) };
-    const parsed = codec === undefined ? parseBody(body, asMessage, input) : asMessage(decodeValue(codec, body));
+    if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body, options.limits) };
+    const parsed =
+      codec === undefined ? parseBody(body, asMessage, input, options.limits) : asMessage(decodeValue(codec, body));
     const json = normalizeEnums === undefined ? parsed : normalized(normalizeEnums, parsed);
     return { message: messageFromJson(input, json, options.json), json };
   };
@@ -79,8 +82,14 @@ export function utf8TextOf(body: Uint8Array): string {
   }
 }
 
-function parseBody(body: Uint8Array, asMessage: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+function parseBody(
+  body: Uint8Array,
+  asMessage: (json: JsonValue) => JsonValue,
+  type: DescMessage,
+  limits: MessageLimits,
+): JsonValue {
   const text = utf8TextOf(body);
+  checkJson(text, limits);
   try {
     return parseMessageJson(text, asMessage, type);
   } catch (error) {
@@ -109,8 +118,10 @@ function decodeMessage(
   input: DescMessage,
   field: DescField | undefined,
   bytes: Uint8Array,
+  limits: MessageLimits,
 ): Message {
   const type = field?.message ?? input;
+  decodedBy(codec, () => codec.check?.(type, bytes, limits));
   const decoded = decodedBy(codec, () => codec.decode(type, bytes));
   if (field === undefined) return decoded;
   const message = reflect(input);
@@ -125,8 +136,8 @@ function decodeValue(codec: ValueCodec, bytes: Uint8Array): JsonValue {
 function decodedBy<Decoded>({ mediaTypes }: ContentCodec, decode: () => Decoded): Decoded {
   try {
     return decode();
-  } catch {
-    throw new BadInput("body", undefined, `not ${mediaTypes[0]}`);
+  } catch (error) {
+    throw error instanceof BadInput ? error : new BadInput("body", undefined, `not ${mediaTypes[0]}`);
   }
 }
 

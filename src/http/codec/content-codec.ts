@@ -1,5 +1,6 @@
 /** Content types beside JSON. */
 import { type DescMessage, fromBinary, type JsonValue, type Message, toBinary } from "@bufbuild/protobuf";
+import { checkBinary, type MessageLimits } from "./message-limits.ts";
 
 /** How messages are written in a content type other than `application/json`. */
 export type ContentCodec = MessageCodec | ValueCodec;
@@ -12,6 +13,8 @@ export interface MessageCodec {
   encode(type: DescMessage, message: Message): Uint8Array;
   /** @throws any error for bytes that are no such message: the client receives 400 */
   decode(type: DescMessage, bytes: Uint8Array): Message;
+  /** Checks bytes before they are decoded. @throws BadInput for a message that exceeds the limits */
+  check?(type: DescMessage, bytes: Uint8Array, limits: MessageLimits): void;
 }
 
 /** Writes the values of proto JSON in another notation, such as YAML or MessagePack. It has no streams. */
@@ -36,6 +39,7 @@ export const protobufCodec: MessageCodec = {
   mediaTypes: ["application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"],
   encode: (type, message) => toBinary(type, message),
   decode: (type, bytes) => fromBinary(type, bytes),
+  check: checkBinary,
 };
 
 /** The codecs of a handler by media type. */

@@ -6,6 +6,7 @@ import type { Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
 import { type BodyOptions, createBodyReader, utf8TextOf } from "./body-reader.ts";
 import type { ContentCodec } from "./content-codec.ts";
+import { checkForm } from "./message-limits.ts";
 import { createQueryReader, type RefuseUnknownQuery } from "./query.ts";
 import { setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
@@ -75,7 +76,9 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       options.formPosts && whole && !raw
         ? (bindings, body) => {
             const message = create(input);
-            readQuery(utf8TextOf(body), reflect(input, message));
+            const form = utf8TextOf(body);
+            checkForm(form, options.limits);
+            readQuery(form, reflect(input, message));
             setBindings(message, bindings);
             return message;
           }

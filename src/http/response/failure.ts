@@ -124,6 +124,10 @@ export const failures = {
     requestFailure(413, `the body is larger than ${limitBytes} bytes`, Code.ResourceExhausted, {
       kind: "too_large",
     } as const),
+  expandsTooMuch: (maxRatio: number): Failure =>
+    requestFailure(413, `the body decompresses to more than ${maxRatio} times its size`, Code.ResourceExhausted, {
+      kind: "too_large",
+    } as const),
   badRequest: (place: InputPlace, field: string | undefined, message: string): Failure =>
     requestFailure(400, message, Code.InvalidArgument, { kind: "bad_request", place, field } as const),
 };

@@ -1,0 +1,141 @@
+/** Bounds what a message costs beyond its bytes: an element of two bytes becomes an object of a hundred. */
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { BadInput } from "./bad-input.ts";
+import { endOfString } from "./duplicate-keys.ts";
+
+export interface MessageLimits {
+  /** Values, in all objects and arrays of a message together. */
+  readonly maxElements: number;
+  /** Objects and arrays within each other. */
+  readonly maxDepth: number;
+}
+
+/** The depth is that of protobuf. */
+export const DEFAULT_MESSAGE_LIMITS: MessageLimits = { maxElements: 100_000, maxDepth: 100 };
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * Checks a text before it is parsed: after that it is too late. A text that is not JSON may pass.
+ * @throws BadInput
+ */
+export function checkJson(text: string, { maxElements, maxDepth }: MessageLimits): void {
+  // Each element and each level takes a character, and each level another one to end it.
+  if (text.length <= maxElements && text.length <= 2 * maxDepth) return;
+  let [elements, depth] = [0, 0];
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        if (++depth > maxDepth) throw tooDeep();
+        if (++elements > maxElements) throw tooManyElements(maxElements);
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth--;
+        break;
+      case COMMA:
+        if (++elements > maxElements) throw tooManyElements(maxElements);
+        break;
+      case QUOTE:
+        at = endOfString(text, at);
+    }
+  }
+}
+
+/** @throws BadInput for a form with too many fields */
+export function checkForm(text: string, { maxElements }: MessageLimits): void {
+  let fields = text.length > maxElements ? 1 : 0;
+  for (let at = fields === 0 ? -1 : text.indexOf("&"); at !== -1; at = text.indexOf("&", at + 1)) {
+    if (++fields > maxElements) throw tooManyElements(maxElements);
+  }
+}
+
+/**
+ * Checks the binary form of a message before it is decoded.
+ * @throws BadInput; any other error for bytes that are no such message
+ */
+export function checkBinary(type: DescMessage, bytes: Uint8Array, limits: MessageLimits): void {
+  if (bytes.byteLength > limits.maxElements) new BinaryCheck(bytes, limits).message(type, bytes.byteLength, 0);
+}
+
+class BinaryCheck {
+  readonly #reader: BinaryReader;
+  readonly #limits: MessageLimits;
+  #elements = 0;
+
+  constructor(bytes: Uint8Array, limits: MessageLimits) {
+    this.#reader = new BinaryReader(bytes);
+    this.#limits = limits;
+  }
+
+  /** Reads a message up to a position, or to the end of the group that it is. */
+  message(type: DescMessage, end: number, depth: number): void {
+    if (depth > this.#limits.maxDepth) throw tooDeep();
+    const reader = this.#reader;
+    while (reader.pos < end) {
+      const [number, wireType] = reader.tag();
+      if (wireType === WireType.EndGroup) return;
+      this.#count(1);
+      this.#value(
+        type.fields.find((field) => field.number === number),
+        number,
+        wireType,
+        depth,
+      );
+    }
+  }
+
+  #value(field: DescField | undefined, number: number, wireType: WireType, depth: number): void {
+    const reader = this.#reader;
+    if (wireType === WireType.StartGroup && field?.message !== undefined) {
+      this.message(field.message, reader.len, depth + 1);
+    } else if (wireType !== WireType.LengthDelimited || field === undefined) {
+      reader.skip(wireType, number);
+    } else {
+      const end = reader.uint32() + reader.pos;
+      if (field.fieldKind === "map") this.#mapEntry(field.message, end, depth);
+      else if (field.message !== undefined) this.message(field.message, end, depth + 1);
+      // A packed list has at most one number in each byte.
+      else if (isPackable(field)) this.#count(end - reader.pos);
+      reader.pos = end;
+    }
+  }
+
+  /** Field 2 of an entry is its value. */
+  #mapEntry(value: DescMessage | undefined, end: number, depth: number): void {
+    const reader = this.#reader;
+    while (value !== undefined && reader.pos < end) {
+      const [number, wireType] = reader.tag();
+      this.#count(1);
+      if (number === 2 && wireType === WireType.LengthDelimited)
+        this.message(value, reader.uint32() + reader.pos, depth + 1);
+      else reader.skip(wireType, number);
+    }
+  }
+
+  #count(elements: number): void {
+    this.#elements += elements;
+    if (this.#elements > this.#limits.maxElements) throw tooManyElements(this.#limits.maxElements);
+  }
+}
+
+/** Parsers accept both forms of a list of numbers, whichever is declared. */
+function isPackable(field: DescField): boolean {
+  if (field.fieldKind !== "list" || field.listKind === "message") return false;
+  return field.scalar !== ScalarType.STRING && field.scalar !== ScalarType.BYTES;
+}
+
+function tooDeep(): BadInput {
+  return new BadInput("body", undefined, "nested too deeply");
+}
+
+function tooManyElements(maxElements: number): BadInput {
+  return new BadInput("body", undefined, `more than ${maxElements} elements`);
+}
