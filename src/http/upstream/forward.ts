@@ -8,7 +8,7 @@ import {
   type Transport,
 } from "@connectrpc/connect";
 import { copyResponseMetadata, createMetadataReader, type MetadataOptions } from "./metadata.ts";
-import { fromUpstream, isUnavailable } from "./upstream-error.ts";
+import { fromUpstream, isUnavailable, timedOut } from "./upstream-error.ts";
 
 /** How calls are forwarded to a remote server. */
 export interface ForwardOptions extends MetadataOptions {
@@ -71,14 +71,15 @@ function forwardStreaming({ transport, options, metadataOf }: Upstream, method: 
   const { responseHeaders } = options;
   async function* stream(inputs: AsyncIterable<Message>, context: HandlerContext): AsyncGenerator<Message> {
     const { signal } = context;
+    const timeoutMs = timeoutOf(context);
+    const leftMs = countDown(timeoutMs);
     try {
-      const timeoutMs = timeoutOf(context);
       const response = await transport.stream(method, signal, timeoutMs, metadataOf(context), inputs, context.values);
       copyResponseMetadata(response.header, context.responseHeader, responseHeaders);
       for await (const message of response.message) yield message;
       copyResponseMetadata(response.trailer, context.responseTrailer, responseHeaders);
     } catch (error) {
-      throw fromUpstream(error, signal, options.onUpstreamError);
+      throw fromUpstream(error, { signal, leftMs: leftMs() }, options.onUpstreamError);
     }
   }
   async function last(inputs: AsyncIterable<Message>, context: HandlerContext): Promise<Message> {
@@ -103,15 +104,16 @@ function forwardUnary({ transport, options, metadataOf }: Upstream, method: Desc
   return async (input: Message, context: HandlerContext): Promise<Message> => {
     const { signal } = context;
     for (let attempt = 0; ; attempt++) {
+      const timeoutMs = timeoutOf(context) ?? defaultTimeoutMs;
+      const leftMs = countDown(timeoutMs);
       try {
-        const timeoutMs = timeoutOf(context) ?? defaultTimeoutMs;
         const metadata = metadataOf(context);
         const response = await transport.unary(method, signal, timeoutMs, metadata, input, context.values);
         copyResponseMetadata(response.header, context.responseHeader, options.responseHeaders);
         copyResponseMetadata(response.trailer, context.responseTrailer, options.responseHeaders);
         return response.message;
       } catch (reason) {
-        const error = fromUpstream(reason, signal, options.onUpstreamError);
+        const error = fromUpstream(reason, { signal, leftMs: leftMs() }, options.onUpstreamError);
         if (attempt >= retries || !isUnavailable(error) || signal.aborted) throw error;
         await pause(RETRY_PAUSE_MS * 2 ** attempt, signal);
       }
@@ -123,8 +125,14 @@ function forwardUnary({ transport, options, metadataOf }: Upstream, method: Desc
 function timeoutOf(context: HandlerContext): number | undefined {
   const timeoutMs = context.timeoutMs();
   if (timeoutMs === undefined) return undefined;
-  if (timeoutMs <= 0) throw new ConnectError("the operation timed out", Code.DeadlineExceeded);
+  if (timeoutMs <= 0) throw timedOut();
   return Math.ceil(timeoutMs);
+}
+
+/** Returns a function that returns what is left of a timeout that starts now. */
+function countDown(timeoutMs = Number.POSITIVE_INFINITY): () => number {
+  const startMs = performance.now();
+  return () => timeoutMs - (performance.now() - startMs);
 }
 
 async function* once(message: Message): AsyncGenerator<Message> {

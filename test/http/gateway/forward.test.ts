@@ -182,6 +182,14 @@ describe.each([
   });
 
   describe("deadlines and cancellation", () => {
+    it("deadlines that expire are 504, however many at once and whatever the upstream does then", async () => {
+      const calls = Array.from({ length: 60 }, (_, i) =>
+        get("/v1/items/a?how=hang", { "x-server-timeout": `0.${30 + (i % 20)}` }),
+      );
+      const seen = (await Promise.all(calls)).map(({ status }) => status);
+      expect(seen.filter((status) => status !== 504)).toEqual([]);
+    });
+
     it("a deadline is carried through, and ends a call that hangs", async () => {
       const response = await get("/v1/items/a?how=hang", { "x-server-timeout": "0.2" });
       expect(response.status).toBe(504);
