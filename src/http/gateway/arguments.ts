@@ -20,7 +20,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --tls-cert FILE --tls-key FILE   serve TLS
   --upstream-ca FILE          trust these authorities (PEM) for an https upstream
   --timeout-ms N              of unary calls without a deadline of their own; default 30000
-  --max-timeout-ms N          the longest deadline that a client may ask for; default none
+  --max-timeout-ms N          the longest deadline that a client may ask for; default 3600000
   --max-body-bytes N          of a request, of a response of the upstream, or of one message of a stream; default 4194304
   --ping-interval-ms N        HTTP/2 pings to the upstream while calls are open; default 310000, 0: none
   --retries N                 repeat unary calls that found the upstream unavailable; default 0
@@ -49,7 +49,7 @@ export interface GatewayArguments {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly upstreamCa: string | undefined;
   readonly timeoutMs: number;
-  readonly maxTimeoutMs: number | undefined;
+  readonly maxTimeoutMs: number;
   readonly maxBodyBytes: number;
   readonly pingIntervalMs: number;
   readonly retries: number;
@@ -83,7 +83,7 @@ const OPTIONS = {
   "tls-key": TEXT,
   "upstream-ca": TEXT,
   "timeout-ms": { ...TEXT, default: "30000" },
-  "max-timeout-ms": TEXT,
+  "max-timeout-ms": { ...TEXT, default: "3600000" },
   "max-body-bytes": { ...TEXT, default: "4194304" },
   "ping-interval-ms": { ...TEXT, default: "310000" },
   retries: { ...TEXT, default: "0" },
@@ -129,8 +129,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     tls: cert === undefined || key === undefined ? undefined : { cert, key },
     upstreamCa: values["upstream-ca"],
     timeoutMs: integer("timeout-ms", values["timeout-ms"], 1),
-    maxTimeoutMs:
-      values["max-timeout-ms"] === undefined ? undefined : integer("max-timeout-ms", values["max-timeout-ms"], 1),
+    maxTimeoutMs: integer("max-timeout-ms", values["max-timeout-ms"], 1),
     maxBodyBytes: integer("max-body-bytes", values["max-body-bytes"], 1),
     pingIntervalMs: integer("ping-interval-ms", values["ping-interval-ms"], 0),
     retries: integer("retries", values.retries, 0),

@@ -83,7 +83,7 @@ async function createHandler(
     readMaxBytes: args.maxBodyBytes,
     heartbeatIntervalMs: args.heartbeatMs,
     trailersAsHeaders: true,
-    ...(args.maxTimeoutMs !== undefined && { maxTimeoutMs: args.maxTimeoutMs }),
+    maxTimeoutMs: args.maxTimeoutMs,
     onResponse: (_, response) => log.note(response),
     forward: {
       defaultTimeoutMs: args.timeoutMs,

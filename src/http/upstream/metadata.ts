@@ -12,8 +12,8 @@ export interface MetadataOptions {
   /** Which response headers and trailers become response headers. Default: `forwardResponseHeader`. */
   readonly responseHeaders?: HeaderMatcher;
   /**
-   * Whether `X-Forwarded-*` and `Forwarded` of the request are trusted and extended: only behind a proxy that sets them.
-   * Default: false, those of the request are replaced.
+   * Whether `X-Forwarded-*`, `Forwarded` and `X-Real-IP` of the request are trusted and extended: only behind a proxy that sets
+   * them. Default: false, those of the request are dropped, whatever `requestHeaders` decides.
    */
   readonly trustForwarded?: boolean;
 }
@@ -22,7 +22,9 @@ export interface MetadataOptions {
 const OF_ONE_HOP =
   /^(?::.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings|host|expect|content-.*|accept|accept-encoding|date|server|grpc-.*|connect-.*|x-server-timeout|x-http-method-override)$/;
 /** Written anew for the upstream. */
-const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto|port|prefix))$/;
+const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto))$/;
+/** What proxies alone may say of a client: its address, its certificate, who it is. */
+const OF_PROXIES = /^(?:x-forwarded-.*|x-real-ip)$/;
 
 /**
  * The default for request headers: all end-to-end headers (cookies, authorization, tracing, …), but none that describe the
@@ -63,6 +65,7 @@ export function createMetadataReader(options: MetadataOptions): (context: Handle
     const metadata: [string, string][] = [];
     const ofConnection = tokens(requestHeader.get("connection"));
     const add = (name: string, value: string) => {
+      if (!trust && OF_PROXIES.test(name)) return;
       const decision = !FORWARDED.test(name) && !ofConnection.includes(name) && decide(name);
       if (decision === false || !ASCII_VALUE.test(value)) return;
       const key = decision === true ? name : decision;

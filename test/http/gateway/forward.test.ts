@@ -125,6 +125,10 @@ describe.each([
         te: "gzip",
         "x-forwarded-for": "6.6.6.6",
         forwarded: "for=6.6.6.6",
+        "x-forwarded-client-cert": "Subject=admin",
+        "x-forwarded-user": "admin",
+        "x-forwarded-port": "1",
+        "x-real-ip": "6.6.6.6",
         "grpc-encoding": "snappy",
         "x-latin": "ü",
         host: "api.example",
@@ -142,12 +146,17 @@ describe.each([
       expect(
         Object.keys(map).filter((name) => /^(connection|x-hop|forwarded|x-latin|host|grpc-.*)$/.test(name)),
       ).toEqual([]);
+      expect(Object.keys(map).filter((name) => /^x-(forwarded|real)-/.test(name))).toEqual([
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+      ]);
       expect((await get("/v1/items/a", { "x-data-bin": "!" })).status).toBe(400);
     });
 
     it("is mapped by matchers, and trusts a proxy that is named as trusted", async () => {
       const handler = gatewayTo(server.port, {
-        requestHeaders: (name) => name === "x-a" || (name === "x-b" && "x-renamed"),
+        requestHeaders: (name) => /^x-(a|forwarded-client-cert|real-ip)$/.test(name) || (name === "x-b" && "x-renamed"),
         responseHeaders: (name) => name === "x-reply" && "x-q",
         trustForwarded: true,
       });
@@ -158,6 +167,8 @@ describe.each([
         "x-c": "3",
         "x-forwarded-for": "6.6.6.6",
         "x-forwarded-proto": "https",
+        "x-forwarded-client-cert": "Subject=a",
+        "x-real-ip": "6.6.6.6",
       };
       const response = await own.fetchRaw({ target: "/v1/items/a?how=headers", headers });
       expect(server.lastMetadata().getMap()).toMatchObject({
@@ -165,6 +176,8 @@ describe.each([
         "x-renamed": "2",
         "x-forwarded-for": "6.6.6.6, 127.0.0.1",
         "x-forwarded-proto": "https",
+        "x-forwarded-client-cert": "Subject=a",
+        "x-real-ip": "6.6.6.6",
       });
       expect(server.lastMetadata().get("x-c")).toEqual([]);
       expect([response.headers.get("x-q"), response.headers.get("set-cookie")]).toEqual([["early"], undefined]);

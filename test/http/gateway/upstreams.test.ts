@@ -172,6 +172,18 @@ it.each(UPSTREAMS.filter(([name]) => !name.includes("HTTP/1.1")))(
   },
 );
 
+it.each([
+  [[], 3_600_001],
+  [["--max-timeout-ms", "1000"], 1_001],
+])("a deadline that is longer than the gateway allows is refused: %j", async (args, timeoutMs) => {
+  await using backend = await startGrpc(false);
+  const { origin } = await startFront(backend.origin, ...args);
+  const statusFor = async (ms: number) =>
+    (await fetch(`${origin}/v1/items/a`, { headers: { "connect-timeout-ms": String(ms) } })).status;
+  // Another one than 400: a busy machine may use up the shorter one.
+  expect([await statusFor(timeoutMs), await statusFor(timeoutMs - 1)]).toEqual([400, expect.toBeOneOf([200, 504])]);
+});
+
 describe("an upstream whose certificate is not trusted", () => {
   it.each<[name: string, args: string[], start: () => Promise<Backend>, reason: RegExp]>([
     ["without --upstream-ca, gRPC", [], () => startGrpc(true), /unable to verify the first certificate/],
