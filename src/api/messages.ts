@@ -3,9 +3,9 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { invalidRequest } from "../session/errors.ts";
 import {
+  AUTHENTICATION_CLAIMS,
   type Audience,
   type Authentication,
-  authenticationClaims,
   parseSessionId,
   RESERVED_CLAIMS,
   type Session,
@@ -68,17 +68,6 @@ export function authenticationOf(
   return { time: time - (time % 1000), methods: [...amr], contextClass: acr };
 }
 
-/** Rejects claims that the fields of an authentication would override. @throws ServiceError */
-export function rejectDuplicateClaims(
-  claims: JsonObject | undefined,
-  authentication: Authentication | undefined,
-): void {
-  if (claims === undefined || authentication === undefined) return;
-  for (const name of Object.keys(authenticationClaims(authentication))) {
-    if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, `is set beside ${name}`);
-  }
-}
-
 /** ms since the epoch, rounded up: a session that was created within the last millisecond was created before. */
 export function toMsRoundedUp({ seconds, nanos }: Timestamp): number {
   return Number(seconds) * 1000 + Math.ceil(nanos / 1e6);
@@ -100,6 +89,9 @@ export function claimsOf(claims: JsonObject | undefined): string {
   if (claims === undefined) return "{}";
   for (const name of RESERVED_CLAIMS) {
     if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, "is a reserved claim");
+  }
+  for (const name of AUTHENTICATION_CLAIMS) {
+    if (Object.hasOwn(claims, name)) throw invalidRequest(`claims.${name}`, `is set by the field ${name}`);
   }
   const fault = faultOfJson(claims);
   if (fault !== undefined) throw invalidRequest("claims", fault);

@@ -1,6 +1,6 @@
 /** Where the service listens, and what it accepts there. */
 import type { AddFault, Read } from "./reader.ts";
-import { boolean, DAY_MS, duration, host, integer, readableFile, SECOND_MS } from "./values.ts";
+import { boolean, DAY_MS, duration, host, hostPattern, integer, list, readableFile, SECOND_MS } from "./values.ts";
 
 /** @param docsByDefault whether the public API describes itself unless DOCS and REFLECTION are set */
 export function readListeners(read: Read, addFault: AddFault, docsByDefault: boolean) {
@@ -8,6 +8,7 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     host: read("HOST", host, "127.0.0.1"),
     port: read("PORT", integer(0, 65535), 8080),
     adminHost: read("ADMIN_HOST", host, "127.0.0.1"),
+    adminAllowedHosts: read("ADMIN_ALLOWED_HOSTS", list(hostPattern), undefined),
     adminPort: read("ADMIN_PORT", integer(0, 65535), 8081),
     trustProxy: read("TRUST_PROXY", integer(0, 16), 0),
     tlsCertFile: read("TLS_CERT_FILE", readableFile, undefined),

@@ -98,6 +98,13 @@ export function host(text: string): Parsed<string> {
   return /^[A-Za-z0-9.:_-]{1,253}$/.test(text) ? valid(text) : invalid("is not a host name or an address");
 }
 
+/** A host name without a port, `*.` and what all below it have, or `*`; in lower case. */
+export function hostPattern(text: string): Parsed<string> {
+  return /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*)$/.test(text) && text.length <= 253
+    ? valid(text.toLowerCase())
+    : invalid("has an item that is not a host name such as admin.example.com or *.example.com");
+}
+
 /** A web origin exactly as browsers send it (RFC 6454): scheme, host, port where not the default; no path. */
 export function origin(text: string): Parsed<string> {
   if (text === "*") return invalid("may not be *: credentials are never shared with every origin");

@@ -24,12 +24,21 @@ const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
  */
 export async function protectionFault(path: string, protection: Protection): Promise<string | undefined> {
   const [link, target] = await Promise.all([lstat(path), stat(path)]);
+  const { rootUsesAny } = protection;
   return (
-    ownerFault(path, link, protection) ?? ownerFault(path, target, protection) ?? modeFault(path, target, protection)
+    faultOfOwner(path, link, rootUsesAny) ??
+    faultOfOwner(path, target, rootUsesAny) ??
+    modeFault(path, target, protection)
   );
 }
 
-function ownerFault(path: string, { uid }: Stats, { rootUsesAny }: Protection): string | undefined {
+/** The same, by its owners alone. */
+export async function ownerFault(path: string): Promise<string | undefined> {
+  const [link, target] = await Promise.all([lstat(path), stat(path)]);
+  return faultOfOwner(path, link) ?? faultOfOwner(path, target);
+}
+
+function faultOfOwner(path: string, { uid }: Stats, rootUsesAny = false): string | undefined {
   const own = process.geteuid?.();
   if (own === undefined || uid === own || uid === 0 || (own === 0 && rootUsesAny)) return undefined;
   return `belongs to another user (uid ${uid}; the service runs as ${own}): chown ${own} ${path}`;

@@ -120,6 +120,9 @@ export const RESERVED_CLAIMS = [
   "device_bound",
 ] as const;
 
+/** Claims that the fields of an authentication set, at the creation of a session or by a step-up: only so may a session have them. */
+export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
+
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 
 /** The session id in a text, or undefined: 17 bytes leave two spare bits, which must be zero. */

@@ -5,7 +5,6 @@ import {
   authenticationOf,
   claimsOf,
   durationOf,
-  rejectDuplicateClaims,
   sessionIdOf,
   toMsRoundedUp,
 } from "../../src/api/messages.ts";
@@ -36,10 +35,10 @@ test.each<[what: string, good: () => unknown, bad: () => unknown, message: RegEx
   ],
   ["a claim's name", () => claimsOf({ role: "" }), () => claimsOf({ sub: "" }), /claims\.sub: is a reserved claim/],
   [
-    "a claim beside a field",
-    () => rejectDuplicateClaims({ acr: "x" }, authentication({ amr: ["pwd"] })),
-    () => rejectDuplicateClaims({ amr: "x" }, authentication({ amr: ["pwd"] })),
-    /claims\.amr: is set beside amr/,
+    "a claim of the authentication",
+    () => claimsOf({ amrs: 1 }),
+    () => claimsOf({ amr: 1 }),
+    /claims\.amr: is set by the field amr/,
   ],
   [
     "the first time",

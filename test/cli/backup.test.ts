@@ -1,6 +1,8 @@
 /** Backup and restore of the embedded store, and what is live after it. */
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
+  chownSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -14,8 +16,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { type Service, scratch, startService } from "../support/service.ts";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { runToExit, type Service, scratch, startService } from "../support/service.ts";
 import { cookie, type LoggedIn, logIn } from "../support/sessions.ts";
 import { command, MAIN } from "./command.ts";
 
@@ -142,6 +145,75 @@ test("a restore that finds no room leaves what was there in place", async () => 
   const { status, stderr } = withoutRoom(["restore", backup, "--sessions", "end", "--force"], DATA_DIR);
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*sessions\.db cannot be copied: .*\n$/)]);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
+});
+
+test.each([
+  [
+    "a trigger that keeps sessions from ending",
+    "CREATE TRIGGER stay BEFORE DELETE ON sessions BEGIN SELECT RAISE(IGNORE); END",
+    "has a trigger stay that this service did not make",
+  ],
+  ["a view", "CREATE VIEW live AS SELECT * FROM sessions", "has a view live that this service did not make"],
+  ["a table of somebody else", "CREATE TABLE mine (a)", "has a table mine that this service did not make"],
+  ["one index less", "DROP INDEX log_by_sid", "lacks the index log_by_sid"],
+  ["the version of another", "PRAGMA user_version = 99", "was made by a newer version of this service (schema 99)"],
+])("a backup with %s is not restored, and what is there stays", async (_, statement, fault) => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  const before = readdirSync(DATA_DIR).sort();
+  const db = new DatabaseSync(join(backup, "sessions.db"));
+  db.exec(statement);
+  db.close();
+  const { code, err } = await command(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+  expect([code, err]).toEqual([1, `this is no backup of this service: ${join(backup, "sessions.db")} ${fault}\n`]);
+  expect(readdirSync(DATA_DIR).sort()).toEqual(before);
+});
+
+test("a service does not start on a store with a trigger", async () => {
+  const { dataDir: DATA_DIR, stop } = await running();
+  await stop();
+  const db = new DatabaseSync(join(DATA_DIR, "sessions.db"));
+  db.exec("CREATE TRIGGER stay BEFORE DELETE ON sessions BEGIN SELECT RAISE(IGNORE); END");
+  db.close();
+  const { code, stderr } = await runToExit({ DATA_DIR });
+  expect([code, stderr]).toEqual([1, expect.stringContaining("it has a trigger that this service did not make: stay")]);
+});
+
+describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
+  const OTHER = 12_345;
+  const refused = (path: string) =>
+    `${path} belongs to another user (uid ${OTHER}; the service runs as 0): chown 0 ${path}\n`;
+
+  test("owns the directory, nothing is backed up into it", async () => {
+    const { dataDir: DATA_DIR } = await running();
+    const directory = scratch();
+    chownSync(directory, OTHER, OTHER);
+    const { code, err } = await command(["backup", directory], { env: { DATA_DIR } });
+    expect([code, err, readdirSync(directory)]).toEqual([1, refused(directory), []]);
+  });
+
+  test.each(["", "sessions.db", "keys.json", "admin-token"])(
+    "owns %j of a backup, it is not restored",
+    async (name) => {
+      const { service, backup, DATA_DIR } = await backedUp();
+      await service.stop();
+      const path = join(backup, name).replace(/\/$/, "");
+      chownSync(path, OTHER, OTHER);
+      const restoring = () => command(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+      const { code, err } = await restoring();
+      expect([code, err]).toEqual([1, refused(path)]);
+      chownSync(DATA_DIR, OTHER, OTHER); // it is the user of the service
+      expect((await restoring()).code).toBe(0);
+    },
+  );
+});
+
+test("a backup that others can change is not restored", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  chmodSync(join(backup, "sessions.db"), 0o660);
+  const { code, err } = await command(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+  expect([code, err]).toEqual([1, expect.stringContaining("has mode 660, which lets others change it: chmod 600 ")]);
 });
 
 test("a store is restored also where the key ring is on another file system", async () => {

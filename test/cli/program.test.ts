@@ -143,6 +143,26 @@ describe("config", () => {
     ]);
   });
 
+  test.each([
+    [
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      "https://user:s3cret@collector.example/v1",
+      "https://user:(hidden)@collector.example/v1",
+    ],
+    ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://c.example/v1?api-key=s3cret", "https://c.example/v1?(hidden)"],
+    ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "HTTPS://s3cret@c.example/v1", "HTTPS://:(hidden)@c.example/v1"],
+    ["ISSUER", "https://user:s3cret@auth.example", "https://user:(hidden)@auth.example"],
+    ["ISSUER", "https://auth.example/?key=s3cret", "https://auth.example/?(hidden)"],
+    ["AUDIENCE", "https://a.example, https://user:s3cret@b.example", "https://:(hidden)@b.example"],
+    ["ALLOWED_ORIGINS", "https://user:s3cret@app.example", "https://user:(hidden)@app.example"],
+    ["AUDIENCE", "https://a.example/#api", "https://a.example/#api"],
+  ])("show hides the credentials in the URL of %s", async (name, value, shown) => {
+    const { out } = await command(["config", "show", "--set"], { env: { [name]: value } });
+    expect(out.split("\n")[1]?.split(/ +/)).toEqual([name, shown, "environment"]);
+    const json = await command(["config", "show", "--set", "--json"], { env: { [name]: value } });
+    expect(out + json.out + json.err).not.toContain("s3cret");
+  });
+
   test("every default is shown as docs/configuration.md has it", async () => {
     const page = readFileSync("docs/configuration.md", "utf8");
     const { out } = await command(["config", "show"]);

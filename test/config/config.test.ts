@@ -24,6 +24,7 @@ const BAD: Record<string, string> = {
   PORT: "65536",
   ADMIN_HOST: "a/b",
   ADMIN_PORT: "-1",
+  ADMIN_ALLOWED_HOSTS: "https://admin.example.com",
   REDIS_URL: "http://127.0.0.1",
   REDIS_TLS_CA_FILE: "/nonexistent/ca.pem",
   REDIS_SENTINEL_USERNAME: "u".repeat(300),

@@ -5,7 +5,7 @@ import { type Created, create } from "../../session/create.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { audiencesOf } from "../../session/model.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
-import { audienceOf, authenticationOf, claimsOf, durationOf, rejectDuplicateClaims, sessionIdOf } from "../messages.ts";
+import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from "../messages.ts";
 import { registrationValue } from "../public/device-headers.ts";
 import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
@@ -30,7 +30,6 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   const audience = audienceOf(request.audience, request.audiences, deps.audience);
   const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
   const authentication = authenticationOf(request, deps.clock());
-  rejectDuplicateClaims(request.claims, authentication);
   const deviceRequired = request.deviceBindingPolicy === DeviceBindingPolicy.REQUIRED;
   if (deviceRequired && !deps.device.offers) {
     throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");

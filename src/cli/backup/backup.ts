@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { ownerFault } from "../../files/protection.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import type { Context } from "../context.ts";
@@ -9,7 +10,7 @@ import { copyStore, copyWhole, embeddedFiles, type Files, filesOf } from "./file
 export async function backUp(context: Context, directory: string, options: { readonly json?: boolean }): Promise<void> {
   const { files } = await embeddedFiles(context.env);
   if (!existsSync(files.store)) throw new CommandError(`there is no store at ${files.store}`);
-  makeEmpty(directory);
+  await makeEmpty(directory);
   const to = filesOf(directory);
   try {
     await copyAll(files, to);
@@ -31,11 +32,14 @@ async function copyAll(files: Files, to: Files): Promise<void> {
   if (existsSync(files.adminToken)) copyWhole(files.adminToken, to.adminToken);
 }
 
-function makeEmpty(directory: string): void {
+/** Whoever owns the directory could replace what is in it, and read it before it is closed to others. */
+async function makeEmpty(directory: string): Promise<void> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    if (readdirSync(directory).length > 0) throw new CommandError(`${directory} is not empty`);
+    const fault = await ownerFault(directory);
+    if (fault !== undefined) throw new CommandError(`${directory} ${fault}`);
     chmodSync(directory, 0o700);
+    if (readdirSync(directory).length > 0) throw new CommandError(`${directory} is not empty`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${directory} cannot be used (${(error as NodeJS.ErrnoException).code})`);

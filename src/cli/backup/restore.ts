@@ -1,9 +1,11 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
+import { protectionFault } from "../../files/protection.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { isInUse } from "../../store/embedded/copy.ts";
+import { schemaFault } from "../../store/embedded/schema-check.ts";
 import { createEmbeddedStore } from "../../store/embedded/store.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
@@ -16,6 +18,7 @@ type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; re
 export async function restore(context: Context, directory: string, options: Options): Promise<void> {
   const { config, files } = await embeddedFiles(context.env);
   const from = filesOf(directory);
+  await checkOwners(directory, from, config.dataDir);
   await checkBackup(from);
   const force = options.force === true;
   findPresent(files, force);
@@ -25,6 +28,9 @@ export async function restore(context: Context, directory: string, options: Opti
   let moved: string | undefined;
   try {
     await stage(from, copies);
+    // Of the copy: what it was copied from may be another file by now.
+    const fault = schemaFault(copies.store);
+    if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
     if (ended) await endSessions(config, copies.store);
     moved = moveAside(config, files, findPresent(files, force));
     putInPlace(copies, files);
@@ -38,6 +44,22 @@ export async function restore(context: Context, directory: string, options: Opti
       : "its sessions are live, also those that had ended since";
     context.print(`restored ${directory} to ${config.dataDir}; ${what}`);
     if (moved !== undefined) context.note(`what was there is in ${moved}`);
+  }
+}
+
+/**
+ * Who can write to a backup decides who is signed in after it: its own user, or that of DATA_DIR.
+ *
+ * @throws CommandError
+ */
+async function checkOwners(directory: string, from: Files, dataDir: string): Promise<void> {
+  const service = statSync(dataDir, { throwIfNoEntry: false })?.uid;
+  for (const path of [directory, from.store, `${from.store}-wal`, from.keys, from.adminToken]) {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) continue;
+    const mode = found.isDirectory() ? 0o700 : 0o600;
+    const fault = await protectionFault(path, { forbids: "write", mode, rootUsesAny: found.uid === service });
+    if (fault !== undefined) throw new CommandError(`${path} ${fault}`);
   }
 }
 

@@ -3,20 +3,26 @@
 /** Variables whose text is a secret, by their names, also by those that are still to come. */
 const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
-const IS_URL = /_(?:URL|ENDPOINT)$/;
+/** Whose text is a URL: some collectors take keys in its query. */
+const IS_URL = /^ISSUER$|_(?:URL|ENDPOINT)$/;
 
+/** Of variables that are not URLs too: a text with a URL in it may have credentials there. */
 export function shownValue(name: string, text: string): string {
-  if (SECRET.test(name)) return `(hidden: ${text.split(",").length})`;
-  return IS_URL.test(name) ? withoutPassword(text) : text;
+  return SECRET.test(name) ? `(hidden: ${text.split(",").length})` : withoutCredentials(name, text, HIDDEN);
 }
 
+/** In the place of a password, and of a query. */
+const HIDDEN = { password: ":(hidden)", query: "?(hidden)" };
+const LEFT_OUT = { password: "", query: "" };
+
 /** Also where a URL is ill-formed, and has its password in an unusual place. */
-function withoutPassword(url: string, instead = ":(hidden)"): string {
-  const at = url.lastIndexOf("@");
-  if (at === -1) return url;
-  const [scheme = ""] = /^[a-z+]+:\/\//.exec(url) ?? [];
-  const user = /^([^:@,/]*):/.exec(url.slice(scheme.length))?.[1] ?? "";
-  return `${scheme}${user}${instead}@${url.slice(at + 1)}`;
+function withoutCredentials(name: string, text: string, { password, query }: typeof HIDDEN): string {
+  if (!text.includes("://")) return text;
+  const at = text.lastIndexOf("@");
+  const [scheme = ""] = /^[a-z+]+:\/\//i.exec(text) ?? [];
+  const user = /^([^:@,/]*):/.exec(text.slice(scheme.length))?.[1] ?? "";
+  const open = at === -1 ? text : `${scheme}${user}${password}@${text.slice(at + 1)}`;
+  return IS_URL.test(name) ? open.replace(/[?#].*$/s, query) : open;
 }
 
 /**
@@ -29,9 +35,15 @@ export function variableAsJson(name: string, text: string | undefined, value: un
   const source = text ? "environment" : "default";
   if (SECRET.test(name)) return { name, source, secret: true };
   if (value === undefined) return { name, source, value: null };
-  if (text && IS_URL.test(name)) return { name, source, value: withoutPassword(text, "") };
-  // A file that is read with the configuration is its path here.
-  return { name, source, value: text && name.endsWith("_FILE") ? text : value };
+  // A file that is read with the configuration is its path here, and an address its text.
+  const isText = name.endsWith("_FILE") || name.endsWith("_URL");
+  return { name, source, value: open(name, text && isText ? text : value) };
+}
+
+/** A value, or a list of them, without credentials in URLs. */
+function open(name: string, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((each) => open(name, each));
+  return typeof value === "string" ? withoutCredentials(name, value, LEFT_OUT) : value;
 }
 
 /** What is made at the start where a variable is not set. */

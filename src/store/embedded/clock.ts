@@ -22,7 +22,8 @@ const BOOT = LINUX
   ? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
   : `process ${process.pid} ${performance.timeOrigin}`;
 
-const SCHEMA = `
+/** Beside the versions of the schema: made where it is not there. */
+export const CLOCK_TABLE = `
   CREATE TABLE IF NOT EXISTS clock (
     shift INTEGER NOT NULL,  -- the clock of the day is ahead of the store's time by this
     wall INTEGER NOT NULL,   -- what it showed
@@ -50,7 +51,7 @@ export class StoreClock {
     this.#up = steady ?? (LINUX ? () => Math.round(uptime() * 1000) : () => Math.round(steadyClock()));
     this.#boot = steady === undefined ? BOOT : "";
     this.#base = wall() - this.#steady();
-    db.exec(SCHEMA);
+    db.exec(CLOCK_TABLE);
     this.#compare(wall());
   }
 

@@ -43,8 +43,8 @@ const SCHEMA = `
   CREATE INDEX log_by_sid ON log (sid);
 `;
 
-/** What each version changed in the one before; a new file goes through all of them. */
-const MIGRATIONS = [
+/** What each version changed in the one before; a new file goes through all of them. Definitions never change: schema-check.ts compares them. */
+export const MIGRATIONS = [
   SCHEMA,
   // Until when sessions were created that have all ended, and when the newest was created, ms.
   `ALTER TABLE store ADD COLUMN ended_until INTEGER NOT NULL DEFAULT 0;
@@ -139,6 +139,9 @@ function migrate(db: DatabaseSync): void {
   try {
     const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
     if (version > VERSION) throw new Error(`made by a newer version of this service (schema ${version})`);
+    const foreign = db.prepare("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')").get();
+    if (foreign !== undefined)
+      throw new Error(`it has a ${foreign.type} that this service did not make: ${foreign.name}`);
     for (const step of MIGRATIONS.slice(version)) db.exec(step);
     if (version < VERSION) db.exec(`PRAGMA user_version = ${VERSION}`);
     db.exec("COMMIT");

@@ -1,0 +1,42 @@
+/**
+ * By which names a listener may be called. A page of an attacker whose name is made to lead to this address (DNS rebinding) is of the same
+ * origin for its browser; its requests have its name as their host.
+ */
+import type { Handler, Request } from "./exchange.ts";
+
+/** Names that public DNS does not have: of this machine, of a container's network, of a cluster, of a site (RFC 6761, 6762, 8375, 9476). */
+const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|test|invalid|example)$/;
+
+/** An address as URLs have it: nobody can make one lead elsewhere. */
+const ADDRESS = /^(?:\d+\.\d+\.\d+\.\d+|\[.*\])$/;
+
+/** @param allowed further names in lower case; `*.example.com` is all below, `*` any */
+export function acceptsHost(allowed: readonly string[]): (authority: string) => boolean {
+  const names = new Set(allowed);
+  const suffixes = allowed.flatMap((name) => (name.startsWith("*.") ? [name.slice(1)] : []));
+  if (names.has("*")) return () => true;
+  return (authority) => {
+    const host = URL.parse(`http://${authority}`)?.hostname.replace(/\.$/, "") ?? "";
+    if (host === "") return false;
+    return (
+      ADDRESS.test(host) || PRIVATE.test(host) || names.has(host) || suffixes.some((suffix) => host.endsWith(suffix))
+    );
+  };
+}
+
+/** What probes ask for by whatever name. */
+const PROBES = new Set(["/healthz", "/readyz"]);
+
+/** Refuses requests by other names. Those without any are no browser's. */
+export function withHosts(accepts: (authority: string) => boolean, next: Handler, otherwise: Handler): Handler {
+  return (request, response) => {
+    const authority = authorityOf(request);
+    const isServed = authority === undefined || accepts(authority) || PROBES.has(request.url ?? "");
+    return isServed ? next(request, response) : otherwise(request, response);
+  };
+}
+
+export function authorityOf({ headers }: Request): string | undefined {
+  const { ":authority": authority, host = authority } = headers;
+  return typeof host === "string" ? host : undefined;
+}

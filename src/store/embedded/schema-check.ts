@@ -1,0 +1,46 @@
+/** Whether the tables of a file are those that a version of this service makes, and nothing else is in it. */
+import { DatabaseSync } from "node:sqlite";
+import { CLOCK_TABLE } from "./clock.ts";
+import { MIGRATIONS } from "./schema.ts";
+
+/**
+ * A trigger or a view in a file from elsewhere, or a constraint that is not ours, may make an ending end nothing. Looks at everything that
+ * the file defines.
+ *
+ * @returns what is wrong, the end of a sentence; undefined when nothing is. @throws errors of SQLite
+ */
+export function schemaFault(path: string): string | undefined {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
+  const own = new DatabaseSync(":memory:");
+  try {
+    const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
+    if (version < 1) return "holds no store of this service";
+    if (version > MIGRATIONS.length) return `was made by a newer version of this service (schema ${version})`;
+    for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
+    const required = definitions(own);
+    own.exec(CLOCK_TABLE);
+    const [found, known] = [definitions(db), definitions(own)];
+    const foreign = [...found].find(([name, text]) => known.get(name) !== text);
+    if (foreign !== undefined) return `has a ${foreign[0]} that this service did not make`;
+    const missing = [...required.keys()].find((name) => !found.has(name));
+    return missing === undefined ? undefined : `lacks the ${missing}`;
+  } finally {
+    db.close();
+    own.close();
+  }
+}
+
+/** By type and name, without comments, and without what SQLite makes by itself. */
+function definitions(db: DatabaseSync): ReadonlyMap<string, string> {
+  const rows = db
+    .prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    .all();
+  return new Map(
+    rows.map(({ type, name, sql }) => [
+      `${type} ${name}`,
+      String(sql)
+        .replaceAll(/--.*|\s+/g, " ")
+        .replaceAll(/ +/g, " "),
+    ]),
+  );
+}
