@@ -6,6 +6,7 @@ import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
+import { refuseBadBase64 } from "../api/interceptors/connect-get.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { contextValuesOf, correlationOf } from "../api/request-context.ts";
@@ -107,6 +108,7 @@ function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: Ap
     onBug,
     requestGate(context: HandlerContext) {
       admit(context);
+      refuseBadBase64(context);
       return gate(context);
     },
     interceptors: [

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RawResponse, request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -119,3 +120,43 @@ test.each([
 function varint(value: number): number[] {
   return [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];
 }
+
+describe("Connect by GET", () => {
+  const get = (query: string) =>
+    request(service.publicUrl, { path: `/auth.v1.SessionService/ListSessions?connect=v1&${query}` });
+
+  test.each([
+    ["not base64", "encoding=json&base64=1&message=%25%25%25"],
+    ["cut in the middle of a group", "encoding=proto&base64=1&message=A"],
+    ["not base64, and said to be compressed", "encoding=json&base64=1&compression=gzip&message=!"],
+  ])("a message that is %s", async (_, query) => {
+    const { status, body } = await get(query);
+    expect([status, JSON.parse(body).code]).toEqual([400, "invalid_argument"]);
+    expect(body).toContain("E400_INVALID_REQUEST");
+  });
+
+  test("any query", async () => {
+    const part = (name: string, values: fc.Arbitrary<string>) =>
+      fc.option(
+        values.map((value) => `${name}=${encodeURIComponent(value)}`),
+        { nil: "" },
+      );
+    const text = fc.oneof(
+      fc.string(),
+      fc.stringMatching(/^[\w+/=-]{0,9}$/),
+      fc.constantFrom("{}", "e30", "H4sIAAAAAAAA"),
+    );
+    const query = fc.tuple(
+      part("encoding", fc.constantFrom("json", "proto", "x")),
+      part("base64", fc.constantFrom("1", "0", "true")),
+      part("compression", fc.constantFrom("gzip", "br", "identity")),
+      part("message", text),
+    );
+    await fc.assert(
+      fc.asyncProperty(query, async (parts) => {
+        expect((await get(parts.join("&"))).status).toBeLessThan(500);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
