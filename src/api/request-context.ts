@@ -11,6 +11,8 @@ export interface RequestSource {
   address(): string | undefined;
   /** The certificate that the client presented. */
   certificate(): ClientCertificate | undefined;
+  /** How long the request may have waited in this process with its connection, ms; 0 where that was no long time. */
+  waitMs(): number;
   /** Ids for the log. */
   correlation(): Correlation;
   /** Aborts the call and drops unread output. */

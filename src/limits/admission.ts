@@ -1,14 +1,16 @@
 /**
  * Admission under overload: new ordinary work is refused early, with 503 and Retry-After, while what was accepted keeps a
- * bounded latency. Two signals, both looked at once a tick and never on a clock, so that a pause of the whole process
- * (it comes back to replies that were there all along) is no overload:
+ * bounded latency. Two signals, both looked at once a turn (clock/turns.ts) and never on a clock alone, so that a pause of the
+ * whole process (it comes back to replies that were there all along) is no overload, and neither is a busy machine:
  *
  * - The store: how many commands wait for it, and whether it replies in time.
- * - The event loop: whether its turns are late, twice in a row.
+ * - The event loop: whether its turns are late, twice in a row, by work of its own.
  *
- * Refusals are never total. A few commands are always under way and a few calls are always accepted per tick, so that
+ * Refusals are never total. A few commands are always under way and a few calls are always accepted per turn, so that
  * recovery is seen with the first reply.
  */
+
+import { TURN_MS } from "../clock/turns.ts";
 
 /** Why ordinary work is refused. */
 export type OverloadCause = "store" | "event_loop";
@@ -22,14 +24,14 @@ export type AdmissionOptions = {
   readonly maxStoreDelayMs: number;
   /** Milliseconds that never step back. */
   readonly clock?: () => number;
+  /** For how long this process has had a processor, ms. */
+  readonly processorTime?: () => number;
 };
 
-/** How often the signals are looked at, ms. */
-export const TICK_MS = 50;
 /** Commands that may wait for a store that is late: some of them find out that it is back. */
 export const PROBES = 16;
-/** Calls per tick that a late event loop still accepts. */
-export const LATE_CALLS_PER_TICK = 64;
+/** Calls per turn that a late event loop still accepts. */
+export const LATE_CALLS_PER_TURN = 64;
 /** Turns in a row that must be late: one may be a pause, such as a garbage collection. */
 const LATE_TURNS = 2;
 /** Endings of sessions may wait in so many times the number: they go through as long as possible. */
@@ -38,42 +40,50 @@ const ENDINGS_FACTOR = 4;
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #clock: () => number;
-  readonly #maxStoreTicks: number;
-  #tick = 0;
-  #lastTickAt: number;
+  readonly #processorTime: () => number;
+  readonly #maxStoreTurns: number;
+  #turn = 0;
+  #lastTurnAt: number;
+  #workedUntil: number;
   #lateTurns = 0;
-  #acceptedThisTick = 0;
-  /** Commands that wait for the store, by the tick that they began in, oldest first. */
+  #acceptedThisTurn = 0;
+  /** Commands that wait for the store, by the turn that they began in, oldest first. */
   readonly #waiting = new Map<number, number>();
   #waitingCount = 0;
-  #lastReplyTick = 0;
-  /** How long the command with the last reply waited, ticks. */
-  #lastWaitTicks = 0;
+  #lastReplyTurn = 0;
+  /** How long the command with the last reply waited, turns. */
+  #lastWaitTurns = 0;
   /** Whether a command was lost, and no reply has come since. */
   #silent = false;
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
     this.#clock = options.clock ?? (() => performance.now());
-    this.#maxStoreTicks = Math.max(1, Math.ceil(options.maxStoreDelayMs / TICK_MS));
-    this.#lastTickAt = this.#clock();
+    this.#processorTime = options.processorTime ?? processorTime;
+    this.#maxStoreTurns = Math.max(1, Math.ceil(options.maxStoreDelayMs / TURN_MS));
+    this.#lastTurnAt = this.#clock();
+    this.#workedUntil = this.#processorTime();
   }
 
-  /** Looks at the event loop. To be called by a timer, every TICK_MS. */
-  tick(): void {
+  /** Looks at the event loop. To be called once a turn. */
+  turn(): void {
+    const { maxLoopDelayMs } = this.#options;
     const now = this.#clock();
-    const late = now - this.#lastTickAt - TICK_MS > this.#options.maxLoopDelayMs;
-    this.#lateTurns = late && this.#options.maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
-    this.#lastTickAt = now;
-    this.#tick++;
-    this.#acceptedThisTick = 0;
+    const worked = this.#processorTime();
+    // A turn that lacked a processor is late too. Only one that needed it for so long shows too much work.
+    const late = Math.min(now - this.#lastTurnAt - TURN_MS, worked - this.#workedUntil) > maxLoopDelayMs;
+    this.#lateTurns = late && maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
+    this.#lastTurnAt = now;
+    this.#workedUntil = worked;
+    this.#turn++;
+    this.#acceptedThisTurn = 0;
   }
 
   /** Accepts an ordinary call, or returns why not. */
   accept(): OverloadCause | undefined {
-    if (this.#lateTurns >= LATE_TURNS && this.#acceptedThisTick >= LATE_CALLS_PER_TICK) return "event_loop";
+    if (this.#lateTurns >= LATE_TURNS && this.#acceptedThisTurn >= LATE_CALLS_PER_TURN) return "event_loop";
     if (this.storeIsBusy()) return "store";
-    this.#acceptedThisTick++;
+    this.#acceptedThisTurn++;
     return undefined;
   }
 
@@ -92,9 +102,9 @@ export class Admission {
 
   /** A command goes to the store. @returns what `finish` takes */
   begin(): number {
-    this.#waiting.set(this.#tick, (this.#waiting.get(this.#tick) ?? 0) + 1);
+    this.#waiting.set(this.#turn, (this.#waiting.get(this.#turn) ?? 0) + 1);
     this.#waitingCount++;
-    return this.#tick;
+    return this.#turn;
   }
 
   /**
@@ -110,8 +120,25 @@ export class Admission {
     this.#waitingCount--;
     this.#silent = outcome === "lost";
     if (outcome === "lost") return;
-    this.#lastReplyTick = this.#tick;
-    if (outcome === "replied") this.#lastWaitTicks = this.#tick - begun;
+    this.#lastReplyTurn = this.#turn;
+    if (outcome === "replied") this.#lastWaitTurns = this.#turn - begun;
+  }
+
+  /** The current turn, for `hear`. */
+  get now(): number {
+    return this.#turn;
+  }
+
+  /**
+   * The store has replied to a command that is not counted. After an outage such a reply is the first sign that it is back.
+   *
+   * @param begun when the command began
+   */
+  hear(begun: number): void {
+    this.#silent = false;
+    this.#lastReplyTurn = this.#turn;
+    // Reading a whole log may take long without the store being late.
+    this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 
   /** Commands that wait for the store. */
@@ -124,8 +151,14 @@ export class Admission {
    * that is down does not count: the replies of the others keep coming in time.
    */
   #storeIsLate(): boolean {
-    if (this.#silent || this.#lastWaitTicks >= this.#maxStoreTicks) return true;
-    const [oldest = this.#tick] = this.#waiting.keys();
-    return this.#tick - Math.max(oldest, this.#lastReplyTick) >= this.#maxStoreTicks;
+    if (this.#silent || this.#lastWaitTurns >= this.#maxStoreTurns) return true;
+    const [oldest = this.#turn] = this.#waiting.keys();
+    return this.#turn - Math.max(oldest, this.#lastReplyTurn) >= this.#maxStoreTurns;
   }
+}
+
+/** Of all threads: a little too much, where others of them work as well. */
+function processorTime(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
 }

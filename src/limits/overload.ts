@@ -1,38 +1,51 @@
-/** Overload control of an instance: the parts of admission.ts, put together. */
+/** Overload control of an instance: the parts of admission.ts and stall.ts, put together. */
+import { turns } from "../clock/turns.ts";
 import type { SessionStore } from "../session/ports.ts";
-import { Admission, type AdmissionOptions, type OverloadCause, TICK_MS } from "./admission.ts";
+import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";
 import { type LimitEvents, limitStore } from "./limited-store.ts";
+import { StallGuard } from "./stall.ts";
 
 export type { OverloadCause } from "./admission.ts";
 
 export type OverloadControl = {
   /** Accepts an ordinary call, or not. */
   readonly accept: () => boolean;
-  /** The store, with a bounded number of commands waiting for it. */
+  /** The store, with a bounded number of commands waiting for it, and none of a request that may be too old. */
   readonly limit: (store: SessionStore) => SessionStore;
   /** How many commands wait for the store. */
   readonly waiting: () => number;
   readonly close: () => void;
 };
 
-export type OverloadOptions = Omit<AdmissionOptions, "clock"> & {
-  /** Called for each call or command that is refused. */
+export type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
+  /** R of rotation.ts, ms. */
+  readonly reuseInterval: number;
+  /** Called for each call or command that is refused under overload. */
   readonly onRefused: (cause: OverloadCause) => void;
   /** Called when a command of the store has ended. */
   readonly onReply?: LimitEvents["onReply"];
 };
 
-export function createOverloadControl({ onRefused, onReply, ...options }: OverloadOptions): OverloadControl {
+export function createOverloadControl({
+  reuseInterval,
+  onRefused,
+  onReply,
+  ...options
+}: OverloadOptions): OverloadControl {
   const admission = new Admission(options);
-  const timer = setInterval(() => admission.tick(), TICK_MS).unref();
+  const stop = turns.follow(() => admission.turn());
+  const stall = new StallGuard(reuseInterval);
   return {
     accept() {
       const cause = admission.accept();
       if (cause !== undefined) onRefused(cause);
       return cause === undefined;
     },
-    limit: (store) => limitStore(store, admission, { onRefused: () => onRefused("store"), onReply }),
+    limit: (store) => limitStore(store, admission, stall, { onRefused: () => onRefused("store"), onReply }),
     waiting: () => admission.waiting,
-    close: () => clearInterval(timer),
+    close() {
+      stop();
+      stall.close();
+    },
   };
 }

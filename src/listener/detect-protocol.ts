@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { patientTimeout } from "../clock/after-reading.ts";
 
 /** How a connection with prior knowledge begins (RFC 9113 section 3.4); no HTTP/1.1 method does. */
 const HTTP2_PREFACE = "PRI";
@@ -25,15 +26,20 @@ export function detectProtocol(
         const bytes = Buffer.concat(head);
         const start = bytes.toString("latin1", 0, HTTP2_PREFACE.length);
         if (bytes.length < HTTP2_PREFACE.length && HTTP2_PREFACE.startsWith(start)) return;
-        socket.off("readable", onReadable).off("end", giveUp).setTimeout(0).off("timeout", giveUp);
+        socket.off("readable", onReadable).off("end", giveUp);
+        cancelTimeout();
         silent.delete(socket);
         // In this order: HTTP/2 would lose bytes that are put back after it has taken the connection.
         socket.unshift(bytes);
         found(start === HTTP2_PREFACE ? "http2" : "http1", socket);
       };
       silent.add(socket);
-      socket.on("readable", onReadable).on("end", giveUp).setTimeout(timeoutMs, giveUp);
-      socket.once("close", () => silent.delete(socket));
+      const cancelTimeout = patientTimeout(giveUp, timeoutMs);
+      socket.on("readable", onReadable).on("end", giveUp);
+      socket.once("close", () => {
+        silent.delete(socket);
+        cancelTimeout();
+      });
     },
     closeSilent() {
       for (const socket of silent) socket.destroy();

@@ -1,6 +1,7 @@
 /** HTTP/1.1 on connections that the listener has accepted. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { afterReading } from "../clock/after-reading.ts";
 import type { Handler } from "./exchange.ts";
 import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
 import { PendingBodies } from "./pending-bodies.ts";
@@ -112,10 +113,14 @@ function createNodeServer(
   });
   server.timeout = writeTimeoutMs;
   server.on("timeout", (socket: Http1Socket) => {
-    const response = socket[STATE]?.current;
-    const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
-    if (isHandled) socket.setTimeout(writeTimeoutMs);
-    else socket.destroy();
+    const { bytesRead, writableLength } = socket;
+    afterReading(() => {
+      const response = socket[STATE]?.current;
+      const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
+      const isActive = socket.bytesRead > bytesRead || socket.writableLength < writableLength;
+      if (isHandled || isActive) socket.setTimeout(writeTimeoutMs);
+      else socket.destroy();
+    });
   });
   // Without this it keeps no list of its connections and enforces none of their timeouts.
   server.emit("listening");

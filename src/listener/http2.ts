@@ -8,6 +8,7 @@ import {
   type ServerOptions,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { TURN_MS, turns } from "../clock/turns.ts";
 import { endSession } from "../http2/end-session.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
 import type { Protocol } from "./http1.ts";
@@ -50,8 +51,8 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   const pending = new PendingBodies(limits.maxPendingBodies);
   let draining = false;
   let taken: Socket | undefined;
-  /** Read periodically: reading the clock for each request would cost time. */
-  let nowMs = performance.now();
+  /** Time in which this process ran, and could see what clients sent. Read periodically, as it is looked at. */
+  let nowMs = turns.ranMs();
 
   const server = createServer(SERVER_OPTIONS, (request, response) => {
     const { stream } = response;
@@ -86,12 +87,11 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   });
   // Node has closed the connection of a peer that breaks the protocol or leaves.
   server.on("sessionError", () => {});
-  const check = () => {
-    nowMs = performance.now();
+  const stopChecks = everyMs(Math.min(CHECK_MS, limits.requestTimeoutMs / 4), () => {
+    nowMs = turns.ranMs();
     timeouts.check(nowMs);
     checkSessions(sessions, nowMs, limits.keepAliveTimeoutMs);
-  };
-  const timer = setInterval(check, Math.min(CHECK_MS, limits.requestTimeoutMs / 4)).unref();
+  });
 
   return {
     take(socket) {
@@ -106,10 +106,21 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     // A connection that drains closes by itself, as soon as its client cannot have a request on its way.
     closeIdle() {},
     close() {
-      clearInterval(timer);
+      stopChecks();
       server.close();
     },
   };
+}
+
+/** Looks again and again, each time after so many ms in which this process ran. @returns how to stop */
+function everyMs(ms: number, look: () => void): () => void {
+  const turnsPerLook = Math.ceil(ms / TURN_MS);
+  let turnsLeft = turnsPerLook;
+  return turns.follow(() => {
+    if (--turnsLeft > 0) return;
+    turnsLeft = turnsPerLook;
+    look();
+  });
 }
 
 function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs: number): void {

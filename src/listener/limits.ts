@@ -40,6 +40,8 @@ export type ListenerLimits = {
   readonly requestTimeoutMs: number;
   readonly writeTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
+  /** How long any request may wait for this process to accept its connection (late-connections.ts), ms. */
+  readonly maxWaitMs: number;
 };
 
 export const DEFAULT_LIMITS: ListenerLimits = {
@@ -50,4 +52,5 @@ export const DEFAULT_LIMITS: ListenerLimits = {
   requestTimeoutMs: REQUEST_TIMEOUT_MS,
   writeTimeoutMs: WRITE_TIMEOUT_MS,
   keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+  maxWaitMs: Number.POSITIVE_INFINITY,
 };

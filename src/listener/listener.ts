@@ -3,11 +3,13 @@
  * ALPN with it. A stock gRPC client and a browser find the same handlers.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { turns } from "../clock/turns.ts";
 import { Connections, type Refusal } from "./connections.ts";
 import { detectProtocol } from "./detect-protocol.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
+import { connectTo, LateConnections } from "./late-connections.ts";
 import { DEFAULT_LIMITS, type ListenerLimits } from "./limits.ts";
 import { createSecureSide, type Tls } from "./secure.ts";
 
@@ -53,8 +55,9 @@ export async function openListener(
   const limits = { ...DEFAULT_LIMITS, ...givenLimits };
   const connections = new Connections(limits);
   let handler: Handler | undefined;
-  let waiting: Socket[] = [];
+  let waiting: { readonly socket: Socket; readonly sinceMs: number }[] = [];
   const handle = (request: Request, response: Response) => {
+    late.take(request);
     try {
       handler?.(request, response);
     } catch (error) {
@@ -71,27 +74,16 @@ export async function openListener(
       return onRefused(refusal);
     }
     socket.on("error", () => socket.destroy());
-    if (handler === undefined) waiting.push(socket);
+    late.accept(socket);
+    if (handler === undefined) waiting.push({ socket, sinceMs: turns.readUntilMs });
     else protocols.accept(socket);
   });
+  const late = new LateConnections({ maxWaitMs: limits.maxWaitMs, connectSelf: connectTo(server) });
   const address = await listen(server, name, host, port);
   const scheme = tls === undefined ? "http" : "https";
   const shownHost = host.includes(":") ? `[${host}]` : host;
 
   let closed: Promise<void> | undefined;
-  const drain = (graceMs: number, lingerMs: number) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cut = setTimeout(() => connections.destroyAll(), graceMs);
-    const endLinger = setTimeout(protocols.closeIdle, Math.min(lingerMs, graceMs));
-    protocols.drain();
-    server.close(() => {
-      clearTimeout(cut);
-      clearTimeout(endLinger);
-      protocols.close();
-      resolve();
-    });
-    return promise;
-  };
   return {
     url: `${scheme}://${shownHost}:${address.port}`,
     port: address.port,
@@ -100,18 +92,42 @@ export async function openListener(
     maxConnections: limits.maxConnections,
     serve(given) {
       handler = given;
-      for (const socket of waiting) protocols.accept(socket);
+      for (const { socket, sinceMs } of waiting) {
+        late.note(socket, sinceMs);
+        protocols.accept(socket);
+      }
       waiting = [];
     },
     replaceTls(next) {
       protocols.replaceTls(next);
     },
     close(graceMs, lingerMs = 0) {
-      closed ??= drain(graceMs, lingerMs);
+      closed ??= drain({ server, connections, protocols }, graceMs, lingerMs);
       if (lingerMs === 0) protocols.closeIdle();
       return closed;
     },
   };
+}
+
+type Open = {
+  readonly server: Server;
+  readonly connections: Connections;
+  readonly protocols: ReturnType<typeof createProtocols>;
+};
+
+/** Resolves when all connections are closed. */
+function drain({ server, connections, protocols }: Open, graceMs: number, lingerMs: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const cut = setTimeout(() => connections.destroyAll(), graceMs);
+  const endLinger = setTimeout(protocols.closeIdle, Math.min(lingerMs, graceMs));
+  protocols.drain();
+  server.close(() => {
+    clearTimeout(cut);
+    clearTimeout(endLinger);
+    protocols.close();
+    resolve();
+  });
+  return promise;
 }
 
 /** Both versions of HTTP, and how a connection gets to one of them: by ALPN with TLS, by its first bytes without. */

@@ -4,6 +4,7 @@ import { constants } from "node:http2";
 import { isIP } from "node:net";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
+import { waitOf } from "./late-connections.ts";
 
 /** The longest IPv6 address with brackets, zone and port fits. */
 const MAX_ADDRESS_LENGTH = 128;
@@ -43,6 +44,11 @@ export class NodeRequestSource {
   address(): string | undefined {
     const forwardedFor = forwarded(this.#request, "x-forwarded-for", this.#trustedProxies);
     return parseAddress(forwardedFor) ?? this.#request.socket.remoteAddress;
+  }
+
+  /** How long the request may have waited in this process with its connection, ms; 0 where that was no long time. */
+  waitMs(): number {
+    return waitOf(this.#request);
   }
 
   /** For the log: `X-Request-Id`, or an id made when it is first asked for; and the trace that the request belongs to. */

@@ -1,4 +1,5 @@
 import { constants } from "node:http2";
+import { patientTimeout } from "../clock/after-reading.ts";
 import type { Response } from "./exchange.ts";
 import { WRITE_TIMEOUT_MS } from "./limits.ts";
 
@@ -20,13 +21,13 @@ export async function writeSlowly(response: Response, body: Buffer): Promise<voi
 function drained(response: Response): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (takesMore: boolean) => () => {
-      clearTimeout(timer);
+      cancelTimeout();
       response.off("drain", onDrain).off("close", onClose);
       resolve(takesMore);
     };
     const onDrain = settle(true);
     const onClose = settle(false);
-    const timer = setTimeout(onClose, WRITE_TIMEOUT_MS);
+    const cancelTimeout = patientTimeout(onClose, WRITE_TIMEOUT_MS);
     response.once("drain", onDrain).once("close", onClose);
   });
 }

@@ -14,6 +14,7 @@ import type { Rules } from "../api/rules/model.ts";
 import type { Config } from "../config/config.ts";
 import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
+import { stallTolerances } from "../limits/stall.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
 import type { Handler, Request, Responder } from "../listener/exchange.ts";
 import { withNoStore } from "../listener/no-store.ts";
@@ -103,7 +104,7 @@ function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: Ap
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
-  const admit = admissionControl(deps.accept);
+  const admit = admissionControl(deps.accept, stallTolerances(config.reuseInterval));
   return {
     onBug,
     requestGate(context: HandlerContext) {

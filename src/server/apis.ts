@@ -1,13 +1,12 @@
 /** Both APIs over one domain: the same store, tokens, limits and audit. */
 import { refreshCookie } from "../api/public/cookie.ts";
 import type { Config } from "../config/config.ts";
-import { createOverloadControl, type OverloadControl } from "../limits/overload.ts";
+import type { OverloadControl } from "../limits/overload.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
 import type { Handler } from "../listener/exchange.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
-import { overloadReport } from "../observability/overload.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { Audit } from "../session/audit.ts";
 import type { RevocationFeed } from "../session/feed.ts";
@@ -31,7 +30,9 @@ type Deps = {
   readonly entropy: Entropy;
   readonly ring: KeyRing;
   readonly access: AdminAccess;
+  /** With a bounded number of commands waiting for it. */
   readonly store: SessionStore;
+  readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
   readonly telemetry: Telemetry | undefined;
   readonly feed: Pick<RevocationFeed, "watch" | "state">;
@@ -51,14 +52,13 @@ export type Apis = {
 };
 
 export function createApis(deps: Deps): Apis {
-  const { config, ring, access, feed, issuer } = deps;
+  const { config, ring, access, feed, issuer, overload } = deps;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const overload = createOverload(deps);
   const docsKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
   const audiences = config.audiences ?? [issuer];
   const common = {
-    ...commonDeps(deps, overload),
+    ...commonDeps(deps),
     audiences: new Set(audiences),
     draining: draining.signal,
     stopping: stopping.signal,
@@ -88,28 +88,15 @@ export function createApis(deps: Deps): Apis {
   };
 }
 
-function createOverload({ config, log, metrics }: Deps): OverloadControl {
-  const overload = createOverloadControl({
-    ...config.overload,
-    // Half of the command timeout: a call that is accepted then still gets its response.
-    maxStoreDelayMs: config.redisCommandTimeout / 2,
-    onRefused: overloadReport(log, metrics),
-    onReply: metrics.stored,
-  });
-  metrics.watchWaiting(overload.waiting);
-  return overload;
-}
-
-function commonDeps(deps: Deps, overload: OverloadControl) {
-  const { config, log, metrics, audit, entropy, ring, store, storeKind, issuer, telemetry } = deps;
-  const limited = overload.limit(store);
+function commonDeps(deps: Deps) {
+  const { config, log, metrics, audit, entropy, ring, store, storeKind, overload, issuer, telemetry } = deps;
   const clock: SessionStore["now"] = (sid) => store.now(sid);
   return {
     log,
     metrics,
     audit,
     telemetry,
-    store: telemetry?.traceStore(limited, storeKind) ?? limited,
+    store: telemetry?.traceStore(store, storeKind) ?? store,
     accept: overload.accept,
     async ready() {
       if (ring.lost) throw new Error("the key ring's file is gone");

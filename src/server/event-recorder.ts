@@ -1,10 +1,11 @@
 /** Records what happens to sessions, and what other instances have left to be recorded. */
+
+import { steadyClock } from "../clock/steady.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../session/record-events.ts";
-import { steadyClock } from "../store/steady.ts";
 import type { Entropy } from "../tokens/random.ts";
 
 /** How many command timeouts a step may take: several scripts one after the other, and waiting for replicas after each. */

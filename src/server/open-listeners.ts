@@ -3,6 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Config } from "../config/config.ts";
+import { stallTolerances } from "../limits/stall.ts";
 import { type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -31,7 +32,7 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
       tls: certificate && { ...certificate.current, ...(name === "admin" && { clientCa }) },
-      limits: limits[name],
+      limits: { ...limits[name], maxWaitMs: stallTolerances(config.reuseInterval).rotationMs },
       onBug: (err) => log.error({ event: "bug", err }, "bug"),
       onRefused: (reason) => metrics.connectionRefused(name, reason),
     });

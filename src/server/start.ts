@@ -1,10 +1,13 @@
 /** The composition root: this folder alone knows every room. */
+
+import { steadyClock } from "../clock/steady.ts";
+import { turns } from "../clock/turns.ts";
 import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
-import { createRevocationFeed } from "../session/feed.ts";
-import { steadyClock } from "../store/steady.ts";
+import { createRevocationFeed, type RevocationFeed } from "../session/feed.ts";
+import type { SessionStore } from "../session/ports.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady } from "./announce.ts";
 import { createApis } from "./apis.ts";
@@ -12,6 +15,7 @@ import { openEventRecorder } from "./event-recorder.ts";
 import { exposeState } from "./expose-state.ts";
 import { followSecrets } from "./follow-secrets.ts";
 import { openListeners } from "./open-listeners.ts";
+import { openOverloadControl } from "./open-overload-control.ts";
 import { openStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
 import { openAdminAccess, openKeyRing, prepareDataDir } from "./secrets.ts";
@@ -54,20 +58,17 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const { public: publicListener, admin: adminListener } = listeners;
   const issuer = config.issuer ?? `${publicListener.scheme}://127.0.0.1:${publicListener.port}`;
   reportSettings(config, issuer, log);
-  const { kind, store } = await openStore(config, log).catch(async (error: unknown) => {
+  const opened = await openStore(config, log).catch(async (error: unknown) => {
     listeners.stopFollowing();
     await Promise.all([publicListener.close(0), adminListener.close(0)]);
     throw startError(error);
   });
+  const overload = openOverloadControl(config, log, metrics);
+  const store = overload.limit(opened.store);
   const entropy = systemEntropy();
-  const onError = (err: unknown) =>
-    log.error(
-      { event: "feed_unreadable", err },
-      "the revocation log cannot be read: the feed is silent until it can be",
-    );
-  const feed = createRevocationFeed({ store, clock: steadyClock, instance: entropy.text(12), onError });
+  const feed = openFeed(store, entropy.text(12), log);
   const stopFollowing = followSecrets(ring, access, feed, log);
-  const events = openEventRecorder(config, store, log, createAudit(log, metrics), entropy);
+  const events = openEventRecorder(config, opened.store, log, createAudit(log, metrics), entropy);
   const apis = createApis({
     config,
     log,
@@ -77,12 +78,13 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     ring,
     access,
     store,
-    storeKind: kind,
+    overload,
+    storeKind: opened.kind,
     feed,
     issuer,
     telemetry,
   });
-  exposeState(metrics, { listeners, feed, ring, opened: { kind, store } });
+  exposeState(metrics, { listeners, feed, ring, opened });
   publicListener.serve(apis.publicHandler);
   adminListener.serve(apis.adminHandler);
 
@@ -108,8 +110,18 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
     throw startError(error);
   });
   const urls = { publicUrl: publicListener.url, adminUrl: adminListener.url };
-  reportReady(out, config, { ...urls, store: kind, docsKey: apis.docsKey });
+  reportReady(out, config, { ...urls, store: opened.kind, docsKey: apis.docsKey });
   return { ...urls, stop };
+}
+
+/** @param instance a name that no other process has */
+function openFeed(store: SessionStore, instance: string, log: Logger): RevocationFeed {
+  const onError = (err: unknown) =>
+    log.error(
+      { event: "feed_unreadable", err },
+      "the revocation log cannot be read: the feed is silent until it can be",
+    );
+  return createRevocationFeed({ store, clock: steadyClock, ranMs: () => turns.ranMs(), instance, onError });
 }
 
 /** Warns of settings that are valid and may not be what is meant. */

@@ -1,3 +1,4 @@
+import { patientTimeout } from "../clock/after-reading.ts";
 import type { AdminClient } from "./admin-client.ts";
 import { REFUSED, type Verdict } from "./verdict.ts";
 
@@ -38,11 +39,18 @@ export class Introspection {
 
   async #call(token: string, accepted: Promise<Verdict>): Promise<Verdict> {
     const { client, signal } = this.#deps;
+    const timeout = new AbortController();
+    const cancelTimeout = patientTimeout(() => timeout.abort(), TIMEOUT_MS);
     try {
-      const { active } = await client.introspectToken({ token }, { timeoutMs: TIMEOUT_MS, signal });
+      const { active } = await client.introspectToken(
+        { token },
+        { signal: AbortSignal.any([signal, timeout.signal]), timeoutMs: 0 },
+      );
       return active ? await accepted : REFUSED.revoked;
     } catch {
       return REFUSED.unavailable;
+    } finally {
+      cancelTimeout();
     }
   }
 }

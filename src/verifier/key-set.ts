@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { patientTimeout } from "../clock/after-reading.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
 import type { Key } from "./key.ts";
 import type { Report } from "./report.ts";
@@ -99,9 +100,10 @@ export class KeySet {
   async #read(): Promise<number> {
     const { url, fetch, monotonic, report, signal } = this.#deps;
     this.#triedAtMs = monotonic();
+    const timeout = new AbortController();
+    const cancelTimeout = patientTimeout(() => timeout.abort(new Error("the key set did not come")), TIMEOUT_MS);
     try {
-      const timeout = AbortSignal.timeout(TIMEOUT_MS);
-      const response = await fetch(url, { redirect: "error", signal: AbortSignal.any([signal, timeout]) });
+      const response = await fetch(url, { redirect: "error", signal: AbortSignal.any([signal, timeout.signal]) });
       this.#replace(await readKeys(response));
       this.#readAtMs = this.#triedAtMs;
       if (!this.#readable) report({ event: "keys_read", kids: [...this.#keys.keys()] });
@@ -112,6 +114,8 @@ export class KeySet {
       if (!signal.aborted && this.#readable !== false) report({ event: "keys_unreadable", error });
       this.#readable = false;
       return COOLDOWN_MS;
+    } finally {
+      cancelTimeout();
     }
   }
 

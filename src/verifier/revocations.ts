@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { SessionAdminService, WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { afterReading, patientTimeout } from "../clock/after-reading.ts";
 import { Freshness } from "./freshness.ts";
 import type { Report } from "./report.ts";
 
@@ -44,6 +45,7 @@ export class Revocations {
   #cursor = "";
   #sweptAtMs: number;
   #following = false;
+  #batches = 0;
 
   constructor(deps: RevocationsDeps) {
     this.#deps = deps;
@@ -62,6 +64,11 @@ export class Revocations {
   /** The age of what is known, ms: since the service last read the store and delivered all of it. Infinity before that. */
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);
+  }
+
+  /** How many batches have been received. */
+  get batches(): number {
+    return this.#batches;
   }
 
   async #follow(): Promise<void> {
@@ -91,28 +98,32 @@ export class Revocations {
   /** Follows one stream until it ends, falls silent or is late. Returns why. */
   async #followStream(onComplete: () => void): Promise<unknown> {
     const { client, signal } = this.#deps;
-    const silent = new AbortController();
-    const onSilence = () => silent.abort(new Error("the feed is silent"));
-    const watchdog = setTimeout(onSilence, MAX_SILENCE_MS).unref();
+    const given = new AbortController();
+    const giveUp = (why: string) => given.abort(new Error(`the feed is ${why}`));
+    const watch = () => patientTimeout(() => giveUp("silent"), MAX_SILENCE_MS);
+    let cancelWatchdog = watch();
     this.#freshness.restart();
     try {
-      const options = { signal: AbortSignal.any([signal, silent.signal]), timeoutMs: 0 };
+      const options = { signal: AbortSignal.any([signal, given.signal]), timeoutMs: 0 };
       for await (const batch of client.watchRevocations({ cursor: this.#cursor }, options)) {
-        watchdog.refresh();
+        cancelWatchdog();
+        cancelWatchdog = watch();
         this.#apply(batch);
-        if (this.#freshness.late) return new Error("the feed is late");
-        if (batch.caughtUp) onComplete();
+        // While this process was stopped batches have waited for it: the newest of them counts.
+        if (this.#freshness.late) afterReading(() => this.#freshness.late && giveUp("late"));
+        else if (batch.caughtUp) onComplete();
       }
       return new Error("the feed ended");
     } catch (error) {
       return error;
     } finally {
-      clearTimeout(watchdog);
+      cancelWatchdog();
     }
   }
 
   #apply(batch: WatchRevocationsResponse): void {
     const { clock, monotonic, revokeKeys, report } = this.#deps;
+    this.#batches++;
     for (const { sessionId, expireTime } of batch.revocations) {
       const expiresAtMs = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
       this.#expiries.set(sessionId, Math.max(expiresAtMs, this.#expiries.get(sessionId) ?? 0));

@@ -1,3 +1,4 @@
+import { afterReading } from "../clock/after-reading.ts";
 import { createAdminClient } from "./admin-client.ts";
 import { Introspection } from "./introspection.ts";
 import { KeySet } from "./key-set.ts";
@@ -102,6 +103,8 @@ class VerifierCore {
   readonly #revocations: Revocations | undefined;
   readonly #introspection: Introspection | undefined;
   readonly #cache: RecentlyUsed<Entry>;
+  /** With how many batches the feed was found stale: without another one it still is. */
+  #staleAfterBatches = -1;
 
   constructor(
     settings: Settings,
@@ -136,7 +139,15 @@ class VerifierCore {
     if (this.#revocations === undefined || this.#revocations.stalenessMs(nowMs, wallMs) <= maxStalenessMs) {
       return entry.accepted;
     }
+    // After a stop of this process batches are there that it has not read yet.
+    if (this.#revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     return this.#introspection?.introspect(token, entry.accepted, nowMs) ?? REFUSED_PROMISES.unavailable;
+  }
+
+  async #judgeAfterReading(token: string, entry: Entry): Promise<Verdict> {
+    await new Promise<void>(afterReading);
+    this.#staleAfterBatches = this.#revocations?.batches ?? -1;
+    return this.#judge(token, entry);
   }
 
   /** An unknown key may be newer than the key set. */

@@ -1,13 +1,15 @@
 /** Admission under overload, exactly at its edges, with a clock and ticks that the test moves. */
 import { beforeEach, describe, expect, test } from "vitest";
-import { Admission, LATE_CALLS_PER_TICK, PROBES, TICK_MS } from "../../src/limits/admission.ts";
+import { TURN_MS } from "../../src/clock/turns.ts";
+import { Admission, LATE_CALLS_PER_TURN, PROBES } from "../../src/limits/admission.ts";
 
 const MAX_WAITING = 100;
 const MAX_LOOP_DELAY_MS = 200;
 const MAX_STORE_DELAY_MS = 250;
-const STORE_TICKS = MAX_STORE_DELAY_MS / TICK_MS;
+const STORE_TURNS = MAX_STORE_DELAY_MS / TURN_MS;
 
 let now: number;
+let worked: number;
 let admission: Admission;
 
 function createAdmission(more: Partial<ConstructorParameters<typeof Admission>[0]> = {}): Admission {
@@ -16,14 +18,16 @@ function createAdmission(more: Partial<ConstructorParameters<typeof Admission>[0
     maxLoopDelayMs: MAX_LOOP_DELAY_MS,
     maxStoreDelayMs: MAX_STORE_DELAY_MS,
     clock: () => now,
+    processorTime: () => worked,
     ...more,
   });
 }
 
-/** A turn of the event loop that ends so much too late. */
-function tick(lateMs = 0): void {
-  now += TICK_MS + lateMs;
-  admission.tick();
+/** A turn of the event loop that ends so much too late, and how much of that is work. */
+function tick(lateMs = 0, workMs = lateMs): void {
+  now += TURN_MS + lateMs;
+  worked += workMs;
+  admission.turn();
 }
 
 function ticks(count: number): void {
@@ -45,6 +49,7 @@ function accepted(calls: number): number {
 
 beforeEach(() => {
   now = 1_000;
+  worked = 100;
   admission = createAdmission();
 });
 
@@ -85,7 +90,7 @@ describe("commands that wait for the store", () => {
 describe("a store that does not reply", () => {
   test("is given a quarter of a second before most is refused", () => {
     begin(PROBES);
-    ticks(STORE_TICKS - 1);
+    ticks(STORE_TURNS - 1);
     expect(admission.accept()).toBeUndefined();
     tick();
     expect(admission.accept()).toBe("store");
@@ -108,6 +113,15 @@ describe("a store that does not reply", () => {
     expect(admission.accept()).toBeUndefined();
   });
 
+  test("is late no longer with the first reply to a command that no call made", () => {
+    const [lost = 0] = begin(1);
+    admission.finish(lost, "lost");
+    begin(PROBES);
+    expect(admission.accept()).toBe("store");
+    admission.hear(admission.now);
+    expect(accepted(1_000)).toBe(1_000);
+  });
+
   test("of which one node is down goes on serving the rest", () => {
     begin(PROBES);
     for (let time = 0; time < 20; time++) {
@@ -121,7 +135,7 @@ describe("a store that does not reply", () => {
     ticks(10_000);
     begin(PROBES);
     expect(admission.accept()).toBeUndefined();
-    ticks(STORE_TICKS - 1);
+    ticks(STORE_TURNS - 1);
     expect(admission.accept()).toBeUndefined();
     tick();
     expect(admission.accept()).toBe("store");
@@ -132,7 +146,7 @@ describe("a store that replies slowly", () => {
   test("gets no more than a few commands until a reply comes in time", () => {
     const slow = begin(2);
     const begun = begin(PROBES);
-    ticks(STORE_TICKS - 1);
+    ticks(STORE_TURNS - 1);
     finish(slow.slice(0, 1));
     expect(admission.accept()).toBeUndefined();
     tick();
@@ -143,10 +157,25 @@ describe("a store that replies slowly", () => {
     finish(begun);
   });
 
+  test("is in time again with a fast reply to a command that no call made, and is not late with a slow one", () => {
+    const slow = begin(1);
+    ticks(STORE_TURNS);
+    finish(slow);
+    begin(PROBES);
+    expect(admission.accept()).toBe("store");
+    const begun = admission.now;
+    ticks(STORE_TURNS - 1);
+    admission.hear(begun);
+    expect(admission.accept()).toBeUndefined();
+    ticks(1);
+    admission.hear(begun); // the whole log was read
+    expect(admission.accept()).toBeUndefined();
+  });
+
   test("is not inferred from an ending that waits for replicas", () => {
     const ending = begin(1);
     begin(PROBES);
-    ticks(STORE_TICKS);
+    ticks(STORE_TURNS);
     finish(ending, "slow");
     expect(admission.accept()).toBeUndefined();
   });
@@ -161,10 +190,10 @@ describe("an event loop", () => {
   test("that is late twice in a row accepts a few calls per tick", () => {
     tick(MAX_LOOP_DELAY_MS + 1);
     tick(MAX_LOOP_DELAY_MS + 1);
-    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TICK);
+    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
     expect(admission.accept()).toBe("event_loop");
     tick(MAX_LOOP_DELAY_MS + 1);
-    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TICK);
+    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
   });
 
   test("is late by more than the limit, not by the limit", () => {
@@ -172,9 +201,20 @@ describe("an event loop", () => {
     expect(accepted(1_000)).toBe(1_000);
   });
 
+  test("that lacks a processor is not overloaded, however late it is", () => {
+    for (let time = 0; time < 20; time++) tick(1_000, MAX_LOOP_DELAY_MS);
+    expect(accepted(1_000)).toBe(1_000);
+  });
+
+  test("that works for too long is overloaded, also where it shares its processor", () => {
+    tick(1_000, MAX_LOOP_DELAY_MS + 1);
+    tick(1_000, MAX_LOOP_DELAY_MS + 1);
+    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
+  });
+
   test("accepts everything again with the first turn in time", () => {
     for (let time = 0; time < 5; time++) tick(MAX_LOOP_DELAY_MS + 1);
-    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TICK);
+    expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
     tick();
     expect(accepted(1_000)).toBe(1_000);
   });

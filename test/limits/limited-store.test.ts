@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Admission } from "../../src/limits/admission.ts";
+import { Admission, PROBES } from "../../src/limits/admission.ts";
 import { limitStore } from "../../src/limits/limited-store.ts";
 import type { SessionId } from "../../src/session/model.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../src/session/ports.ts";
@@ -19,16 +19,22 @@ function aStore(maxWaiting: number) {
   const admission = new Admission({ maxWaiting, maxLoopDelayMs: 0, maxStoreDelayMs: 250 });
   let refusals = 0;
   const replies: string[] = [];
-  const limited = limitStore(store, admission, {
-    onRefused: () => {
-      refusals++;
+  const state = { isStalled: false };
+  const limited = limitStore(
+    store,
+    admission,
+    { mayBeTooOld: () => state.isStalled },
+    {
+      onRefused: () => {
+        refusals++;
+      },
+      onReply: (verb, replied, seconds) => {
+        replies.push(`${verb} ${replied}`);
+        expect(seconds).toBeGreaterThanOrEqual(0);
+      },
     },
-    onReply: (verb, replied, seconds) => {
-      replies.push(`${verb} ${replied}`);
-      expect(seconds).toBeGreaterThanOrEqual(0);
-    },
-  });
-  return { limited, admission, pending, replies, refusals: () => refusals };
+  );
+  return { limited, admission, state, pending, replies, refusals: () => refusals };
 }
 
 test("an ordinary command over the limit is refused without reaching the store, and endings go on", async () => {
@@ -53,6 +59,24 @@ test("an ending is refused when four times the number waits", async () => {
   expect(pending).toHaveLength(400);
 });
 
+test("after a stall no command of a call reaches the store, be it an ending, and none is counted; the rest goes on", async () => {
+  const { limited, admission, state, pending, refusals, replies } = aStore(2);
+  state.isStalled = true;
+  for (const asked of [limited.find(sid), limited.end(sid, "logout")]) {
+    await expect(asked).rejects.toThrow(/was stalled/);
+    await expect(asked).rejects.not.toThrow(StoreBusy);
+  }
+  const ping = limited.ping();
+  expect(pending.map(({ verb }) => verb)).toEqual(["ping"]);
+  pending[0]?.resolve(undefined);
+  await ping;
+  expect([admission.waiting, refusals(), replies]).toEqual([0, 0, []]);
+  state.isStalled = false;
+  const asked = limited.find(sid);
+  pending[1]?.resolve({ ok: false, reason: "unknown" });
+  await asked;
+});
+
 test("a command counts until it has ended, however it ends", async () => {
   const { limited, admission, pending } = aStore(100);
   const outcomes = [limited.find(sid), limited.find(sid), limited.end(sid, "logout")].map((one) => one.catch(() => {}));
@@ -70,6 +94,24 @@ test("the feed, readiness and closing are never refused", async () => {
   expect(pending).toHaveLength(5);
   for (const { resolve } of pending) resolve(undefined);
   await Promise.all(asked);
+});
+
+test("after an outage the first reply ends it, also one to a command that no call made", async () => {
+  const { limited, pending } = aStore(1_000);
+  const lost = limited.find(sid);
+  pending[0]?.reject(new StoreUnavailable("no reply"));
+  await expect(lost).rejects.toThrow(StoreUnavailable);
+  const read = limited.revocations(undefined);
+  const failed = limited.ping();
+  pending[2]?.reject(new StoreUnavailable("no reply"));
+  await expect(failed).rejects.toThrow(StoreUnavailable);
+  const few = Array.from({ length: PROBES }, () => limited.find(sid));
+  await expect(limited.find(sid)).rejects.toThrow(StoreBusy);
+  pending[1]?.resolve({ revocations: [] });
+  await read;
+  const burst = Array.from({ length: 100 }, () => limited.find(sid));
+  for (const { resolve } of pending) resolve({ ok: false, reason: "unknown" });
+  await Promise.all([...few, ...burst]);
 });
 
 test("each command that reached the store is reported once it has ended, with whether the store responded", async () => {

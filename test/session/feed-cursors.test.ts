@@ -47,6 +47,7 @@ function createTimedLog() {
             }),
             onRevocation: () => () => {},
           },
+          ranMs: () => 0,
           clock: world.processClock,
           instance: random.nonce(),
           onError: () => {},

@@ -108,7 +108,13 @@ test("a session that is ended again is delivered again, with its later expiry, a
     },
   };
   const feed = world.manage(
-    createRevocationFeed({ store, clock: world.processClock, instance: random.nonce(), onError: () => {} }),
+    createRevocationFeed({
+      store,
+      clock: world.processClock,
+      ranMs: () => 0,
+      instance: random.nonce(),
+      onError: () => {},
+    }),
   );
   const sid = random.sessionId("alice");
   const ending = (): Revocation => ({

@@ -5,6 +5,7 @@ import {
   type WatchRevocationsResponse,
   WatchRevocationsResponseSchema,
 } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { afterReading } from "../../src/clock/after-reading.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
 
 /** A feed that sends a batch on demand, and follows the signal of its caller. */
@@ -54,5 +55,7 @@ it("a feed that keeps sending is kept; one that is silent for three seconds is g
   await revocations.ready;
   expect(feed.isGivenUp()).toBe(false);
   await vi.advanceTimersByTimeAsync(200);
+  expect(feed.isGivenUp()).toBe(false); // not before what has arrived is read
+  await new Promise<void>(afterReading);
   expect(feed.isGivenUp()).toBe(true);
 });

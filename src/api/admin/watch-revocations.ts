@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { WatchRevocationsRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { patientTimeout } from "../../clock/after-reading.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { FeedBatch, RevocationFeed } from "../../session/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
@@ -29,11 +30,11 @@ export async function* watchRevocations(
   try {
     for await (const batch of feed.watch(request.cursor, context.signal)) {
       requireScopeStill(context);
-      const timer = setTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
+      const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
       try {
         yield batchMessage(batch, revokedKeyIds());
       } finally {
-        clearTimeout(timer);
+        cancelTimeout();
       }
     }
   } catch (error) {

@@ -80,6 +80,7 @@ export const SHARED_ERRORS = {
   crossSite: shared("E403_FORBIDDEN"),
   overloaded: shared("E503_UNAVAILABLE"),
   retryLater: shared("E503_UNAVAILABLE"),
+  stalled: shared("E503_UNAVAILABLE"),
   canceled: shared("E499_CANCELED"),
 } as const;
 

@@ -9,8 +9,8 @@
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
 import type { DatabaseSync } from "node:sqlite";
+import { steadyClock } from "../../clock/steady.ts";
 import type { Clock } from "../../session/ports.ts";
-import { steadyClock } from "../steady.ts";
 
 /** By how much a clock may be set, or drift, without notice, ms. */
 const TOLERANCE_MS = 250;

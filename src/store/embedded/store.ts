@@ -30,7 +30,6 @@ import {
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import { noteOf, REUSE_NOTES } from "../due-text.ts";
-import { createStallGuard, type StallGuard } from "../stall.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
 import { EmbeddedEvents } from "./events.ts";
@@ -60,7 +59,6 @@ class EmbeddedStore implements SessionStore {
   readonly #db: DatabaseSync;
   readonly #sql: Statements;
   readonly #transactions: Transactions;
-  readonly #stall: StallGuard;
   readonly #clock: StoreClock;
   readonly #sessions: SessionTable;
   readonly #lists: SessionLists;
@@ -79,7 +77,6 @@ class EmbeddedStore implements SessionStore {
 
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
     this.#db = db;
-    this.#stall = createStallGuard(options.reuseInterval);
     this.#clock = new StoreClock(db, options.clock, options.steady);
     this.#sql = prepareStatements(db);
     this.#transactions = new Transactions(db, this.#clock, new FileGuard(options.path));
@@ -222,7 +219,6 @@ class EmbeddedStore implements SessionStore {
 
   async close(): Promise<void> {
     this.#wakers.close();
-    this.#stall.close();
     if (this.#db.isOpen) this.#db.close();
   }
 
@@ -234,7 +230,6 @@ class EmbeddedStore implements SessionStore {
   }
 
   #write<T>(durability: Durability, step: (now: number) => T): T {
-    this.#stall.check();
     this.#appended = [];
     const result = this.#transactions.write(durability, step);
     if (this.#appended.length > 0) this.#wakers.wake(this.#appended);

@@ -2,7 +2,8 @@
  * The connections, and how they behave when Redis does not.
  *
  * - A command waits `commandTimeout` at most (send.ts), and none waits for a connection: while there is none, it
- *   fails as unavailable, at once. A connection that stays silent for twice that long is given up, with all that waits on it.
+ *   fails as unavailable, at once. A connection that stays silent for twice that long is given up, with all that waits on it
+ *   (silence.ts).
  * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then find its
  *   own work and fail as already ended; the caller, which learns that the outcome is unknown, can retry better.
  * - Reconnecting goes on indefinitely, at most a second apart, so that service resumes as soon as Redis does; also where
@@ -13,6 +14,7 @@
 import { Cluster, Command, Redis, type RedisOptions } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { TAGS } from "./partitions.ts";
+import { giveUpWhenSilent } from "./silence.ts";
 
 export type Client = Redis | Cluster;
 
@@ -41,14 +43,21 @@ export function disconnect(client: Client): void {
 /** @param commandTimeout ms */
 export function connect(target: RedisTarget, commandTimeout: number): Client {
   const client = createClient(target, commandTimeout);
-  if (client instanceof Cluster) client.on("+node", (node: Redis) => node.connect().catch(() => {}));
+  if (client instanceof Redis) giveUpWhenSilent(client, commandTimeout);
+  else {
+    client.on("+node", (node: Redis) => {
+      giveUpWhenSilent(node, commandTimeout);
+      node.connect().catch(() => {});
+    });
+  }
   return client.on("end", revive);
 }
 
-/** Connects to one node of a cluster, and again whenever that connection is lost. */
-export function connectNode(node: Redis): Redis {
-  const own = { lazyConnect: false, readOnly: false, retryStrategy: backoff };
-  return node.duplicate(own as RedisOptions).on("end", revive);
+/** Connects to one node of a cluster, and again whenever that connection is lost. @param commandTimeout ms */
+export function connectNode(node: Redis, commandTimeout: number): Redis {
+  const own = node.duplicate({ lazyConnect: false, readOnly: false, retryStrategy: backoff } as RedisOptions);
+  giveUpWhenSilent(own, commandTimeout);
+  return own.on("end", revive);
 }
 
 /** The name by which a cluster's client knows a node. */
@@ -84,7 +93,6 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: 2 * commandTimeout,
     // Link asks whether Redis is ready; only of a master that Sentinel names must ioredis know that it still is one.
     enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
@@ -129,5 +137,5 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
 
 /** A connection for a subscription: nothing is expected on it, so its silence means nothing. */
 export function connectSubscriber(client: Redis): Redis {
-  return client.duplicate({ socketTimeout: undefined } as RedisOptions).on("end", revive);
+  return client.duplicate().on("end", revive);
 }

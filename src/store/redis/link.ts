@@ -5,10 +5,10 @@
  * policy or a permission that changes while it is in use is known so much later, and so is its correction.
  */
 
+import { steadyClock } from "../../clock/steady.ts";
+import { turns } from "../../clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
-import { createStallGuard, type StallGuard } from "../stall.ts";
-import { steadyClock } from "../steady.ts";
 import { Clocks } from "./clocks.ts";
 import { type Client, connect, disconnect } from "./connection.ts";
 import { isUnknownScript, timeOfLate, translate } from "./failure.ts";
@@ -38,7 +38,12 @@ export type LinkOptions = {
 
 type Arguments = readonly (string | number | Buffer)[];
 
+/** @param readUntilMs the request was read after that, by the clock of the turns */
+type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
+
 const RECHECK_INTERVAL_MS = 2_000;
+/** How often a command is sent again that has done nothing. */
+const RESENDINGS = 4;
 
 export class Link {
   readonly client: Client;
@@ -48,7 +53,7 @@ export class Link {
   readonly #clustered: boolean;
   readonly #needed: readonly string[];
   readonly #steady: () => number;
-  readonly #stall: StallGuard;
+  readonly #resendMs: number;
   readonly #clocks: Clocks;
   #recheck: NodeJS.Timeout | undefined;
   /** Why no script may be run: not checked yet, found unfit, or closed. */
@@ -67,7 +72,7 @@ export class Link {
     this.#sender = createSender(options.commandTimeout);
     this.#clustered = options.target.kind === "cluster";
     this.#steady = options.steady ?? steadyClock;
-    this.#stall = createStallGuard(options.reuseInterval);
+    this.#resendMs = Math.max(options.reuseInterval / 4, 2 * options.commandTimeout);
     this.#clocks = new Clocks({
       clustered: this.#clustered,
       commandTimeout: options.commandTimeout,
@@ -84,7 +89,7 @@ export class Link {
    */
   async start(others: Promise<unknown>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const patience = setTimeout(resolve, this.#options.commandTimeout);
+    const cancelPatience = turns.after(this.#options.commandTimeout, resolve);
     let started = false;
     const fail = (error: unknown) => {
       const refusal = refusedCredentials(error);
@@ -105,7 +110,7 @@ export class Link {
     try {
       await promise;
     } finally {
-      clearTimeout(patience);
+      cancelPatience();
       started = true;
     }
   }
@@ -114,55 +119,50 @@ export class Link {
    * Runs the script of a verb: one command, where Redis knows the script and we know its clock.
    *
    * A command acts before its caller is given up on, or not at all. One that was late for Redis although its reply is here in
-   * time found a clock that is unknown, was set, or belongs to another node: nothing was done, and it is sent once more.
+   * time found a clock that is unknown, was set, or belongs to another node, or this process held it up: nothing was done, and
+   * it is sent again while its request is not too old.
    *
    * @param tags the hash tags of partitions; in a cluster, of one
    * @throws StoreUnavailable
    */
   async run(verb: Verb, tags: readonly string[], args: Arguments): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
-    this.#stall.check();
-    const tag = tags[0] ?? "";
-    const clock = this.#clocks.of(tag);
+    const { readUntilMs } = turns;
+    const clock = this.#clocks.of(tags[0] ?? "");
     const sentAt = this.#steady();
     const window = clock.window(sentAt);
     try {
       // Nearly every refresh ends here: another promise in between would cost it half a microsecond.
       return await this.#send("evalsha", this.#scripts[verb].sha, tags, args, window);
     } catch (error) {
-      return await this.#runAgain(verb, tags, args, window, sentAt, error);
+      return await this.#runAgain(verb, tags, args, { window, sentAt, readUntilMs }, error);
     }
   }
 
   /** Goes on after a first attempt that failed. @throws StoreUnavailable */
-  async #runAgain(
-    verb: Verb,
-    tags: readonly string[],
-    args: Arguments,
-    window: Window,
-    sentAt: number,
-    first: unknown,
-  ) {
+  async #runAgain(verb: Verb, tags: readonly string[], args: Arguments, first: Attempt, error: unknown) {
+    const { text } = this.#scripts[verb];
     const tag = tags[0] ?? "";
     const clock = this.#clocks.of(tag);
-    const { text } = this.#scripts[verb];
-    let failure = first;
-    try {
-      if (isUnknownScript(first)) return await this.#send("eval", text, tags, args, window); // known from now on
-    } catch (error) {
-      failure = error;
+    let { window, sentAt } = first;
+    let failure = error;
+    for (let left = RESENDINGS; left > 0; left--) {
+      const time = timeOfLate(failure);
+      if (time === undefined && !isUnknownScript(failure)) break;
+      try {
+        if (time !== undefined) {
+          clock.observe(time, sentAt, this.#steady());
+          if (turns.behindMs(first.readUntilMs) > this.#resendMs) break;
+          await this.#clocks.settle(tag);
+          sentAt = this.#steady();
+          window = clock.window(sentAt);
+        }
+        return await this.#send("eval", text, tags, args, window); // the script is known from now on
+      } catch (next) {
+        failure = next;
+      }
     }
-    const time = timeOfLate(failure);
-    if (time === undefined) throw translate(failure);
-    const now = this.#steady();
-    clock.observe(time, sentAt, now);
-    if (now - sentAt > 2 * this.#options.commandTimeout) throw translate(failure);
-    try {
-      await this.#clocks.settle(tag);
-      return await this.#send("eval", text, tags, args, clock.window(this.#steady()));
-    } catch (error) {
-      throw translate(error);
-    }
+    throw translate(failure);
   }
 
   /** The clock of the node that holds a partition. */
@@ -221,7 +221,6 @@ export class Link {
     this.#closed = true;
     this.#obstacle = new Error("closed");
     clearInterval(this.#recheck);
-    this.#stall.close();
     this.#sender.close();
     disconnect(this.client);
   }

@@ -48,7 +48,7 @@ export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
     redis.on("ready", look);
     return { redis, wait: createSharedWait({ ...deps, redis, send: sender.send }) };
   };
-  const channels = client instanceof Cluster ? ofNodes(client, channel) : ofMaster(channel, deps);
+  const channels = client instanceof Cluster ? ofNodes(client, channel, deps) : ofMaster(channel, deps);
   const check = () => {
     const key = channels.unconnected();
     if (key !== undefined) throw new StoreUnavailable(`Redis: no connection to wait for the replicas of ${key}`);
@@ -100,7 +100,7 @@ function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeout }
   };
 }
 
-function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel): Channels {
+function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { commandTimeout }: Deps): Channels {
   const channels = new Map<string, Channel>();
   const follow = () => {
     const nodes = new Map(cluster.nodes("all").map((node) => [nodeKey(node), node]));
@@ -110,7 +110,7 @@ function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel): Channels
       disconnect(redis);
     }
     for (const [key, node] of nodes) {
-      if (!channels.has(key)) channels.set(key, channel(connectNode(node)));
+      if (!channels.has(key)) channels.set(key, channel(connectNode(node, commandTimeout)));
     }
   };
   cluster.on("+node", follow).on("-node", follow);

@@ -1,11 +1,11 @@
 /**
  * How commands are sent, and how long a reply is awaited.
  *
- * The deadline is counted in turns of a timer, not on a clock: a process that was held up (starved of its processor, paused)
- * comes back to find every clock run out before it has read the replies that came in meanwhile. Such a pause is one turn.
- * And one timer for all costs a command nothing.
+ * The deadline is counted in turns (clock/turns.ts): a process that was held up has one of them, and has read the replies
+ * that came in meanwhile. To be in a set costs a command less than a timer.
  */
 import { Command, Redis } from "ioredis";
+import { TURN_MS, turns } from "../../clock/turns.ts";
 import type { Client } from "./connection.ts";
 
 /** Lists among the arguments are flattened. */
@@ -17,8 +17,6 @@ export type Sender = {
   close(): void;
 };
 
-const TURNS = 5;
-
 /** With so many bytes, some eight refreshes, Redis can begin while we go on. */
 const MAX_GATHERED_BYTES = 2_560;
 
@@ -26,13 +24,13 @@ const MAX_GATHERED_BYTES = 2_560;
 export function createSender(timeout: number): Sender {
   /** What is under way since this turn and since each of those before. */
   let turn = new Set<Command>();
-  const before = Array.from({ length: TURNS }, () => new Set<Command>());
-  const timer = setInterval(() => {
-    const late = before.pop() ?? [];
+  const before = Array.from({ length: Math.ceil(timeout / TURN_MS) }, () => new Set<Command>());
+  const stop = turns.follow(() => {
     before.unshift(turn);
-    turn = new Set();
-    for (const command of late) command.reject(new Error(`no reply for ${timeout} ms`));
-  }, timeout / TURNS).unref();
+    turn = before.pop() ?? turn;
+    for (const command of turn) command.reject(new Error(`no reply for ${timeout} ms`));
+    turn.clear();
+  });
   return {
     async send(to, name, args) {
       const command = new Command(name, [...args] as (string | number | Buffer)[]);
@@ -46,7 +44,7 @@ export function createSender(timeout: number): Sender {
         begun.delete(command);
       }
     },
-    close: () => clearInterval(timer),
+    close: stop,
   };
 }
 

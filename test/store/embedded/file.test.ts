@@ -8,7 +8,6 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { until } from "../../support/until.ts";
 import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
 
 let directory: string;
@@ -144,14 +143,6 @@ describe("is unavailable", () => {
     expect(await open().end(sidOf(subject()), "logout")).toEqual(MARKED);
     expect(performance.now() - begun).toBeGreaterThan(500);
     await once(holder, "exit");
-  });
-
-  test("for a moment after the process was stalled for a quarter of R: its requests may be old", async () => {
-    store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: 2_800, markerLife: MARKER_LIFE });
-    const sid = sidOf(subject());
-    for (const resume = performance.now() + 800; performance.now() < resume; );
-    await expect(store.end(sid, "logout")).rejects.toThrow(/was stalled/);
-    expect(await until(() => store?.end(sid, "logout") ?? Promise.reject())).toEqual(MARKED);
   });
 
   test("when it is no database", () => {

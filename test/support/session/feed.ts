@@ -20,6 +20,7 @@ export function createFeedWorld() {
   let stall: PromiseWithResolvers<void> | undefined;
   let reading = false;
   let here = now;
+  let ran = 0;
   const clock = () => now;
   const path = join(directory, "sessions.db");
   const real = createEmbeddedStore({ path, clock, steady: clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
@@ -32,6 +33,11 @@ export function createFeedWorld() {
     /** The clock of the processes that the feeds run in, which is not the store's. */
     processClock: () => here,
     advanceProcess(ms: number) {
+      here += ms;
+      ran += ms;
+    },
+    /** The processes that the feeds run in are stopped for so long. */
+    stopProcess(ms: number) {
       here += ms;
     },
     set down(value: boolean) {
@@ -59,7 +65,9 @@ export function createFeedWorld() {
         },
         onRevocation: (wake) => real.onRevocation(wake),
       };
-      return this.manage(createRevocationFeed({ store, clock: () => here + ahead, instance: random.nonce(), onError }));
+      return this.manage(
+        createRevocationFeed({ store, clock: () => here + ahead, ranMs: () => ran, instance: random.nonce(), onError }),
+      );
     },
     /** A feed that ends with the world. */
     manage(feed: RevocationFeed): RevocationFeed {

@@ -1,0 +1,49 @@
+/**
+ * Detects requests that have waited in this process, while it was stopped, starved of its processor, busy, or suspended with its
+ * machine.
+ *
+ * What it reads after a stall may have been sent longer ago than the rules of rotation allow for. To such a request the store is
+ * "unavailable": a caller that is still there tries again. Requests that cannot have waited that long are served.
+ */
+import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
+
+const MIN_TOLERANCE_MS = 500;
+/** A caller does not wait much longer. The rules of rotation do not apply: it would be a surprise, and no wrong logout. */
+const OTHERS_TOLERANCE_MS = 10_000;
+
+/** How long requests may wait in this process before they are acted upon, ms. */
+export type Tolerances = {
+  /** Those that present a refresh token. */
+  readonly rotationMs: number;
+  readonly othersMs: number;
+};
+
+/**
+ * For rotation a quarter of the reuse interval, which leaves as much for the network, and at least 500 ms: the start warns of a
+ * reuse interval below 2 s. Without a reuse interval nothing is promised, and no refresh is refused.
+ */
+export function stallTolerances(reuseInterval: number): Tolerances {
+  const rotationMs = reuseInterval === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseInterval / 4, MIN_TOLERANCE_MS);
+  return { rotationMs, othersMs: Math.max(reuseInterval / 4, OTHERS_TOLERANCE_MS) };
+}
+
+export class StallGuard {
+  readonly #tolerances: Tolerances;
+  readonly #turns: Turns;
+  readonly #stop: () => void;
+
+  constructor(reuseInterval: number, turns = turnsOfProcess) {
+    this.#tolerances = stallTolerances(reuseInterval);
+    this.#turns = turns;
+    this.#stop = turns.follow(() => {});
+  }
+
+  /** Whether a request may have waited for too long that was read in this turn of the event loop. */
+  mayBeTooOld(of: keyof Tolerances): boolean {
+    return this.#turns.behindMs() > this.#tolerances[of];
+  }
+
+  close(): void {
+    this.#stop();
+  }
+}

@@ -1,0 +1,144 @@
+/** Turns on the real event loop, which the tests hold up. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { afterReading, patientTimeout } from "../../src/clock/after-reading.ts";
+import { steadyClock } from "../../src/clock/steady.ts";
+import { TURN_MS, Turns } from "../../src/clock/turns.ts";
+
+const cleanUp: (() => void)[] = [];
+afterEach(() => {
+  for (const step of cleanUp.splice(0)) step();
+});
+
+/** A connection within this process: what one side writes is in the hands of the system at once, and unread. */
+async function connection() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [[accepted]] = (await Promise.all([once(server, "connection"), once(client, "connect")])) as [
+    [Socket],
+    unknown,
+  ];
+  cleanUp.push(() => {
+    client.destroy();
+    accepted.destroy();
+    server.close();
+  });
+  let received = "";
+  accepted.setEncoding("utf8").on("data", (text: string) => {
+    received += text;
+  });
+  return { client, accepted, received: () => received };
+}
+
+/** Continues where the next thing that the event loop does is to call its timers. */
+const beforeTimers = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function holdUp(ms: number): void {
+  for (const until = performance.now() + ms; performance.now() < until; );
+}
+
+function followed() {
+  const turns = new Turns();
+  const next = () =>
+    new Promise<void>((resolve) => {
+      const stop = turns.follow(() => {
+        stop();
+        resolve();
+      });
+    });
+  cleanUp.push(turns.follow(() => {}));
+  return { turns, next };
+}
+
+test("a turn ends when everything has been read that had arrived before it", async () => {
+  const { client, received } = await connection();
+  const { next } = followed();
+  await next();
+  await beforeTimers();
+  client.write("came in time");
+  holdUp(3 * TURN_MS);
+  expect(received()).toBe("");
+  await next();
+  expect(received()).toBe("came in time");
+});
+
+test("however long the process is held up, that is one turn", async () => {
+  const { turns, next } = followed();
+  await next();
+  const before = turns.ranMs();
+  holdUp(10 * TURN_MS);
+  await next();
+  expect(turns.ranMs() - before).toBe(TURN_MS);
+});
+
+test("what is read after the process was held up may be as old; what is read a turn later is not", async () => {
+  const { client, accepted } = await connection();
+  const { turns, next } = followed();
+  await next();
+  await beforeTimers();
+  const writtenAt = steadyClock();
+  client.write("old");
+  holdUp(5 * TURN_MS);
+  await once(accepted, "data");
+  expect(turns.readUntilMs).toBeLessThanOrEqual(writtenAt);
+  expect(turns.behindMs()).toBeGreaterThanOrEqual(5 * TURN_MS);
+  const resumedAt = steadyClock();
+  await next();
+  await next();
+  expect(turns.readUntilMs).toBeGreaterThanOrEqual(resumedAt);
+});
+
+test("turns are counted while there are followers", async () => {
+  const turns = new Turns();
+  let calls = 0;
+  const count = () => void calls++;
+  const stops = [turns.follow(count), turns.follow(count)];
+  const { next } = followed();
+  await next();
+  await next();
+  const [first, second] = stops;
+  const once = calls;
+  expect(once).toBeGreaterThanOrEqual(2);
+  first?.();
+  await next();
+  await next();
+  expect(calls).toBeGreaterThan(once);
+  second?.();
+  const [ended, ran] = [calls, turns.ranMs()];
+  await next();
+  await next();
+  expect([calls, turns.ranMs()]).toEqual([ended, ran]);
+});
+
+test("a patient timeout gives up nothing that is there to read", async () => {
+  const { client, accepted } = await connection();
+  let hasGivenUp = false;
+  const cancel = patientTimeout(() => {
+    hasGivenUp = true;
+  }, TURN_MS);
+  accepted.once("data", cancel);
+  await beforeTimers();
+  client.write("came in time");
+  holdUp(2 * TURN_MS);
+  await once(accepted, "data");
+  await new Promise<void>(afterReading);
+  await new Promise<void>(afterReading);
+  expect(hasGivenUp).toBe(false);
+});
+
+test("a patient timeout gives up silence, and nothing once it is cancelled", async () => {
+  const given: string[] = [];
+  const cancel = patientTimeout(() => given.push("cancelled"), 1);
+  cancel();
+  await new Promise<void>((resolve) => {
+    patientTimeout(() => {
+      given.push("silent");
+      resolve();
+    }, 5);
+    const running = setInterval(() => {}, 1_000);
+    cleanUp.push(() => clearInterval(running));
+  });
+  expect(given).toEqual(["silent"]);
+});

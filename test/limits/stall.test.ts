@@ -1,0 +1,152 @@
+/**
+ * The guard against requests that have waited in this process for too long, over random histories of an event loop that may
+ * be held up at any moment: it lets none through that is too old, and refuses none that cannot be.
+ */
+import type { Socket } from "node:net";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { TURN_MS, Turns } from "../../src/clock/turns.ts";
+import { StallGuard, stallTolerances } from "../../src/limits/stall.ts";
+import type { Request } from "../../src/listener/exchange.ts";
+import { LateConnections, waitOf } from "../../src/listener/late-connections.ts";
+import { Loop } from "../clock/loop.ts";
+
+const R = 10_000;
+const TOLERANCE_MS = stallTolerances(R).rotationMs;
+/** How long a step of a loop takes that is not held up, ms. */
+const SHORT_MS = 5;
+/** How much older than tolerated a request may be that was sent with its connection: shorter waits before it are not noted. */
+const PROMPT_MS = TOLERANCE_MS / 4;
+
+/** How long each step of the loop takes: mostly a little, sometimes about as long as is tolerated, or longer. */
+const pauses = fc.array(
+  fc.oneof(
+    { weight: 200, arbitrary: fc.integer({ min: 1, max: SHORT_MS }) },
+    { weight: 1, arbitrary: fc.integer({ min: TOLERANCE_MS - 100, max: TOLERANCE_MS + 100 }) },
+    { weight: 1, arbitrary: fc.integer({ min: TOLERANCE_MS, max: 4 * TOLERANCE_MS }) },
+  ),
+  { minLength: 800, maxLength: 1_500 },
+);
+/** When requests are sent, ms; on a connection that is there, or on one of its own. */
+const sendings = fc.array(fc.record({ atMs: fc.nat(5_000), isFirst: fc.boolean() }), { maxLength: 20 });
+
+type Sent = { readonly atMs: number; readonly isFirst: boolean; readonly port: number };
+type Handled = Sent & { readonly handledMs: number; readonly isRefused: boolean };
+
+/** Runs a loop that is held up for these times, and returns what became of each request. */
+function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) {
+  const loop = new Loop();
+  const turns = new Turns(loop);
+  const guard = new StallGuard(R, turns);
+  const waiting: Sent[] = sent.map((one, port) => ({ ...one, port })).sort((a, b) => a.atMs - b.atMs);
+  const connections = new LateConnections({
+    maxWaitMs: TOLERANCE_MS,
+    turns,
+    afterPoll: loop.afterPoll,
+    connectSelf(onConnected) {
+      const port = -1 - own++;
+      const after = waiting.findIndex(({ atMs }) => atMs > loop.nowMs);
+      waiting.splice(after < 0 ? waiting.length : after, 0, { atMs: loop.nowMs, isFirst: true, port });
+      // Sooner or later than it is accepted.
+      const connected = () => onConnected(`::1 ${port}`);
+      loop.afterPoll(own % 2 === 0 ? connected : () => loop.afterPoll(() => loop.afterPoll(connected)));
+      return () => {};
+    },
+  });
+  let own = 0;
+  const accepted: Sent[] = [];
+  const handled: Handled[] = [];
+  /** From when to when the loop was held up. */
+  const stalls: { readonly from: number; readonly until: number }[] = [];
+  const left = [...pausesMs];
+  const pass = () => {
+    const ms = left.pop() ?? 0;
+    if (ms > SHORT_MS) stalls.push({ from: loop.nowMs, until: loop.nowMs + ms });
+    loop.nowMs += ms;
+  };
+  const handle = (one: Sent) => {
+    pass();
+    const socket = { remoteAddress: "::1", remotePort: one.port } as Socket;
+    const request = { socket } as Request;
+    connections.take(request);
+    handled.push({
+      ...one,
+      handledMs: loop.nowMs,
+      isRefused: waitOf(request) > TOLERANCE_MS || guard.mayBeTooOld("rotationMs"),
+    });
+  };
+  while (left.length > 0) {
+    pass();
+    loop.iterate((untilMs) => {
+      pass();
+      // What had arrived when the poll began, a few at a time; of the new connections one, as in libuv.
+      const readable = [...accepted.splice(0), ...waiting.filter(({ atMs, isFirst }) => !isFirst && atMs <= untilMs)];
+      const next = waiting.find(({ atMs, isFirst }) => isFirst && atMs <= untilMs);
+      for (const one of readable) {
+        if (waiting.includes(one)) waiting.splice(waiting.indexOf(one), 1);
+        handle(one);
+      }
+      if (next === undefined) return;
+      waiting.splice(waiting.indexOf(next), 1);
+      const socket = { remoteAddress: "::1", remotePort: next.port, once() {} } as unknown as Socket;
+      connections.accept(socket);
+      if (next.port >= 0) accepted.push(next);
+    });
+  }
+  return { handled, stalls };
+}
+
+describe("a request", () => {
+  test("that waited for longer than a quarter of R is refused, on any connection", () => {
+    let old = 0;
+    fc.assert(
+      fc.property(pauses, sendings, (pausesMs, sent) => {
+        for (const { atMs, handledMs, isFirst, isRefused } of play(pausesMs, sent).handled) {
+          if (handledMs - atMs <= TOLERANCE_MS + (isFirst ? PROMPT_MS : 0)) continue;
+          old++;
+          expect(isRefused).toBe(true);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(old).toBeGreaterThan(1_000);
+  });
+
+  test("that was sent a turn after the process was held up is served, whatever came before", () => {
+    let served = 0;
+    fc.assert(
+      fc.property(pauses, sendings, (pausesMs, sent) => {
+        const { handled, stalls } = play(pausesMs, sent);
+        // A turn begins late by an iteration at most, and ends one later; each may have some requests to handle.
+        const graceMs = TURN_MS + 3 * (2 + sent.length) * SHORT_MS;
+        for (const { atMs, handledMs, isRefused } of handled) {
+          if (stalls.some(({ from, until }) => from <= handledMs && until > atMs - graceMs)) continue;
+          served++;
+          expect(isRefused).toBe(false);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(served).toBeGreaterThan(300);
+  });
+});
+
+test("without a reuse interval no refresh is refused, however old", () => {
+  const loop = new Loop();
+  const guard = new StallGuard(0, new Turns(loop));
+  loop.nowMs += 3_600_000;
+  expect(guard.mayBeTooOld("rotationMs")).toBe(false);
+});
+
+test.each([
+  [0, 10_000],
+  [10_000, 10_000],
+  [60_000, 15_000],
+])("with R = %d ms what rotates nothing is refused after %d ms", (reuseInterval, mostMs) => {
+  const loop = new Loop();
+  const guard = new StallGuard(reuseInterval, new Turns(loop));
+  loop.nowMs += mostMs;
+  expect(guard.mayBeTooOld("othersMs")).toBe(false);
+  loop.nowMs += 1;
+  expect(guard.mayBeTooOld("othersMs")).toBe(true);
+});
