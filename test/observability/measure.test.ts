@@ -1,6 +1,7 @@
 /** What `/metrics` reports of calls to the real service through every protocol. */
 import { expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { LINES_PER_SECOND } from "../../src/observability/line-limit.ts";
 import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
@@ -71,11 +72,13 @@ test("a cross-site refusal is counted by the header that revealed it", async () 
 test("a flood from a foreign origin costs bounded log, and the metrics count all of it", async () => {
   const flooded = await startService();
   const origin = `https://evil.example/${"x".repeat(13_000)}`;
+  const begun = performance.now();
   for (let time = 0; time < 300; time++) {
     await request(flooded.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers: { origin } });
   }
   expect(await metric(flooded, 'session_cross_site_refused_total{header="origin"}')).toBe(300);
   expect(await metric(flooded, 'session_log_lines_total{event="cross_site_refused",level="info"}')).toBe(300);
+  const seconds = Math.ceil((performance.now() - begun) / 1000) + 1; // some of the first and of the last
   flooded.kill("SIGTERM");
   await flooded.exited;
   const lines = flooded
@@ -86,6 +89,7 @@ test("a flood from a foreign origin costs bounded log, and the metrics count all
   const written = seen.filter(({ event }) => event === "cross_site_refused");
   const suppressed = seen.reduce((sum, { suppressed: some, lines: more }) => sum + Number(some ?? more ?? 0), 0);
   expect(written.length + suppressed).toBe(300);
-  expect(suppressed).toBeGreaterThan(200);
+  // On a machine so slow that hardly more comes than may be written, less is suppressed.
+  expect(written.length).toBeLessThanOrEqual(LINES_PER_SECOND * seconds);
   for (const line of lines) expect(line.length).toBeLessThan(1000);
 });

@@ -119,7 +119,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
 
   /** Lets some logouts succeed before the next fault: on a busy machine faults at fixed times would let none. */
   const progress = async (isOver: () => boolean): Promise<void> => {
-    const enough = dead.length + 2;
+    const enough = dead.length + 10;
     await pause(500);
     while (dead.length < enough && !isOver()) await pause(20);
   };
