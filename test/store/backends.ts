@@ -68,7 +68,7 @@ export async function embeddedBackend(): Promise<Backend> {
     },
     async beginEndAll(user, reason, except) {
       const dying = open();
-      const end = dying.endAll(user, reason, except === undefined ? {} : { except }); // its first step runs within this turn
+      const end = dying.endAll(user, reason, { ...(except !== undefined && { except }), origin: {} }); // its first step runs within this turn
       const failure = end.then(
         () => new Error("it was not left half-way"),
         () => undefined,

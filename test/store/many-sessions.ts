@@ -124,6 +124,43 @@ export function manySessionsContract(context: () => Context): void {
     expect(await listed(user, 100)).toEqual([]);
   });
 
+  test("each leaves one due record, with who asked, also where another one does the rest", async () => {
+    const { backend, store } = context();
+    const due = async (sids: readonly SessionId[]) => {
+      const mine = new Set<string>(sids);
+      const records = (await store.dueRecords()).flatMap((part) => part.records);
+      return records.filter(({ key }) => mine.has(key));
+    };
+    const user = subject();
+    const sids = sidsOf(await logins(user, 150));
+    const outcome = await store.endAll(user, "revoked_subject", { origin: { admin: "support" } });
+    expect(outcome).toMatchObject({ count: sids.length });
+    const own = await due(sids);
+    expect(own.length).toBeGreaterThan(0); // as many as are returned at once
+    expect(new Set(own.map(({ event }) => `${event.subject} ${event.reason} ${event.admin}`))).toEqual(
+      new Set([`${user} revoked_subject support`]),
+    );
+    const retention = 60 * SECOND;
+    const recorded = new Set<string>();
+    for (let left = own; left.length > 0; left = await due(sids)) {
+      for (const { key } of left) {
+        expect(recorded).not.toContain(key);
+        recorded.add(key);
+      }
+      await store.recordEvents(
+        left.map(({ event }) => ({ event })),
+        retention,
+      );
+    }
+    expect([...recorded].sort()).toEqual([...sids].sort());
+
+    const other = subject();
+    const others = sidsOf(await logins(other, 150));
+    await backend.beginEndAll(other, "revoked_subject");
+    await store.end(others[0] as SessionId, "logout");
+    expect((await due([others[149] as SessionId])).map(({ event }) => event.reason)).toEqual(["revoked_subject"]);
+  });
+
   test("those that have expired are not counted among the ended", async () => {
     const { backend, store } = context();
     const user = subject();
