@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
 import { parseRedisUrl, type RedisTarget } from "../../src/config/redis-url.ts";
-import type { EndReason, SessionId } from "../../src/session/model.ts";
-import type { SessionStore } from "../../src/session/ports.ts";
+import type { EndReason } from "../../src/session/model.ts";
+import type { EndAllOptions, SessionStore } from "../../src/session/ports.ts";
+import { noteOf } from "../../src/store/due-text.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { TAGS, tagOfSubject } from "../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../src/store/redis/scripts.ts";
@@ -20,7 +21,7 @@ export type Backend = {
   now(): number;
   advance(ms: number): Promise<void>;
   /** Begins the end of what a subject has, of which it must be much, as an instance does that dies after its first step. */
-  beginEndAll(subject: string, reason: EndReason, except?: SessionId): Promise<void>;
+  beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
   /** Does one more part of such an end, and dies. */
   endPart(subject: string): Promise<void>;
   /** Whether a subject, as an instance of another process would see it, learns what was revoked, or only that something was. */
@@ -66,9 +67,9 @@ export async function embeddedBackend(): Promise<Backend> {
     async advance(ms) {
       now += ms;
     },
-    async beginEndAll(user, reason, except) {
+    async beginEndAll(user, reason, options) {
       const dying = open();
-      const end = dying.endAll(user, reason, { ...(except !== undefined && { except }), origin: {} }); // its first step runs within this turn
+      const end = dying.endAll(user, reason, options); // its first step runs within this turn
       const failure = end.then(
         () => new Error("it was not left half-way"),
         () => undefined,
@@ -123,8 +124,8 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
   const scripts = loadScripts(MOVABLE_CLOCK);
   const anyTime = [0, Number.MAX_SAFE_INTEGER, 0];
   return {
-    async beginEndAll(user, reason, except = "" as SessionId) {
-      const args = [user, reason, MARKER_LIFE, except, "", nonce(), "{}", ...anyTime];
+    async beginEndAll(user, reason, { except = "", origin } = {}) {
+      const args = [user, reason, MARKER_LIFE, except, "", nonce(), noteOf(origin), ...anyTime];
       const [outcome] = (await admin.eval(scripts.end_all.text, 1, tagOfSubject(user), ...args)) as unknown[];
       if (outcome !== "begun") throw new Error(`it was not left half-way: ${outcome}`);
     },

@@ -657,6 +657,19 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect(ended.filter((sid) => !seen.has(sid))).toEqual([]);
       });
 
+      test("of a thousand sessions that ended in one millisecond none is missed", async () => {
+        const user = subject();
+        const ended = Array.from({ length: 1_200 }, () => sidOf(user));
+        await Promise.all(ended.map((sid) => store.end(sid, "logout")));
+        const { revocations, cursor } = await store.revocations(undefined);
+        const seen = new Set(revocations.map(({ sid }) => sid));
+        expect(ended.filter((sid) => !seen.has(sid))).toEqual([]);
+        await backend.advance(1);
+        const last = sidOf(user);
+        await store.end(last, "logout");
+        expect((await store.revocations(cursor)).revocations.map(({ sid }) => sid)).toContain(last);
+      });
+
       test("a reader that resumes does not get the whole log again", async () => {
         const sid = sidOf(subject());
         await store.end(sid, "logout");

@@ -90,8 +90,9 @@ async function play(history: readonly Step[]): Promise<void> {
         const live = model.list(user).length;
         if (isUnderWay || live < 140) break; // the rest of few sessions ends in one step
         const except = maybe(step.except);
-        model.endAll(user, step.reason, except === undefined ? {} : { except });
-        await Promise.all(backends.map((backend) => backend.beginEndAll(user, step.reason, except)));
+        const options = except === undefined ? {} : { except };
+        model.endAll(user, step.reason, options);
+        await Promise.all(backends.map((backend) => backend.beginEndAll(user, step.reason, options)));
         await advance(1); // a login in the same millisecond is dated a millisecond later while the end is under way
         isUnderWay = true;
         break;

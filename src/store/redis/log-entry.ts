@@ -33,3 +33,13 @@ export function isEndings(text: string): boolean {
 export function tagOfEndings(text: string): string {
   return text.split(" ")[1] ?? "";
 }
+
+const REST = "rest ";
+
+/** Where a reading goes on that the revocations script has cut short: in this partition, from this time on. */
+export function restOf(texts: readonly string[]): { readonly tag: string; readonly time: number } | undefined {
+  const last = texts.at(-1);
+  if (last === undefined || !last.startsWith(REST)) return undefined;
+  const [, tag = "", time] = last.split(" ");
+  return { tag, time: Number(time) };
+}

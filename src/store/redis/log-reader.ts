@@ -1,7 +1,7 @@
 /** Reads the revocation logs of all partitions. */
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
 import type { Link } from "./link.ts";
-import { isEndings, parseEntries, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
+import { isEndings, parseEntries, restOf, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
 import { TAGS } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
@@ -9,6 +9,8 @@ import { buffers, text } from "./replies.ts";
 const CURSOR_SLACK_MS = 5_000;
 /** A log that was read no longer ago has little news, ms. */
 const RECENT_MS = 10_000;
+/** Entries that one script returns: some 1 ms. */
+const ENTRIES_PER_READ = 500;
 /** Partitions that are read at once where there may be much. */
 const PARTITIONS_PER_READ = 4;
 
@@ -35,17 +37,16 @@ export class LogReader {
    */
   async read(cursor: string | undefined): Promise<RevocationBatch> {
     const since = cursor === undefined ? 0 : parseCursor(cursor) - CURSOR_SLACK_MS;
-    const read = async (tags: readonly string[]) =>
-      buffers(await this.#link.run("revocations", tags, [since])).map((bytes) => text(bytes));
     const startedAt = performance.now();
     const isNext = cursor === this.#cursor && startedAt - this.#readAt < RECENT_MS;
     const replies: string[][] = [];
     if (isNext) {
-      replies.push(...(await Promise.all((this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS]).map(read))));
+      const slots = this.#clustered ? TAGS.map((tag) => [tag]) : [TAGS];
+      await Promise.all(slots.map((tags) => this.#read(tags, since, replies)));
     } else {
-      // Much may have been appended. It is read piece by piece, so that no script holds up all others for long.
+      // Much may have been appended: one after the other.
       const piece = this.#clustered ? 1 : PARTITIONS_PER_READ;
-      for (let at = 0; at < TAGS.length; at += piece) replies.push(await read(TAGS.slice(at, at + piece)));
+      for (let at = 0; at < TAGS.length; at += piece) await this.#read(TAGS.slice(at, at + piece), since, replies);
     }
     this.#resume(replies.flatMap((texts) => texts.filter(isEndings)));
     const now = Math.min(...replies.map(([time]) => Number(time)));
@@ -54,6 +55,30 @@ export class LogReader {
     const revokedUntil = Math.max(...replies.map(revokedUntilOf));
     [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
     return { revocations, revokedUntil, cursor: this.#cursor, now };
+  }
+
+  /** All that partitions hold, piece by piece, so that no script holds up all others for long. */
+  async #read(tags: readonly string[], since: number, replies: string[][]): Promise<void> {
+    let rest = await this.#readPiece(tags, since, ENTRIES_PER_READ, replies);
+    while (rest !== undefined) {
+      const { tag } = rest;
+      let from = since;
+      let most = ENTRIES_PER_READ;
+      while (rest !== undefined) {
+        most = rest.time > from ? ENTRIES_PER_READ : 2 * most; // all of the piece was revoked in one millisecond
+        from = rest.time;
+        rest = await this.#readPiece([tag], from, most, replies);
+      }
+      const left = tags.slice(tags.indexOf(tag) + 1);
+      if (left.length > 0) return this.#read(left, since, replies);
+    }
+  }
+
+  /** @returns where to go on, if there is more */
+  async #readPiece(tags: readonly string[], since: number, most: number, replies: string[][]) {
+    const texts = buffers(await this.#link.run("revocations", tags, [since, most])).map((bytes) => text(bytes));
+    replies.push(texts);
+    return restOf(texts);
   }
 
   /** What has not gone on since the last reading may have been left by an instance that is no more. */
