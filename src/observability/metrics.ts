@@ -47,10 +47,13 @@ export type MetricValues = {
   }[];
 };
 
-/** @param log what the log did, where its counts are wanted */
-export function createMetrics(log?: LogCounts): Metrics {
+/**
+ * @param log what the log did, where its counts are wanted
+ * @param options.ofProcess whether those of the process are among them: observing it ends with the process
+ */
+export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  if (ofProcess) collectDefaultMetrics({ register: registry });
   const counter: MakeCounter = (name, help, labelNames = []) =>
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);

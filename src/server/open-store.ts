@@ -13,6 +13,9 @@ export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store:
 /** The embedded store's file. */
 export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
 
+/** Loaded only where it is used: a start on the embedded store stays quick. */
+export const loadRedisStore = () => import("../store/redis/store.ts");
+
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
   const { reuseInterval } = config;
   const markerLife = config.accessTokenTtl + MARKER_SLACK;
@@ -20,8 +23,7 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
     const path = embeddedFile(config);
     return { kind: "embedded", store: createEmbeddedStore({ path, clock: Date.now, reuseInterval, markerLife }) };
   }
-  // Loaded only where it is used: a start on the embedded store stays quick.
-  const { createRedisStore } = await import("../store/redis/store.ts");
+  const { createRedisStore } = await loadRedisStore();
   const store = await createRedisStore({
     target: config.redis,
     reuseInterval,

@@ -3,7 +3,7 @@ import { ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
-import { afterStart } from "./after-start.ts";
+import { releaseMemory } from "./release-memory.ts";
 import { type Service, start } from "./start.ts";
 import { StartError } from "./start-error.ts";
 
@@ -42,10 +42,9 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     };
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
-    service = await start(config, { log, logCounts: output.counts, out: (text) => process.stdout.write(text) }).catch(
-      (error: unknown) => fail(error, env, output),
-    );
-    afterStart();
+    const out = (text: string) => process.stdout.write(text);
+    const deps = { log, logCounts: output.counts, out, releaseMemory };
+    service = await start(config, deps).catch((error: unknown) => fail(error, env, output));
   } catch (error) {
     await fail(error, env);
   }

@@ -16,8 +16,9 @@ import { exposeState } from "./expose-state.ts";
 import { followSecrets } from "./follow-secrets.ts";
 import { openListeners } from "./open-listeners.ts";
 import { openOverloadControl } from "./open-overload-control.ts";
-import { openStore } from "./open-store.ts";
+import { loadRedisStore, openStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
+import { rehearse } from "./rehearsal.ts";
 import { openAdminAccess, openKeyRing, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
@@ -40,6 +41,8 @@ export type ProcessDeps = {
   readonly logCounts?: LogCounts;
   /** Writes to standard output. */
   readonly out: (text: string) => void;
+  /** Returns the memory that only the start needed. */
+  readonly releaseMemory?: () => void;
 };
 
 /**
@@ -48,10 +51,12 @@ export type ProcessDeps = {
  *
  * @throws StartError
  */
-export async function start(config: Config, { log, logCounts, out }: ProcessDeps): Promise<Service> {
+export async function start(config: Config, { log, logCounts, out, releaseMemory }: ProcessDeps): Promise<Service> {
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const access = await openAdminAccess(config);
+  const entropy = systemEntropy();
+  await warmUp({ config, ring, entropy, log }, releaseMemory);
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
   const listeners = await openListeners(config, log, metrics);
@@ -65,7 +70,6 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   });
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
-  const entropy = systemEntropy();
   const feed = openFeed(store, entropy.text(12), log);
   const stopFollowing = followSecrets(ring, access, feed, log);
   const events = openEventRecorder(config, opened.store, log, createAudit(log, metrics), entropy);
@@ -122,6 +126,16 @@ function openFeed(store: SessionStore, instance: string, log: Logger): Revocatio
       "the revocation log cannot be read: the feed is silent until it can be",
     );
   return createRevocationFeed({ store, clock: steadyClock, ranMs: () => turns.ranMs(), instance, onError });
+}
+
+/** Loads and compiles what requests need. It holds up the event loop, so it comes before anything measures or serves. */
+async function warmUp(
+  deps: Parameters<typeof rehearse>[0],
+  releaseMemory: ProcessDeps["releaseMemory"],
+): Promise<void> {
+  if (deps.config.redis !== undefined) await loadRedisStore();
+  await rehearse(deps);
+  releaseMemory?.();
 }
 
 /** Warns of settings that are valid and may not be what is meant. */

@@ -4,6 +4,7 @@
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
+import { IN_MEMORY } from "./options.ts";
 
 /** How old a check may be before a write that need not be on disk, or a read, ms. A stat takes some 2 µs, a refresh 60. */
 const MAX_AGE_MS = 100;
@@ -18,8 +19,7 @@ export class FileGuard {
   /** @param path of the database, which is open: its -wal and -shm are there */
   constructor(path: string) {
     this.#path = path;
-    const real = realpathSync(path);
-    this.#files = [path, `${real}-wal`, `${real}-shm`].map((file) => [file, identityOf(file)] as const);
+    this.#files = filesOf(path).map((file) => [file, identityOf(file)] as const);
   }
 
   /** @throws StoreUnavailable unless the files are in place at this moment */
@@ -39,6 +39,12 @@ export class FileGuard {
   checkRecent(): void {
     if (performance.now() - this.#checkedAt > MAX_AGE_MS) this.check();
   }
+}
+
+function filesOf(path: string): readonly string[] {
+  if (path === IN_MEMORY) return [];
+  const real = realpathSync(path);
+  return [path, `${real}-wal`, `${real}-shm`];
 }
 
 /** Device and inode, or empty when there is no such file. */

@@ -1,7 +1,10 @@
 import type { Clock } from "../../session/ports.ts";
 
+/** The path of a database that is gone when it is closed (SQLite's name for it). */
+export const IN_MEMORY = ":memory:";
+
 export type EmbeddedStoreOptions = {
-  /** The database file. Its directory is made (0700) if it is not there. */
+  /** The database file, or IN_MEMORY. Its directory is made (0700) if it is not there. */
   readonly path: string;
   /** The clock of the day. */
   readonly clock: Clock;

@@ -7,6 +7,7 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { IN_MEMORY } from "./options.ts";
 
 /** How long a statement waits for another process's transaction (which takes about one fsync), ms. */
 const BUSY_TIMEOUT_MS = 500;
@@ -120,9 +121,7 @@ function isLocked(error: unknown): boolean {
  * @param use makes what uses it; the file is closed again if that fails
  */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  closeSync(openSync(path, "a", 0o600));
-  chmodSync(path, 0o600);
+  if (path !== IN_MEMORY) createProtected(path);
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec("PRAGMA journal_mode = WAL");
@@ -132,6 +131,12 @@ export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
     db.close();
     throw error;
   }
+}
+
+function createProtected(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, "a", 0o600));
+  chmodSync(path, 0o600);
 }
 
 function migrate(db: DatabaseSync): void {
