@@ -18,6 +18,7 @@ import { loadAdminAccess } from "../tokens/admin-access.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createApis } from "./apis.ts";
+import { openOverloadControl } from "./open-overload-control.ts";
 
 type Deps = {
   readonly config: Config;
@@ -43,8 +44,9 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
     const metrics = createMetrics(undefined, { ofProcess: false });
     const token = entropy.text(43);
     const store = createEmbeddedStore({ path: IN_MEMORY, clock: Date.now, reuseInterval: 0, markerLife: 1 });
+    const unlimited = { ...config, ...UNLIMITED };
     const apis = createApis({
-      config: { ...config, ...UNLIMITED },
+      config: unlimited,
       log: silent.log,
       metrics,
       audit: createAudit(silent.log, metrics),
@@ -52,6 +54,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
       ring,
       access: await loadAdminAccess([{ name: "rehearsal", token }], undefined),
       store,
+      overload: openOverloadControl(unlimited, silent.log, metrics),
       storeKind: "embedded",
       feed: { watch: notRehearsed, state: notRehearsed },
       issuer: config.issuer ?? "http://localhost",
