@@ -121,16 +121,14 @@ describe.each(STORES)("on the %s store", (store) => {
       });
 
       test("a cookie that is no refresh token of ours ends nothing", async () => {
-        const [user, other] = [await logIn(service), await logIn(service)];
+        const user = await logIn(service);
         const texts = badRefreshTokens(user.refreshToken).map(([what, text]) => [what, cookie(text)] as const);
-        const both = { cookie: `refresh_token=${user.refreshToken}; refresh_token=${other.refreshToken}` };
-        for (const [what, headers] of [...texts, ["two of them", both], ["none at all", {}]] as const) {
+        for (const [what, headers] of [...texts, ["none at all", {}]] as const) {
           const response = await caller.call(logoutByCookie, {}, { ...bearer(user.accessToken), ...headers });
           expect(response, what).toMatchObject(REFUSED);
           expect(response.headers.getSetCookie(), what).toEqual([]);
         }
         message(await caller.call(listSessions, {}, bearer(user.accessToken)));
-        message(await caller.call(listSessions, {}, bearer(other.accessToken)));
       });
 
       test("another session of the same subject lives on", async () => {
