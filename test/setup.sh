@@ -7,6 +7,7 @@ missing=""
 for program in curl git redis-server strace unzip shellcheck valkey-server zsh fish firefox-esr nginx haproxy caddy; do
   command -v "$program" >/dev/null || missing="$missing $program"
 done
+[ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
 # shellcheck disable=SC2010
 ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 2>/dev/null | grep -q . || missing="$missing libfaketime"
