@@ -72,6 +72,23 @@ describe("a failure", () => {
     expect(response.headers.get("content-type")).toEqual(["application/json"]);
   });
 
+  it.each<
+    [name: string, error: ConnectError, options: Partial<CommonOptions<NodeRequest>>, challenge: string[] | undefined]
+  >([
+    ["none", new ConnectError("m", Code.Unauthenticated), {}, ["Bearer"]],
+    ["that of the error", new ConnectError("m", Code.Unauthenticated, { "www-authenticate": "Basic" }), {}, ["Basic"]],
+    [
+      "that of the failure encoder",
+      new ConnectError("m", Code.Aborted),
+      { failureEncoder: () => ({ status: 401, headers: { "www-authenticate": "DPoP" } }) },
+      ["DPoP"],
+    ],
+    ["none, and another status", new ConnectError("m", Code.PermissionDenied), {}, undefined],
+  ])("with the status 401 has a challenge: %s", async (_, error, options, challenge) => {
+    const response = await failingWith(() => error, options);
+    expect(response.headers.get("www-authenticate")).toEqual(challenge);
+  });
+
   it("caused by input captures no stack", () => {
     expect(new BadInput("query", "x", "bad").stack).not.toContain("\n    at ");
     expect(new Error("other").stack).toContain("\n    at ");

@@ -85,7 +85,10 @@ export class Responses<Source> {
     header.delete("content-encoding");
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
     header.set("content-type", contentType);
-    this.#send(exchange, endpoint, response.status ?? failure.status, header, content, failure);
+    const status = response.status ?? failure.status;
+    // RFC 9110 section 11.6.1: a challenge is required, whoever made the error.
+    if (status === 401 && !header.has("www-authenticate")) header.set("www-authenticate", DEFAULT_CHALLENGE);
+    this.#send(exchange, endpoint, status, header, content, failure);
   }
 
   /** The JSON of a failure that occurs after the response has started. */
@@ -179,6 +182,9 @@ export class Responses<Source> {
     }
   }
 }
+
+/** RFC 6750 section 3. Errors with metadata and failure encoders may have another one. */
+const DEFAULT_CHALLENGE = "Bearer";
 
 /** RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5: these have no content. */
 const STATUSES_WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 205, 304]);
