@@ -1,11 +1,11 @@
 /** The mutators: that they make the mistakes which they claim to make, and only where something behaves. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { applied } from "./change.ts";
 import { EQUIVALENT } from "./equivalent.ts";
 import { luaMutants } from "./lua-mutants.ts";
-import { ROOMS } from "./rooms.ts";
+import { ROOMS, roomOf } from "./rooms.ts";
 import { typescriptMutants } from "./typescript-mutants.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -34,6 +34,13 @@ test("TypeScript: types, imports and the texts of exceptions are left alone", ()
   expect(mutantsOf('const e = new TypeError("text");')).toEqual([]);
 });
 
+test("TypeScript: prose and classes of styles are left alone, other attributes are not", () => {
+  expect(mutantsOf("const x = 'run the service'; const y = `it is not there`;")).toEqual([]);
+  const page = 'const x = <p class="quiet" id="title">Text</p>;';
+  const mutants = typescriptMutants(page, "a.tsx").map((change) => applied(page, change));
+  expect(mutants).toEqual(['const x = <p class="quiet" id="">Text</p>;']);
+});
+
 test("Lua: operators, constants and statements, but no comments and no strings", () => {
   const text = "local a = b <= 2 and c -- not 1\nredis.call('SET', 'a and b')\nif not a then return 1 end\n";
   expect(
@@ -55,6 +62,12 @@ test("Lua: operators, constants and statements, but no comments and no strings",
 test("every stage names tests that exist", () => {
   const named = ROOMS.flatMap(({ stages }) => stages.flat());
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test("every source file belongs to a room", () => {
+  const files = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" }).map((name) => `src/${name}`);
+  const sources = files.filter((file) => /\.(?:tsx?|lua)$/.test(file) && file !== "src/console/page/main.js");
+  expect(sources.filter((file) => roomOf(file) === undefined)).toEqual([]);
 });
 
 test.each(EQUIVALENT)("an excused mutant is still in the source: $file $source", ({ file, source, before, reason }) => {

@@ -12,7 +12,7 @@ export type Mutant = Change & {
 };
 
 export type Verdict = {
-  readonly outcome: "killed" | "timeout" | "survived" | "invalid";
+  readonly outcome: "killed" | "timeout" | "survived" | "invalid" | "excused";
   /** The test that failed. */
   readonly by?: string | undefined;
   readonly seconds: number;
@@ -20,25 +20,34 @@ export type Verdict = {
 
 export type Result = Omit<Mutant, "text"> & Verdict;
 
-const isKilled = ({ outcome }: Verdict) => outcome === "killed" || outcome === "timeout";
+/** Names a mutant while other lines of its file change. */
+export const nameOf = (mutant: Pick<Mutant, "file" | "source" | "before" | "replacement">) =>
+  [mutant.file, mutant.source, mutant.before, mutant.replacement].join("\n");
+
 const percent = (part: number, whole: number) => `${whole === 0 ? 0 : ((100 * part) / whole).toFixed(1)} %`;
 const quoted = (text: string) => `\`${text.replaceAll(/\s+/g, " ").replaceAll("|", "\\|").slice(0, 80)}\``;
 
-/** Score by room and the survivors, as Markdown. */
-export function report(results: readonly Result[], of: { readonly seed: string; readonly mutants: number }): string {
+type Of = { readonly seed: string; readonly possible: readonly { readonly room: string }[] };
+
+/** Score by room and the survivors, as Markdown. An excused mutant is neither valid nor killed. */
+export function report(results: readonly Result[], { seed, possible }: Of): string {
   const lines = [
-    `Seed ${of.seed}: ${results.length} valid of ${of.mutants} possible mutants`,
+    `Seed ${seed}`,
     "",
-    "| room | mutants | killed | score |",
-    "|---|---|---|---|",
+    "| room | possible | valid | killed | timed out | survived | excused | score |",
+    "|---|---|---|---|---|---|---|---|",
   ];
   const rooms = [...new Set(results.map(({ room }) => room))].sort();
   for (const room of [...rooms, "all"]) {
-    const own = results.filter((result) => room === "all" || result.room === room);
-    const killed = own.filter(isKilled).length;
-    lines.push(`| ${room} | ${own.length} | ${killed} | ${percent(killed, own.length)} |`);
+    const isOwn = (one: { readonly room: string }) => room === "all" || one.room === room;
+    const own = results.filter(isOwn);
+    const count = (wanted: Verdict["outcome"]) => own.filter(({ outcome }) => outcome === wanted).length;
+    const [killed, timedOut, survived] = [count("killed"), count("timeout"), count("survived")];
+    const valid = killed + timedOut + survived;
+    const cells = [room, possible.filter(isOwn).length, valid, killed, timedOut, survived, count("excused")];
+    lines.push(`| ${[...cells, percent(killed + timedOut, valid)].join(" | ")} |`);
   }
-  const survivors = results.filter((result) => !isKilled(result));
+  const survivors = results.filter(({ outcome }) => outcome === "survived");
   if (survivors.length > 0) lines.push("", "| survivor | change | line |", "|---|---|---|");
   for (const { file, line, before, replacement, kind, source } of survivors) {
     lines.push(`| ${file}:${line} | ${kind}: ${quoted(before)} → ${quoted(replacement)} | ${quoted(source)} |`);

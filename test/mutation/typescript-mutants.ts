@@ -38,8 +38,9 @@ const METHODS: ReadonlyMap<string, string> = new Map([
 /** A larger constant is a measure: off by one it is as good as before, so it becomes nothing. */
 const LARGEST_COUNT = 64;
 
-/** What only a person reads: the text of an exception, of a log line. */
+/** What only a person reads: the text of an exception, of a log line; three words in a row. */
 const TEXT_FOR_PEOPLE = /(?:Error|Fault|Refused|Refusal|Unavailable|Cursor|Failed)$/;
+const PROSE = /\p{L}+ \p{L}+ \p{L}+/u;
 /** Nodes without behaviour. */
 const SILENT = /^TS|^Import|^ExportAll/;
 
@@ -74,6 +75,7 @@ function isSilent(node: Node, name: string): boolean {
   if (name === "typeAnnotation" || name === "returnType" || name === "typeArguments" || name === "typeParameters")
     return true;
   if (name === "key" && node.computed !== true) return true;
+  if (node.type === "JSXAttribute") return isNode(node.name) && node.name.name === "class";
   return name === "arguments" && isNode(node.callee) && TEXT_FOR_PEOPLE.test(String(node.callee.name ?? ""));
 }
 
@@ -106,7 +108,7 @@ function mutate(node: Node, add: Add, text: string): void {
       literal(node, add);
       return;
     case "TemplateLiteral":
-      if (end - start > 2) add("text emptied", start, end, "``");
+      if (end - start > 2 && !PROSE.test(source(node))) add("text emptied", start, end, "``");
       return;
     case "ArrayExpression":
       if (Array.isArray(node.elements) && node.elements.length > 0) add("list emptied", start, end, "[]");
@@ -152,7 +154,7 @@ function literal(node: Node, add: Add) {
   const { start, end, value } = node;
   if (typeof value === "boolean") add("constant", start, end, String(!value));
   else if (typeof value === "number") add("constant", start, end, value > LARGEST_COUNT ? "0" : String(value + 1));
-  else if (typeof value === "string" && value !== "") add("text emptied", start, end, '""');
+  else if (typeof value === "string" && value !== "" && !PROSE.test(value)) add("text emptied", start, end, '""');
   else if (isNode(node.regex) || typeof node.regex === "object") {
     const raw = String(node.raw);
     if (raw.startsWith("/^")) add("anchor removed", start, end, `/${raw.slice(2)}`);

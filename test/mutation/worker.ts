@@ -1,164 +1,121 @@
 /** A copy of the tree in which one mutant at a time is judged. */
-import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { dirname, join } from "node:path";
+import { endRuns, run } from "./processes.ts";
 import type { Mutant, Verdict } from "./report.ts";
-import { ROOMS } from "./rooms.ts";
+import { roomOf } from "./rooms.ts";
+import { limitMs, openTests, type Tests } from "./tests.ts";
 
-/** Copied; all else of the tree is of no concern to the tests that judge. */
-const PARTS = [
-  "src",
-  "test",
-  "gen",
-  "proto",
-  "docs",
-  "README.md",
-  "package.json",
-  "tsconfig.json",
-  "buf.yaml",
-  "buf.gen.yaml",
-];
-/** A stage that takes longer hangs: the mutant is killed. */
-const STAGE_TIMEOUT_MS = 600_000;
+/** The compiler looks at the source only: whether the tests still type-check is not asked. */
+const TYPES = {
+  extends: "./tsconfig.json",
+  compilerOptions: { incremental: true, tsBuildInfoFile: ".types" },
+  include: ["src", "gen"],
+};
+/** The one part of the source with a configuration of its own. */
+const PAGE = "src/console/page";
 
-const RESULTS = ".results.json";
-/** A test that takes longer hangs, ms. The limits of the tests themselves are for machines that do ten other things. */
-const MUTANT_HANG_MS = 60_000;
-const VITEST = [
-  "vitest",
-  "run",
-  "--config",
-  "test/vitest.config.ts",
-  "--root",
-  ".",
-  "--bail",
-  "1",
-  "--maxWorkers",
-  "1",
-  "--testTimeout",
-  `${MUTANT_HANG_MS}`,
-  "--hookTimeout",
-  `${MUTANT_HANG_MS}`,
-  "--expect.poll.timeout",
-  `${0.75 * MUTANT_HANG_MS}`,
-];
-
-type Run = { readonly code: number | null; readonly output: string; readonly timedOut: boolean };
+/** Copies the files that git knows or would add, and links what is installed. */
+function copyTree(root: string): string {
+  const copy = mkdtempSync(join(tmpdir(), "mutation-"));
+  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
+  for (const file of listed
+    .toString()
+    .split("\0")
+    .filter((name) => name !== "" && existsSync(join(root, name)))) {
+    mkdirSync(dirname(join(copy, file)), { recursive: true });
+    cpSync(join(root, file), join(copy, file));
+  }
+  const places = ["", ...readdirSync(join(root, "test")).map((name) => join("test", name))];
+  for (const place of places) {
+    const installed = join(place, "node_modules");
+    if (existsSync(join(root, installed))) symlinkSync(join(root, installed), join(copy, installed));
+  }
+  writeFileSync(join(copy, "tsconfig.mutant.json"), JSON.stringify(TYPES));
+  return copy;
+}
 
 export function openWorker(root: string) {
-  const copy = mkdtempSync(join(tmpdir(), "mutation-"));
-  for (const part of PARTS) cpSync(join(root, part), join(copy, part), { recursive: true });
-  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
-  // Only the source: whether the tests still type-check is not asked.
-  const types = {
-    extends: "./tsconfig.json",
-    compilerOptions: { incremental: true, tsBuildInfoFile: ".types" },
-    include: ["src", "gen"],
-  };
-  writeFileSync(join(copy, "tsconfig.mutant.json"), JSON.stringify(types));
+  const copy = copyTree(root);
+  const tests = openTests(copy);
 
-  /** Ends what runs now. */
-  let endRun = () => {};
-  /** In a process group of its own: what a test has started goes with it. */
-  function run(command: string, args: readonly string[]): Promise<Run> {
-    const child = spawn(command, args, { cwd: copy, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding("utf8").on("data", (text: string) => {
-        output += text;
-      });
+  /** Runs `act` while the mutant is in its place. */
+  async function mutated<T>(mutant: Mutant, act: () => Promise<T>): Promise<T> {
+    const path = join(copy, mutant.file);
+    const original = readFileSync(path, "utf8");
+    writeFileSync(path, mutant.text);
+    try {
+      return await act();
+    } finally {
+      writeFileSync(path, original);
     }
-    let timedOut = false;
-    const endGroup = () => {
-      try {
-        process.kill(-(child.pid as number), "SIGKILL");
-      } catch {
-        // Nothing is left of it.
-      }
-    };
-    endRun = endGroup;
-    const timer = setTimeout(() => {
-      timedOut = true;
-      endGroup();
-    }, STAGE_TIMEOUT_MS);
-    return new Promise((resolve) => {
-      child.once("exit", (code) => {
-        clearTimeout(timer);
-        endGroup();
-        resolve({ code, output, timedOut });
-      });
-    });
   }
 
-  const runTests = (paths: readonly string[]) =>
-    run("npx", [...VITEST, "--reporter", "json", "--outputFile", RESULTS, ...paths]);
+  async function typeChecks({ file }: Mutant): Promise<boolean> {
+    if (file.endsWith(".lua")) return true;
+    const project = file.startsWith(PAGE) ? PAGE : "tsconfig.mutant.json";
+    return (await run(copy, join("node_modules", ".bin", "tsc"), ["-p", project])).code === 0;
+  }
 
   async function verdictOf(mutant: Mutant): Promise<Omit<Verdict, "seconds">> {
-    if (mutant.file.endsWith(".ts")) {
-      const types = await run(join("node_modules", ".bin", "tsc"), ["-p", "tsconfig.mutant.json"]);
-      if (types.code !== 0) return { outcome: "invalid" };
-    }
-    const stages = ROOMS.find(({ files }) => files.test(mutant.file))?.stages ?? [];
-    for (const stage of stages) {
-      const tests = await runTests(stage);
-      if (tests.timedOut) return { outcome: "timeout", by: stage.join(" ") };
-      if (tests.code === 0) continue;
-      const failure = firstFailure(copy, join(copy, RESULTS));
-      // A test that fails on a busy machine alone is no kill: it has to fail twice.
-      if (failure !== undefined && (await runTests([failure.file])).code === 0) continue;
-      return { outcome: "killed", by: failure?.name ?? tests.output.slice(-300) };
+    if (!(await mutated(mutant, () => typeChecks(mutant)))) return { outcome: "invalid" };
+    for (const stage of roomOf(mutant.file)?.stages ?? []) {
+      const verdict = await judgeBy(tests, stage, (act) => mutated(mutant, act));
+      if (verdict !== undefined) return verdict;
     }
     return { outcome: "survived" };
   }
 
   const close = () => {
-    endRun();
+    endRuns();
     rmSync(copy, { recursive: true, force: true });
   };
   process.once("exit", close);
   return {
-    /** Writes the mutant, asks the compiler and then its room's tests, and puts the file back. */
+    /** Asks the compiler and then the tests of the mutant's room, nearest first. */
     async judge(mutant: Mutant): Promise<Verdict> {
-      const path = join(copy, mutant.file);
-      const original = readFileSync(path, "utf8");
       const startedAt = performance.now();
-      writeFileSync(path, mutant.text);
-      try {
-        return { ...(await verdictOf(mutant)), seconds: Math.round((performance.now() - startedAt) / 1000) };
-      } finally {
-        writeFileSync(path, original);
-      }
+      return { ...(await verdictOf(mutant)), seconds: Math.round((performance.now() - startedAt) / 1000) };
     },
     close,
   };
 }
 
-type TestResults = {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
-  }[];
-};
-
-type Failure = { readonly file: string; readonly name: string };
-
-function firstFailure(root: string, path: string): Failure | undefined {
-  try {
-    const { testResults } = JSON.parse(readFileSync(path, "utf8")) as TestResults;
-    rmSync(path);
-    // A file that was given up after the first failure counts as failed as well, without a failed test.
-    for (const { name, assertionResults } of testResults) {
-      const failed = assertionResults.find(({ status }) => status === "failed");
-      const file = relative(root, name);
-      if (failed !== undefined) return { file, name: `${file} ${failed.fullName}` };
-    }
-    const failed = testResults.find(({ status }) => status === "failed");
-    if (failed === undefined) return undefined;
-    const file = relative(root, failed.name);
-    return { file, name: `${file} (does not load)` };
-  } catch {
-    return undefined;
+/**
+ * A mutant is dead when the tests fail twice, so that a test which fails on a busy machine alone is no kill; or when they hang
+ * twice, the second time within a limit from a new measurement.
+ *
+ * @returns undefined when the stage lets the mutant live
+ */
+export async function judgeBy(
+  tests: Tests,
+  stage: readonly string[],
+  mutated: <T>(act: () => Promise<T>) => Promise<T>,
+): Promise<Omit<Verdict, "seconds"> | undefined> {
+  const usual = await tests.measure(stage);
+  if (usual === undefined) return undefined;
+  let outcome = await mutated(() => tests.run(stage, limitMs(usual)));
+  if (outcome.hangs) {
+    const now = await tests.measureAgain(stage);
+    if (now === undefined) return undefined;
+    outcome = await mutated(() => tests.run(stage, limitMs(Math.max(now, usual))));
+    if (outcome.hangs) return { outcome: "timeout", by: stage.join(" ") };
   }
+  const { failed } = outcome;
+  if (failed === undefined) return undefined;
+  const again = await mutated(() => tests.run([failed.file], limitMs(usual)));
+  if (!again.hangs && again.failed === undefined) return undefined;
+  return { outcome: "killed", by: failed.name };
 }

@@ -1,0 +1,92 @@
+/** What stands between callers and the domain, and the parts that it is composed of. */
+import { type Room, server, testsOf } from "./room.ts";
+
+const browser = testsOf("browser");
+const limits = testsOf("limits");
+const listener = testsOf("listener");
+const observability = testsOf("observability");
+
+export const EDGES: readonly Room[] = [
+  {
+    name: "browser",
+    files: /^src\/browser\/device\/.*\.ts$/,
+    stages: [browser("device/scripted"), browser("device-binding/scripted", "device-binding/faults")],
+  },
+  {
+    name: "browser",
+    files: /^src\/browser\/.*\.ts$/,
+    stages: [
+      browser("simulation/session", "hint", "snapshot", "react/react"),
+      browser("simulation/schedules", "simulation/hostile"),
+      browser("device/scripted", "browser", "engines/chromium"),
+    ],
+  },
+  { name: "console", files: /^src\/console\/page\/.*\.tsx?$/, stages: [testsOf("console")("console")] },
+  {
+    name: "console",
+    files: /^src\/console\/.*\.ts$/,
+    stages: [testsOf("console")("cookie", "sign-ins"), server("console"), testsOf("console")("console")],
+  },
+  {
+    name: "clock",
+    files: /^src\/clock\/.*\.ts$/,
+    stages: [testsOf("clock")("turns"), limits("stall", "admission"), listener("late-connections")],
+  },
+  {
+    name: "limits",
+    files: /^src\/limits\/.*\.ts$/,
+    stages: [
+      limits("admission", "limited-store", "overload", "rate-limit", "stall"),
+      server("rate-limits", "overload", "limits"),
+    ],
+  },
+  {
+    name: "listener",
+    files: /^src\/listener\/.*\.ts$/,
+    stages: [
+      listener("listener", "client-certificate", "late-connections", "request-source"),
+      server("http", "limits", "tls", "admin-hosts", "response-headers", "cross-site"),
+      [...server("rough", "stop", "pages", "warnings", "drain", "process"), "test/http2/end-session.test.ts"],
+    ],
+  },
+  {
+    name: "observability",
+    files: /^src\/observability\/(?:audit|metrics|measure|state-metrics)\.ts$/,
+    stages: [observability("audit", "state-metrics", "measure"), observability("audit-trail", "operation-events")],
+  },
+  {
+    name: "observability",
+    files: /^src\/observability\/.*\.ts$/,
+    stages: [
+      observability("fast-histogram", "line-limit", "line-sink", "logger", "outage", "overload", "text"),
+      observability("stalled-reader", "operation-events", "audit-trail"),
+    ],
+  },
+  {
+    name: "telemetry",
+    files: /^src\/telemetry\/.*\.ts$/,
+    stages: [testsOf("telemetry")("sampler", "traces"), testsOf("telemetry")("verifier", "faults", "monitoring")],
+  },
+  {
+    name: "net",
+    files: /^src\/net\/.*\.ts$/,
+    stages: [["test/net", "test/api/public/cookie.test.ts"], server("rate-limits")],
+  },
+  {
+    name: "files",
+    files: /^src\/files\/.*\.ts$/,
+    stages: [
+      ["test/files", "test/tokens/key-ring.test.ts", "test/tokens/admin-access.test.ts"],
+      server("secrets", "process"),
+    ],
+  },
+  {
+    name: "config",
+    files: /^src\/config\/.*\.ts$/,
+    stages: [
+      ["test/config"],
+      ["test/readme.test.ts", ...server("warnings", "process")],
+      ["test/doctor/examine.test.ts"],
+    ],
+  },
+];

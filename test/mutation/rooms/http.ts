@@ -1,0 +1,96 @@
+/** The HTTP layer, its gateway, its plugins, and what Connect servers add to it. */
+import { type Room, testsOf } from "./room.ts";
+
+const http = testsOf("http");
+const gateway = testsOf("http/gateway");
+
+const ALL = [
+  http("requests", "codecs", "bodies", "failures", "options", "servers"),
+  http("message-limits", "streams", "request-streams", "round-trip", "fuzz", "enum-names", "form-posts"),
+  ["test/server/http.test.ts", "test/server/strict-json.test.ts"],
+];
+const OPENAPI = testsOf("protoc-gen-openapi");
+
+export const HTTP: readonly Room[] = [
+  {
+    name: "http/gateway",
+    files: /^src\/http\/gateway\/(?:main|arguments|readiness|request-log|listen)\.ts$/,
+    stages: [gateway("command"), gateway("upstreams", "deadlines"), ["test/http2/end-session.test.ts"]],
+  },
+  {
+    name: "http/gateway",
+    files: /^src\/http\/gateway\/(?:reflection|descriptors)\.ts$/,
+    stages: [gateway("reflection", "descriptors"), gateway("upstreams", "command")],
+  },
+  {
+    name: "http/gateway",
+    files: /^src\/http\/(?:gateway|upstream)\/.*\.ts$/,
+    stages: [gateway("forward", "deadlines"), gateway("upstreams", "command", "descriptors"), http("servers")],
+  },
+  {
+    name: "http/client",
+    files: /^src\/http\/client\/.*\.ts$/,
+    stages: [http("client/rest-client"), http("roundtrip/google"), ["test/recipes/stubs.test.ts"]],
+  },
+  {
+    name: "http/routes",
+    files: /^src\/http\/routes\/.*\.ts$/,
+    stages: [
+      http("routes/matcher", "routes/template", "routes/rule-sources", "method-override", "late-descriptors"),
+      ["test/protoc-gen-http/errors.test.ts", "test/protoc-gen-http/plugin.test.ts"],
+      ...ALL,
+    ],
+  },
+  {
+    name: "http/codec",
+    files: /^src\/http\/codec\/.*\.ts$/,
+    stages: [http("codecs", "message-limits", "enum-names", "round-trip", "requests"), ...ALL],
+  },
+  {
+    name: "http/call",
+    files: /^src\/http\/(?:call|response|node|fetch)\/.*\.ts$/,
+    stages: [http("requests", "call/header-map", "failures", "options", "streams"), ...ALL],
+  },
+  { name: "http/call", files: /^src\/http\/[^/]*\.ts$/, stages: ALL },
+  {
+    name: "http2",
+    files: /^src\/http2\/.*\.ts$/,
+    stages: [
+      testsOf("http2")("client-sessions", "write-between-frames", "end-session"),
+      testsOf("http2")("other-clients", "load", "holds"),
+    ],
+  },
+  {
+    name: "protoc-gen-http",
+    files: /^src\/protoc-gen-http\/.*\.ts$/,
+    stages: [testsOf("protoc-gen-http")("errors", "plugin", "skip"), ["test/gen-fresh.test.ts"]],
+  },
+  {
+    name: "protoc-gen-openapi",
+    files: /^src\/protoc-gen-openapi\/.*\.ts$/,
+    stages: [
+      OPENAPI("bodies", "operations", "overlay", "paths", "proto-json", "query", "responses", "rules"),
+      ["test/gen-fresh.test.ts", ...OPENAPI("rules-agree", "valid")],
+    ],
+  },
+  {
+    name: "protoc-gen-rules",
+    files: /^src\/protoc-gen-rules\/.*\.ts$/,
+    stages: [["test/protoc-gen-rules"], ["test/api/rules/violations.test.ts", "test/gen-fresh.test.ts"]],
+  },
+  {
+    name: "grpc-health",
+    files: /^src\/grpc-health\/.*\.ts$/,
+    stages: [["test/grpc-health"], ["test/server/health.test.ts"]],
+  },
+  {
+    name: "grpc-reflection",
+    files: /^src\/grpc-reflection\/.*\.ts$/,
+    stages: [["test/grpc-reflection"], ["test/server/health.test.ts"]],
+  },
+  {
+    name: "connect-opentelemetry",
+    files: /^src\/connect-opentelemetry\/.*\.ts$/,
+    stages: [["test/connect-opentelemetry"], testsOf("telemetry")("verifier", "traces")],
+  },
+];

@@ -1,0 +1,78 @@
+/** What starts the service, and what operators run beside it. */
+import { type Room, server, testsOf } from "./room.ts";
+
+const cli = testsOf("cli");
+
+const DOCS = server("docs", "openapi", "docs-page");
+const STARTS = server("process", "stop", "pages", "http", "warnings", "quickstart");
+
+export const OPERATORS: readonly Room[] = [
+  {
+    name: "server",
+    files: /^src\/server\/(?:console|console-.*)\.ts$/,
+    stages: [server("console"), testsOf("console")("console")],
+  },
+  { name: "server", files: /^src\/server\/docs.*\.ts$/, stages: [DOCS] },
+  {
+    name: "server",
+    files: /^src\/server\/(?:event-recorder|expose-state|wait-for-store|open-store|start)\.ts$/,
+    stages: [
+      server("process", "session-events", "redis"),
+      ["test/observability/state-metrics.test.ts", ...STARTS],
+      ["test/observability/operation-events.test.ts", ...server("overload", "rehearsal")],
+    ],
+  },
+  {
+    name: "server",
+    files: /^src\/server\/(?:secrets|follow-secrets|open-listeners)\.ts$/,
+    stages: [
+      server("secrets", "tls", "process"),
+      server("admin-mtls"),
+      ["test/observability/operation-events.test.ts"],
+    ],
+  },
+  {
+    name: "server",
+    files: /^src\/server\/(?:rehearsal|release-memory)\.ts$/,
+    stages: [server("rehearsal"), STARTS],
+  },
+  {
+    name: "server",
+    files: /^src\/server\/(?:stop|run|announce|quickstart)\.ts$/,
+    stages: [server("stop", "process", "quickstart"), server("drain", "redis")],
+  },
+  {
+    name: "server",
+    files: /^src\/(?:server\/.*|main)\.ts$/,
+    stages: [
+      STARTS,
+      server("cross-site", "admin-hosts", "response-headers", "limits", "rate-limits"),
+      [...server("overload", "health", "hint-cookie", "device-binding"), "test/cli/program.test.ts"],
+    ],
+  },
+  {
+    name: "cli",
+    files: /^src\/cli\/backup.*\.ts$/,
+    stages: [cli("backup"), server("backup")],
+  },
+  { name: "cli", files: /^src\/cli\/completion.*\.ts$/, stages: [cli("completion")] },
+  { name: "cli", files: /^src\/cli\/redis-acl.*\.ts$/, stages: [cli("redis-acl"), cli("program")] },
+  {
+    name: "cli",
+    files: /^src\/cli\/(?:keys|admin-token).*\.ts$/,
+    stages: [cli("keys", "admin-token"), cli("program")],
+  },
+  { name: "cli", files: /^src\/cli\/watch.*\.ts$/, stages: [cli("watch", "program"), cli("sessions")] },
+  {
+    name: "cli",
+    files: /^src\/cli\/(?:sessions\/(?:many|leftovers|end.*)|output\/progress|admin-api\/failure)\.ts$/,
+    stages: [cli("many", "incident"), cli("sessions", "exit-codes")],
+  },
+  {
+    name: "cli",
+    files: /^src\/cli\/(?:program|run|context|exit|input|dashed-ids|config.*|doctor.*|config\/.*|doctor\/.*)\.ts$/,
+    stages: [cli("program", "exit-codes"), cli("sessions", "keys", "watch"), ["test/doctor/examine.test.ts"]],
+  },
+  { name: "cli", files: /^src\/cli\/.*\.ts$/, stages: [cli("sessions"), cli("program", "exit-codes", "incident")] },
+  { name: "doctor", files: /^src\/doctor\/.*\.ts$/, stages: [["test/doctor/examine.test.ts"], cli("program")] },
+];
