@@ -3,10 +3,12 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
+import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { beginReading } from "../api/errors/reading.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
-import { refuseBadBase64 } from "../api/interceptors/connect-get.ts";
+import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { contextValuesOf, correlationOf } from "../api/request-context.ts";
@@ -74,12 +76,16 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const headersFor = responseHeaders(config);
   const badRequest = withSecurityHeaders(headersFor, withNoStore(parts.badRequest));
   const options = callOptions(config, deps, parts);
-  const rpc = connectNodeAdapter({
+  const connect = connectNodeAdapter({
     ...options,
     routes: (router) => withOurErrors(withProbes(parts.routes(router), deps, parts), options.onBug),
     acceptCompression,
     fallback: parts.notFound,
   });
+  const rpc: Handler = (request, response) => {
+    dropFarDeadline(request);
+    connect(request, response);
+  };
   const calls = withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest)));
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
@@ -99,6 +105,12 @@ function withProbes(router: ConnectRouter, { ready, draining }: ApiDeps, { servi
   return reflection ? addReflection(router) : router;
 }
 
+/** The last step of the request gate. */
+function passed(context: HandlerContext): void {
+  refuseUnknownEncoding(context);
+  beginReading(context.values);
+}
+
 /** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */
 function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: ApiParts) {
   const { log, metrics, onUnavailable, telemetry } = deps;
@@ -109,8 +121,8 @@ function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: Ap
     onBug,
     requestGate(context: HandlerContext) {
       admit(context);
-      refuseBadBase64(context);
-      return gate(context);
+      const gated = gate(context);
+      return gated === undefined ? passed(context) : gated.then(() => passed(context));
     },
     interceptors: [
       ...(telemetry?.interceptors ?? []),

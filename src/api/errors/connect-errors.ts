@@ -3,6 +3,7 @@ import { Code, ConnectError, type ContextValues, type Interceptor } from "@conne
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
+import { endReading } from "./reading.ts";
 
 const RPC_CODES = {
   unauthenticated: Code.Unauthenticated,
@@ -17,7 +18,7 @@ const RPC_CODES = {
   unavailable: Code.Unavailable,
 } as const;
 
-/** What Connect itself raises: bad encodings, deadlines, sizes. */
+/** What Connect itself raises: deadlines, sizes, callers that leave. */
 const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.InvalidArgument, "E400_INVALID_REQUEST"],
   [Code.NotFound, "E404_NOT_FOUND"],
@@ -29,21 +30,10 @@ const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.Unavailable, "E503_UNAVAILABLE"],
 ]);
 
-/** Errors that Connect reports as internal although the caller caused them, by the beginning of their text. */
-const FAULTS_OF_CALLERS = [
-  "parse binary: ",
-  "decompression failed",
-  "received compressed envelope",
-  // The peer reset its stream with any code.
-  "http/2 stream closed with error code",
-];
-
-function frameworkCode({ code, rawMessage }: ConnectError): ErrorCode | undefined {
-  if (rawMessage.startsWith("unknown compression")) return "E415_UNSUPPORTED_MEDIA_TYPE";
-  const known = FRAMEWORK_CODES.get(code);
-  if (known !== undefined || code !== Code.Internal) return known;
-  return FAULTS_OF_CALLERS.some((start) => rawMessage.startsWith(start)) ? "E400_INVALID_REQUEST" : undefined;
-}
+/** Codes that mean the same wherever they are raised. Any other error of a message that is being read is that of a bad one. */
+const CODES_WHILE_READING = new Map(FRAMEWORK_CODES);
+CODES_WHILE_READING.delete(Code.NotFound);
+CODES_WHILE_READING.delete(Code.Unimplemented);
 
 /** Headers that a response with the code carries (RFC 9110 sections 10.2.3 and 11.6.1). */
 const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
@@ -78,6 +68,7 @@ export const SHARED_ERRORS = {
   /** A bearer credential was presented and is proven bad (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
   crossSite: shared("E403_FORBIDDEN"),
+  unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),
   overloaded: shared("E503_UNAVAILABLE"),
   retryLater: shared("E503_UNAVAILABLE"),
   stalled: shared("E503_UNAVAILABLE"),
@@ -120,14 +111,28 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   if (error instanceof StoreUnavailable) {
     return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);
   }
-  const known = error instanceof ConnectError ? frameworkCode(error) : undefined;
-  if (known !== undefined && error instanceof ConnectError) {
-    // Connect's text on a bad message names the field; otherwise the table's text is sent.
-    const message = known === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[known].message;
-    return build(known, message, HEADERS[known], error);
-  }
+  const known = error instanceof ConnectError ? FRAMEWORK_CODES.get(error.code) : undefined;
+  if (known !== undefined) return translate(error as ConnectError, known);
   onBug(error);
   return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
+}
+
+/** Translates an error that was raised while the message of a request was read: it is the caller's, whatever its code. */
+export function faultOfCaller(error: unknown): ConnectError {
+  const raised = ConnectError.from(error);
+  if (errorCodeOf(raised) !== undefined) return raised;
+  return translate(raised, CODES_WHILE_READING.get(raised.code) ?? "E400_INVALID_REQUEST");
+}
+
+/** Translates the reason with which Connect aborts a call: its deadline, or the code by which its caller has reset the stream. */
+function endOfCall(reason: ConnectError): ConnectError {
+  return translate(reason, FRAMEWORK_CODES.get(reason.code) ?? "E499_CANCELED");
+}
+
+function translate(error: ConnectError, code: ErrorCode): ConnectError {
+  // Connect's text on a bad message names the field; otherwise the table's text is sent.
+  const message = code === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[code].message;
+  return build(code, message, HEADERS[code], error);
 }
 
 /** Takes the failures that need an operator or a fix. */
@@ -136,21 +141,45 @@ export type FailureReports = {
   readonly onUnavailable: (error: StoreUnavailable) => void;
 };
 
-/** Translates every error of the interceptors and handlers after it into one of the closed table. */
+/**
+ * Translates every error of the interceptors and handlers after it into one of the closed table. Where it comes from tells whose fault it
+ * is: Connect raises errors of callers by codes that are those of bugs too.
+ */
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   return (next) => async (request) => {
-    const translate = (error: unknown) => {
+    endReading(request.contextValues);
+    const translateHere = (error: unknown) => {
       if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
+      if (error instanceof ConnectError && error === request.signal.reason) return endOfCall(error);
       return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
     };
     try {
-      const response = await next(request);
+      const response = await next(request.stream ? { ...request, message: fromCaller(request.message) } : request);
       if (!response.stream) return response;
-      return { ...response, message: translated(response.message, translate) };
+      return { ...response, message: translated(response.message, translateHere) };
     } catch (error) {
-      throw translate(error);
+      throw translateHere(error);
     }
   };
+}
+
+/** The messages of a request, which are read while the call runs. */
+async function* fromCaller<T>(messages: AsyncIterable<T>) {
+  const iterator = messages[Symbol.asyncIterator]();
+  try {
+    for (let next = await read(iterator); !next.done; next = await read(iterator)) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+/** @throws ConnectError of the closed table */
+async function read<T>(messages: AsyncIterator<T>): Promise<IteratorResult<T>> {
+  try {
+    return await messages.next();
+  } catch (error) {
+    throw faultOfCaller(error);
+  }
 }
 
 async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unknown) => ConnectError) {

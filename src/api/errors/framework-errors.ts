@@ -19,7 +19,8 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { errorCodeOf, type FailureReports, toConnectError } from "./connect-errors.ts";
+import { errorCodeOf, type FailureReports, faultOfCaller, toConnectError } from "./connect-errors.ts";
+import { isReading } from "./reading.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
 type OnBug = FailureReports["onBug"];
@@ -35,6 +36,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
       const { body, contextValues } = request;
       const translate: Translate = (error) => {
         if (error === undefined || errorCodeOf(error) !== undefined) return undefined;
+        if (isReading(contextValues)) return faultOfCaller(error);
         return toConnectError(error, (bug) => onBug(bug, handler.method.name, contextValues));
       };
       const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;

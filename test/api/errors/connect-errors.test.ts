@@ -1,6 +1,13 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, createContextValues, type UnaryRequest } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { errorCodeOf, rateLimited, SHARED_ERRORS, toConnectError } from "../../../src/api/errors/connect-errors.ts";
+import {
+  errorCodeOf,
+  errorTranslation,
+  faultOfCaller,
+  rateLimited,
+  SHARED_ERRORS,
+  toConnectError,
+} from "../../../src/api/errors/connect-errors.ts";
 import { ERRORS, type ErrorCode, invalidRequest, ServiceError } from "../../../src/session/errors.ts";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
 
@@ -76,4 +83,34 @@ describe("an unforeseen error is reported as a bug, once, and its text does not 
     expect(JSON.stringify([...error.metadata])).not.toContain("hunter2");
     expect(error.cause).toBeUndefined();
   });
+});
+
+describe("an error while the message is read is the caller's, by where it was raised", () => {
+  test.each([
+    [Code.Internal, "E400_INVALID_REQUEST"],
+    [Code.Unknown, "E400_INVALID_REQUEST"],
+    [Code.Unimplemented, "E400_INVALID_REQUEST"],
+    [Code.InvalidArgument, "E400_INVALID_REQUEST"],
+    [Code.ResourceExhausted, "E413_TOO_LARGE"],
+    [Code.Canceled, "E499_CANCELED"],
+    [Code.DeadlineExceeded, "E504_DEADLINE_EXCEEDED"],
+  ])("code %i: %s", (code, expected) => {
+    expect(errorCodeOf(faultOfCaller(new ConnectError("whatever its text", code)))).toBe(expected);
+  });
+
+  test("what has no code at all", () => {
+    expect(errorCodeOf(faultOfCaller(new TypeError("of the library")))).toBe("E400_INVALID_REQUEST");
+  });
+});
+
+test.each([
+  ["its caller has reset the stream", Code.Internal, "E499_CANCELED"],
+  ["its deadline has passed", Code.DeadlineExceeded, "E504_DEADLINE_EXCEEDED"],
+])("a call that fails since %s is no bug, whatever the code", async (_, code, expected) => {
+  const reason = new ConnectError("http/2 stream closed", code);
+  const onBug = (bug: unknown) => expect.unreachable(String(bug));
+  const interceptor = errorTranslation({ onBug, onUnavailable: onBug });
+  const request = { signal: AbortSignal.abort(reason), contextValues: createContextValues(), stream: false };
+  const failed = interceptor(() => Promise.reject(reason))(request as unknown as UnaryRequest);
+  expect(errorCodeOf((await failed.catch((error: unknown) => error)) as ConnectError)).toBe(expected);
 });

@@ -1,0 +1,25 @@
+/** Deadlines of callers of Connect, gRPC and gRPC-Web. */
+import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
+import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
+
+/** Timers take 31 bits: 24 days. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+const PARSERS = [
+  ["connect-timeout-ms", parseConnectTimeout],
+  ["grpc-timeout", parseGrpcTimeout],
+] as const;
+
+/** Removes a deadline that no timer can wait for: connect-es would take it for one that has expired. */
+export function dropFarDeadline({
+  headers,
+}: {
+  readonly headers: Record<string, string | string[] | undefined>;
+}): void {
+  for (const [name, parse] of PARSERS) {
+    const value = headers[name];
+    if (typeof value !== "string") continue;
+    const { timeoutMs = 0 } = parse(value, MAX_TIMEOUT_MS);
+    if (timeoutMs > MAX_TIMEOUT_MS) delete headers[name];
+  }
+}

@@ -1,0 +1,35 @@
+/** How callers of Connect, gRPC and gRPC-Web encode their messages. The routes of the HTTP layer have a reader of their own. */
+import { base64Decode } from "@bufbuild/protobuf/wire";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { acceptCompression } from "../compression.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+
+type Encoded = Pick<HandlerContext, "protocolName" | "requestMethod" | "requestHeader" | "url" | "method">;
+
+const KNOWN: ReadonlySet<string> = new Set(["identity", ...acceptCompression.map(({ name }) => name)]);
+
+/**
+ * Refuses what connect-es refuses too, by errors that only their text sets apart from others: a message in an unknown compression, and
+ * one in a query that is not base64 although the query says so (`base64=1`).
+ */
+export function refuseUnknownEncoding(context: Encoded): void {
+  const { protocolName, requestMethod, requestHeader, url } = context;
+  if (protocolName === "http") return;
+  const query = protocolName === "connect" && requestMethod === "GET" ? new URL(url).searchParams : undefined;
+  const compression = query ? query.get("compression") : requestHeader.get(compressionHeader(context));
+  if (compression !== null && !KNOWN.has(compression)) throw SHARED_ERRORS.unknownEncoding;
+  if (query?.get("base64") === "1") refuseBadBase64(query.get("message") ?? "");
+}
+
+function compressionHeader({ protocolName, method }: Encoded): string {
+  if (protocolName !== "connect") return "grpc-encoding";
+  return method.methodKind === "unary" ? "content-encoding" : "connect-content-encoding";
+}
+
+function refuseBadBase64(message: string): void {
+  try {
+    base64Decode(message);
+  } catch (cause) {
+    throw new ConnectError("the message is not base64", Code.InvalidArgument, undefined, undefined, cause);
+  }
+}
