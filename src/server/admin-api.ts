@@ -5,6 +5,7 @@ import { SessionAdminServiceRules } from "../../gen/auth/admin/v1/session_admin_
 import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
+import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
 import { type Handler, type Request, type Responder, respond } from "../listener/exchange.ts";
 import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
@@ -31,9 +32,9 @@ type Deps = ApiDeps &
   };
 
 const always =
-  (status: number, text: string): Responder =>
+  ({ status, headers, body }: PlainResponse): Responder =>
   (_request, response) =>
-    respond(response, status, { "content-type": "text/plain" }, text);
+    respond(response, status, headers, body);
 
 export function adminHandler(config: Config, deps: Deps): Handler {
   return withOwnHosts(config, deps, adminApi(config, deps));
@@ -70,8 +71,8 @@ function adminApi(config: Config, deps: Deps): Handler {
       ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
       ...docs({ api: "admin", page: config.docs, signIn: false }),
     ],
-    notFound: always(404, "not found\n"),
-    badRequest: always(400, "bad request\n"),
+    notFound: always(unknownMethod),
+    badRequest: always(connectError("E400_INVALID_REQUEST")),
     ...(config.console === "on" && {
       around: (rpc, _options, headersFor) => {
         const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;

@@ -7,6 +7,7 @@ import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { withOurErrors } from "../api/errors/framework-errors.ts";
 import { beginReading } from "../api/errors/reading.ts";
+import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
@@ -18,7 +19,7 @@ import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
 import { stallTolerances } from "../limits/stall.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
-import type { Handler, Request, Responder } from "../listener/exchange.ts";
+import type { Handler, Request, Responder, Response, WritableResponse } from "../listener/exchange.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
@@ -80,7 +81,7 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     ...options,
     routes: (router) => withOurErrors(withProbes(parts.routes(router), deps, parts), options.onBug),
     acceptCompression,
-    fallback: parts.notFound,
+    fallback: notFound(parts),
   });
   const rpc: Handler = (request, response) => {
     dropFarDeadline(request);
@@ -95,6 +96,16 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   ]);
   const api = around(calls, options, headersFor);
   return withOneHost(withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api), badRequest);
+}
+
+function notFound({ notFound: otherwise }: ApiParts) {
+  return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
+    const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
+    if (unknown === undefined) return otherwise(request, response);
+    // Without a call of writeHead: Node then sends trailers alone, as gRPC wants them.
+    for (const name in unknown) response.setHeader(name, unknown[name] ?? "");
+    response.end();
+  };
 }
 
 /** Beside the RPCs: what gRPC's own probes and tools call. */

@@ -1,12 +1,14 @@
 /** Bodies that arrive in unusual ways: read before by middleware, compressed, aborted. */
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
-import { describe, expect, it } from "vitest";
+import Fastify from "fastify";
+import { describe, expect, it, onTestFinished } from "vitest";
 import {
   createFetchHandler,
   createHttpHandler,
   type Failure,
   type NodeHandler,
+  type NodeRequest,
   statusEncoder,
 } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
@@ -26,6 +28,39 @@ const readBefore =
       handler(request, response);
     });
   };
+
+describe("under Fastify, whose default parser reads the body,", () => {
+  const post = async (mount: (raw: NodeRequest, body: unknown) => NodeRequest) => {
+    const app = Fastify();
+    const handler = createHttpHandler(options);
+    app.post("/v1/echo", (request, reply) => {
+      reply.hijack();
+      handler(mount(request.raw, request.body), reply.raw);
+    });
+    try {
+      const url = await app.listen();
+      const response = await fetch(`${url}/v1/echo`, { method: "POST", headers: json, body: '{"int32Value":1}' });
+      return [response.status, await response.json()];
+    } finally {
+      await app.close();
+    }
+  };
+
+  it("a handler responds with 500, and the log says why, once", async () => {
+    const warnings: string[] = [];
+    const note = ({ name, message }: Error) => name === "HttpHandlerWarning" && warnings.push(message);
+    process.on("warning", note);
+    onTestFinished(() => void process.off("warning", note));
+    const failure = [500, { code: 13, message: "internal error", details: [] }];
+    expect(await post((raw) => raw)).toEqual(failure);
+    expect(await post((raw) => raw)).toEqual(failure);
+    expect(warnings).toEqual([expect.stringContaining("Object.assign(request.raw, { body: request.body })")]);
+  });
+
+  it("what the log recommends works", async () => {
+    expect(await post((raw, body) => Object.assign(raw, { body }))).toEqual([200, { int32Value: 1 }]);
+  });
+});
 
 describe.each([
   ["HTTP/1.1", openHttp1],

@@ -1,10 +1,12 @@
 /** What failure encoders receive and return. */
-import { createRegistry } from "@bufbuild/protobuf";
+import { createRegistry, type DescMessage, toBinary, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { BadInput, type CommonOptions, createHttpHandler, type NodeRequest } from "../../src/http/index.ts";
+import { BadInput, type CommonOptions, createHttpHandler, type NodeRequest, type Route } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { EverythingSchema, NestedSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
+import { loadGoogleProtos } from "./roundtrip/google-protos.ts";
+import { sampleMessage } from "./support/sample-message.ts";
 import { openHttp1 } from "./support/servers.ts";
 
 const registry = createRegistry(NestedSchema, EverythingSchema);
@@ -55,6 +57,27 @@ describe("an error detail", () => {
     const [unknown] = ((await failingWith(withDetail(detail))).json() as { details: { value: string }[] }).details;
     const bytes = Buffer.from(unknown?.value ?? "", "base64");
     expect(bytes.includes(Buffer.from(WIRE))).toBe(true);
+  });
+});
+
+describe("an error detail of google.rpc", () => {
+  /** As Google publishes them, not as this tree declares them. */
+  const published = loadGoogleProtos(["google/rpc/error_details.proto"]);
+  const types = [...published].filter(({ kind, file }) => kind === "message" && file.name.endsWith("error_details"));
+  const wholeMessage = { body: "*", segments: [], variables: [] } as unknown as Route;
+
+  it("is one of ten, and parts of them", () => {
+    expect(types.map(({ typeName }) => typeName)).toEqual(expect.arrayContaining(["google.rpc.BadRequest"]));
+    expect(types).toHaveLength(14);
+  });
+
+  it.each(types.map(({ typeName }) => typeName))("is proto JSON without a registry: %s", async (type) => {
+    const schema = published.getMessage(type) as DescMessage;
+    const message = sampleMessage(schema, wholeMessage, 3);
+    const wanted = toJson(schema, message) as object;
+    expect(Object.keys(wanted)).toHaveLength(schema.fields.length);
+    const response = await failingWith(withDetail({ type, value: toBinary(schema, message) }));
+    expect(response.json()).toMatchObject({ details: [{ "@type": `type.googleapis.com/${type}`, ...wanted }] });
   });
 });
 

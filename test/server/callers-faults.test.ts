@@ -62,6 +62,7 @@ describe.each<[string, string, string, string]>([
     const response = await post(path, { "content-type": type, [encodingHeader]: encoding }, body);
     expect(reported(response)).toContain(expected[0]);
     expect(response.status).toBe(isUnary ? expected[1] : 200);
+    if (isUnary) expect(response.headers.get("accept-encoding")).toBe(encoding === "br" ? "gzip" : null);
   });
 
   test("a body that stops in the middle", async () => {

@@ -51,10 +51,10 @@ function build(
   headers: Record<string, string> | undefined,
   cause: unknown,
   fieldViolations: readonly FieldViolation[] = [],
+  rpcCode: Code = RPC_CODES[ERRORS[code].rpc],
 ) {
-  const { rpc } = ERRORS[code];
   const detail = { desc: ErrorDetailSchema, value: { code, fieldViolations: [...fieldViolations] } };
-  const error = new ConnectError(message, RPC_CODES[rpc], headers, [detail], cause);
+  const error = new ConnectError(message, rpcCode, headers, [detail], cause);
   CODES.set(error, code);
   return error;
 }
@@ -69,14 +69,16 @@ export const SHARED_ERRORS = {
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
   crossSite: shared("E403_FORBIDDEN"),
   unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),
+  /** The same as gRPC has it (compression.md). */
+  unknownGrpcEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE", undefined, Code.Unimplemented),
   overloaded: shared("E503_UNAVAILABLE"),
   retryLater: shared("E503_UNAVAILABLE"),
   stalled: shared("E503_UNAVAILABLE"),
   canceled: shared("E499_CANCELED"),
 } as const;
 
-function shared(code: ErrorCode, headers = HEADERS[code]): ConnectError {
-  return build(code, ERRORS[code].message, headers, undefined);
+function shared(code: ErrorCode, headers = HEADERS[code], rpcCode?: Code): ConnectError {
+  return build(code, ERRORS[code].message, headers, undefined, [], rpcCode);
 }
 
 /** By seconds to wait; as many as the longest window of a limit has. */
@@ -132,7 +134,9 @@ function endOfCall(reason: ConnectError): ConnectError {
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
   // Connect's text on a bad message names the field; otherwise the table's text is sent.
   const message = code === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[code].message;
-  return build(code, message, HEADERS[code], error);
+  // So gRPC has it where a method takes one message, and another number is sent (statuscodes.md).
+  const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
+  return build(code, message, HEADERS[code], error, [], rpcCode);
 }
 
 /** Takes the failures that need an operator or a fix. */

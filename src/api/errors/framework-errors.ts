@@ -21,6 +21,7 @@ import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { errorCodeOf, type FailureReports, faultOfCaller, toConnectError } from "./connect-errors.ts";
 import { isReading } from "./reading.ts";
+import { refusedCall } from "./refused-calls.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
 type OnBug = FailureReports["onBug"];
@@ -42,7 +43,8 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
       const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
       const whole = isStream ? { ...request, body: fromCaller(body as Body) } : request;
       try {
-        return await withTranslatedError(await handler(whole), translate);
+        const response = await handler(whole);
+        return refusedCall(request, response, handler) ?? (await withTranslatedError(response, translate));
       } catch (error) {
         if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name, contextValues);
         // The adapter prints any other error on the console.

@@ -4,9 +4,13 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { acceptCompression } from "../compression.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 
-type Encoded = Pick<HandlerContext, "protocolName" | "requestMethod" | "requestHeader" | "url" | "method">;
+type Encoded = Pick<
+  HandlerContext,
+  "protocolName" | "requestMethod" | "requestHeader" | "responseHeader" | "url" | "method"
+>;
 
-const KNOWN: ReadonlySet<string> = new Set(["identity", ...acceptCompression.map(({ name }) => name)]);
+const ACCEPTED = acceptCompression.map(({ name }) => name);
+const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
 
 /**
  * Refuses what connect-es refuses too, by errors that only their text sets apart from others: a message in an unknown compression, and
@@ -17,8 +21,15 @@ export function refuseUnknownEncoding(context: Encoded): void {
   if (protocolName === "http") return;
   const query = protocolName === "connect" && requestMethod === "GET" ? new URL(url).searchParams : undefined;
   const compression = query ? query.get("compression") : requestHeader.get(compressionHeader(context));
-  if (compression !== null && !KNOWN.has(compression)) throw SHARED_ERRORS.unknownEncoding;
+  if (compression !== null && !KNOWN.has(compression)) throw unknownEncoding(context);
   if (query?.get("base64") === "1") refuseBadBase64(query.get("message") ?? "");
+}
+
+/** Every protocol has a response header that lists what is accepted instead. */
+function unknownEncoding(context: Encoded): ConnectError {
+  const name = compressionHeader(context).replace(/(?:content-)?encoding$/, "accept-encoding");
+  context.responseHeader.set(name, ACCEPTED.join(","));
+  return context.protocolName === "connect" ? SHARED_ERRORS.unknownEncoding : SHARED_ERRORS.unknownGrpcEncoding;
 }
 
 function compressionHeader({ protocolName, method }: Encoded): string {

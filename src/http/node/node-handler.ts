@@ -64,6 +64,18 @@ function escapeByte(character: string): string {
   return code <= 0xff ? `%${code.toString(16)}` : encodeURIComponent(character.toWellFormed());
 }
 
+let hasWarned = false;
+
+/** A mistake in how the handler is mounted, which clients see as a 500 without a reason: the log has it, once. */
+function bodyIsLost(): Error {
+  const message =
+    "middleware has read the request body: mount the HTTP handler before it, or keep what it has read as request.body " +
+    "(Fastify: Object.assign(request.raw, { body: request.body }))";
+  if (!hasWarned) process.emitWarning(message, "HttpHandlerWarning");
+  hasWarned = true;
+  return new Error(message);
+}
+
 class NodeExchange implements Exchange<NodeRequest> {
   readonly source: NodeRequest;
   readonly target: string;
@@ -109,7 +121,7 @@ class NodeExchange implements Exchange<NodeRequest> {
     if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
     // It was read, and it was empty.
     if (!source.readableDidRead) return new Uint8Array();
-    throw new Error("middleware has read the request body: mount the HTTP handler before it, or keep request.body");
+    throw bodyIsLost();
   }
 
   read(limit: number): Promise<Uint8Array> {

@@ -11,8 +11,12 @@ import {
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
+import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
 import type { FailureEncoder } from "./failure.ts";
+
+/** What servers of every language attach to errors; the descriptors of a service rarely have them. */
+const STANDARD_DETAILS = createRegistry(file_google_rpc_error_details);
 
 type Detail = ConnectError["details"][number];
 
@@ -33,7 +37,7 @@ function anyOf(detail: Detail): Any {
 }
 
 /**
- * The JSON of a detail as `google.protobuf.Any`. One whose type the registry does not know, or that contains an Any of an
+ * The JSON of a detail as `google.protobuf.Any`. One whose type neither the registry nor google/rpc/error_details.proto has, or that contains an Any of an
  * unknown type, keeps its type and its bytes: `{"@type": …, "value": base64}`.
  */
 function detailJson(detail: Detail, registry: Registry | undefined): JsonObject {
@@ -41,7 +45,7 @@ function detailJson(detail: Detail, registry: Registry | undefined): JsonObject 
     const message = create(detail.desc, detail.value);
     return messageJson(detail.desc, message, registry) ?? opaque(detail.desc.typeName, bytesOf(detail.desc, message));
   }
-  const type = registry?.getMessage(detail.type);
+  const type = registry?.getMessage(detail.type) ?? STANDARD_DETAILS.getMessage(detail.type);
   return (type && wireJson(type, detail.value, registry)) ?? opaque(detail.type, detail.value);
 }
 

@@ -1,0 +1,62 @@
+/** What Connect refuses with a status alone, before any RPC: it gets the error of the closed table, in the form of its protocol. */
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
+import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
+import { toConnectError } from "./connect-errors.ts";
+
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  405: "E405_METHOD_NOT_ALLOWED",
+  415: "E415_UNSUPPORTED_MEDIA_TYPE",
+};
+
+/** The response to a call by another HTTP method or of another content type; undefined for any other response. */
+export function refusedCall(
+  { method }: Pick<UniversalServerRequest, "method">,
+  { status, body }: UniversalServerResponse,
+  { allowedMethods }: Pick<UniversalHandler, "allowedMethods">,
+): UniversalServerResponse | undefined {
+  const code = CODES[status];
+  if (code === undefined || body !== undefined) return undefined;
+  const allow = [...allowedMethods, "OPTIONS"].join(", ");
+  if (method === "OPTIONS") return { status: 204, header: new Headers({ allow }) };
+  const { headers, body: content } = connectError(code);
+  const header = new Headers(headers);
+  if (code === "E405_METHOD_NOT_ALLOWED") header.set("allow", allow);
+  return { status, header, ...(method !== "HEAD" && { body: once(content) }) };
+}
+
+async function* once(content: Uint8Array) {
+  yield content;
+}
+
+export type PlainResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+};
+
+/** An error as Connect has it outside of streams, with the HTTP status of the table. */
+export function connectError(code: ErrorCode, error = toConnectError(new ServiceError(code), () => {})): PlainResponse {
+  const body = Buffer.from(errorToJsonBytes(error, undefined));
+  const headers = { "content-type": "application/json", "content-length": String(body.length) };
+  return { status: ERRORS[code].http, headers, body };
+}
+
+const GRPC = /^application\/grpc(?:-web(?:-text)?)?(?:\+\w+)?(?=\s*(?:;|$))/i;
+
+const UNKNOWN_METHOD = new ConnectError("no such method", Code.Unimplemented, undefined, [
+  { desc: ErrorDetailSchema, value: { code: "E404_NOT_FOUND" satisfies ErrorCode } },
+]);
+
+/** The response to a call of a method that nobody has, as Connect has it. Not `not_found`: that is what methods return. */
+export const unknownMethod: PlainResponse = connectError("E404_NOT_FOUND", UNKNOWN_METHOD);
+
+/** The headers of the same over gRPC and gRPC-Web, which leave 404 to proxies; undefined for what is no such call. */
+export function unknownGrpcMethod(method = "", contentType = ""): Readonly<Record<string, string>> | undefined {
+  const [type] = GRPC.exec(contentType) ?? [];
+  if (type === undefined || method !== "POST") return undefined;
+  return Object.fromEntries(setTrailerStatus(new Headers({ "content-type": type.toLowerCase() }), UNKNOWN_METHOD));
+}
