@@ -30,6 +30,7 @@ function always(code: ErrorCode): Responder {
 
 /** The settings that allow what the cross-site defence refuses. */
 const PERMISSIONS: Record<MissingPermission, string> = {
+  host: "a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS",
   origin: "ALLOWED_ORIGINS with this origin",
   same_site: "ALLOW_SAME_SITE=true",
   cross_site: "COOKIE_SAMESITE=None",

@@ -62,6 +62,11 @@ test.each([
   ],
   ["a sibling", { "sec-fetch-site": "same-site" }, ["ALLOW_SAME_SITE=true"]],
   ["an opaque origin", { origin: "null" }, []],
+  [
+    "the own origin behind a proxy that replaces Host (Vite's shorthand)",
+    { origin: "http://localhost:5173", "sec-fetch-site": "same-origin", host: "localhost:8080" },
+    ["a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS"],
+  ],
 ])("a refusal of %s names the settings that would let it in", async (_, headers, allowedBy) => {
   const service = await startService({ ALLOW_SAME_SITE: "false" });
   expect((await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers })).status).toBe(403);
@@ -69,6 +74,7 @@ test.each([
     eventsOf(service.stderr()).find(({ event }) => event === "cross_site_refused"),
   );
   expect(found.allowedBy).toEqual(allowedBy);
+  if ("host" in headers) expect(found.ownOrigin).toBe(`http://${headers.host}`);
   await service.stop();
 });
 

@@ -55,8 +55,11 @@ export type CrossSiteRefusal = {
   readonly correlation: Correlation;
 };
 
-/** `origin`: it is not listed. `same_site`, `cross_site`: callers from there are not allowed at all. */
-export type MissingPermission = "origin" | "same_site" | "cross_site";
+/**
+ * `origin`: it is not listed. `same_site`, `cross_site`: callers from there are not allowed at all. `host`: the browser sent the
+ * request to its own origin, so a proxy has replaced the host or the scheme on the way here.
+ */
+export type MissingPermission = "host" | "origin" | "same_site" | "cross_site";
 
 function missingPermissions(
   headers: Pick<Headers, "get">,
@@ -68,6 +71,7 @@ function missingPermissions(
   const missing: MissingPermission[] = [];
   if (site === "same-site" && !rules.allowSameSite) missing.push("same_site");
   if (site === "cross-site" && !rules.allowCrossSite) missing.push("cross_site");
+  if (site === "same-origin") return ["host"];
   const own = origin === null || origin === ownOrigin;
   if (!own && origin !== "null" && !rules.allowedOrigins.includes(origin)) missing.push("origin");
   return missing;

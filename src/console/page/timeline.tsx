@@ -78,7 +78,6 @@ export function Timeline({ subject, changed, live, onExpired }: Props) {
 function Entry({ event, device }: { readonly event: SessionEvent; readonly device: string | undefined }) {
   const ms = msOf(event.eventTime) ?? 0;
   const { kind, text } = describe(event);
-  const by = [event.admin && `by ${event.admin}`, event.ipAddress && `from ${event.ipAddress}`].filter(Boolean);
   return (
     <li class={kind}>
       <time dateTime={new Date(ms).toISOString()} title={absolute(ms)}>
@@ -90,12 +89,26 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
         </b>{" "}
         {text}
         <p class="soft">
-          {by.length > 0 && `${by.join(", ")} · `}
+          <Origin event={event} />
           {absolute(ms)}
           {event.sessionId !== "" && <code title="Session id">{event.sessionId.slice(-8)}</code>}
         </p>
       </div>
     </li>
+  );
+}
+
+/** The address of the device, and which admin credential was used: an address that comes with it is that of its holder. */
+function Origin({ event: { admin, ipAddress, client } }: { readonly event: SessionEvent }) {
+  const device = admin === "" ? ipAddress : (client?.ipAddress ?? "");
+  const holder = admin === "" ? "" : `by ${admin}${ipAddress === "" ? "" : ` at ${ipAddress}`} · `;
+  return (
+    <>
+      {device !== "" && "from "}
+      <Given text={device} />
+      {device !== "" && (holder === "" ? " · " : ", ")}
+      {holder}
+    </>
   );
 }
 

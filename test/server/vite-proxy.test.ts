@@ -1,0 +1,44 @@
+/** A page on Vite's development server, with the service behind its proxy. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createViteServer } from "vitest/node";
+import { aService } from "../support/every-protocol.ts";
+import { request } from "../support/raw-http.ts";
+import { cookie, logIn } from "../support/sessions.ts";
+
+const service = aService();
+const page = readFileSync(join(import.meta.dirname, "../../docs/browser.md"), "utf8");
+
+type Proxy = string | { readonly target: string; readonly changeOrigin: boolean };
+
+/** The response to a refresh, sent as a page of the development server sends it. */
+async function refreshThrough(proxy: Proxy) {
+  const root = mkdtempSync(join(tmpdir(), "vite-proxy-"));
+  const vite = await createViteServer({
+    root,
+    configFile: false,
+    logLevel: "silent",
+    server: { host: "127.0.0.1", port: 0, watch: null, ws: false, proxy: { "/v1/auth": proxy } },
+  });
+  try {
+    await vite.listen();
+    const [url = ""] = vite.resolvedUrls?.local ?? [];
+    const { origin } = new URL(url);
+    const user = await logIn(service);
+    const headers = { ...cookie(user.refreshToken), origin, "sec-fetch-site": "same-origin" };
+    return await request(origin, { method: "POST", path: "/v1/auth/refresh", headers });
+  } finally {
+    await vite.close();
+    rmSync(root, { recursive: true });
+  }
+}
+
+test("the line of docs/browser.md lets the page in, where the shorthand does not", async () => {
+  const [, target = "", changeOrigin] = /\{ target: "(.*?)", changeOrigin: (\w+) \}/.exec(page) ?? [];
+  expect(target).toBe("http://localhost:8080");
+  const line = { target: service.publicUrl, changeOrigin: changeOrigin === "true" };
+  expect((await refreshThrough(line)).status).toBe(200);
+  expect((await refreshThrough(service.publicUrl)).status).toBe(403);
+});
