@@ -18,21 +18,16 @@ const LICENSE = /^(licen[cs]e|notice|copying)/i;
 const UNUSED: readonly (readonly [name: RegExp, path: RegExp])[] = [
   [/^@opentelemetry\//, /^build\/(esm|esnext)$/],
   [/^@(bufbuild|connectrpc)\//, /^dist\/cjs$/],
-  // The page imports the bundle and its style sheet alone.
-  [
-    /^swagger-ui-dist$/,
-    /^(?!package\.json$|LICENSE$|NOTICE$|index\.js$|absolute-path\.js$|swagger-ui-bundle\.js$|swagger-ui\.css$)./,
-  ],
 ];
 
-type Manifest = {
+export type Manifest = {
   readonly name: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
 };
 
-const readManifest = (directory: string) =>
+export const readManifest = (directory: string) =>
   JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
 
 /** The directory of a package as Node finds it from another one. */
@@ -43,7 +38,7 @@ function find(name: string, from: string): string | undefined {
 }
 
 /** The directories of everything that a package needs at run time. @throws when one is not installed */
-function closure(manifest: Manifest, from: string, found = new Set<string>()): Set<string> {
+export function closure(manifest: Manifest, from: string, found = new Set<string>()): Set<string> {
   const optional = { ...manifest.optionalDependencies, ...manifest.peerDependencies };
   for (const name of Object.keys({ ...manifest.dependencies, ...optional })) {
     const directory = find(name, from);

@@ -78,11 +78,14 @@ function importedPackages(directory: string): Set<string> {
   return found;
 }
 
-/** What a package imports, by how the root manifest depends on it; its peers are its user's affair. */
-function dependencies(directory: string, root: RootManifest, peers: Readonly<Record<string, string>>) {
+/**
+ * What a package imports, by how the root manifest depends on it; its peers are its user's affair. A program has exactly the versions that
+ * it is tested with; what others import shares the versions of its user (both ends of the ranges: test/packages/newest.test.ts).
+ */
+function dependencies(directory: string, root: RootManifest, peers: Readonly<Record<string, string>>, range: "" | "^") {
   const imported = [...importedPackages(directory)].filter((name) => !(name in peers)).sort();
   const among = (known: Readonly<Record<string, string>>) =>
-    Object.fromEntries(imported.filter((name) => name in known).map((name) => [name, `^${known[name]}`]));
+    Object.fromEntries(imported.filter((name) => name in known).map((name) => [name, range + known[name]]));
   const optional = among(root.optionalDependencies ?? {});
   return {
     dependencies: among(root.dependencies),
@@ -101,6 +104,14 @@ function buildConsole(directory: string): void {
   writeFileSync(join(page, "main.js"), execFileSync(process.execPath, ["--input-type=module", "-e", script]));
 }
 
+/** The files of the page of the API, instead of their package, which runs a script that reports its installation. */
+function copySwaggerUi(directory: string): void {
+  const files = ["swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css", "LICENSE", "NOTICE"];
+  for (const file of files) {
+    cpSync(join(ROOT, "node_modules/swagger-ui-dist", file), join(directory, "src/server/swagger-ui", file));
+  }
+}
+
 function build(name: string, directory: string, root: RootManifest): void {
   const { entries, assets, maxUnpackedKb: _, ...manifest } = readManifest(name);
   rmSync(directory, { recursive: true, force: true });
@@ -113,7 +124,10 @@ function build(name: string, directory: string, root: RootManifest): void {
     exported.length > 0,
   );
   for (const [, source] of bin) chmodSync(join(directory, compiled(source, ".js")), 0o755);
-  if (name === "service") buildConsole(directory);
+  if (name === "service") {
+    buildConsole(directory);
+    copySwaggerUi(directory);
+  }
   for (const asset of assets) {
     mkdirSync(join(directory, dirname(asset)), { recursive: true });
     cpSync(join(ROOT, asset), join(directory, asset), { recursive: true });
@@ -140,7 +154,7 @@ function build(name: string, directory: string, root: RootManifest): void {
     ...(bin.length > 0 && {
       bin: Object.fromEntries(bin.map(([command, source]) => [command, compiled(source, ".js")])),
     }),
-    ...dependencies(directory, root, manifest.peerDependencies ?? {}),
+    ...dependencies(directory, root, manifest.peerDependencies ?? {}, exported.length > 0 ? "^" : ""),
   };
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }

@@ -56,13 +56,12 @@ const text = (type: string, body: string, headers?: Page["headers"]): Page => ({
   headers: { "cache-control": "public, max-age=300", ...headers },
 });
 
-/** @param locate finds the file on first use */
-async function file(type: string, maxAge: number, locate: () => string | URL): Promise<Page> {
+async function file(type: string, maxAge: number, read: () => Promise<Buffer>): Promise<Page> {
   try {
-    const body = await readFile(new URL(locate()));
-    return { status: 200, type, body, headers: { "cache-control": `public, max-age=${maxAge}` } };
+    return { status: 200, type, body: await read(), headers: { "cache-control": `public, max-age=${maxAge}` } };
   } catch {
-    return { status: 404, type: "text/plain", body: "swagger-ui-dist is not installed\n" };
+    const body = "the page is not built: install the development dependencies, or use the package\n";
+    return { status: 404, type: "text/plain", body };
   }
 }
 
@@ -78,17 +77,22 @@ function once(read: () => Promise<Page>): Render {
   };
 }
 
-const asset = (type: string, name: string) =>
-  once(() => file(type, 86_400, () => import.meta.resolve(`swagger-ui-dist/${name}`)));
+/** The copy in the package (deploy/packages/build.ts); in a clone there is none. */
+async function readSwaggerUi(name: string): Promise<Buffer> {
+  const copy = new URL(`swagger-ui/${name}`, import.meta.url);
+  return readFile(copy).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));
+}
+
+const asset = (type: string, name: string) => once(() => file(type, 86_400, () => readSwaggerUi(name)));
 
 const styles = asset("text/css; charset=utf-8", "swagger-ui.css");
 
 const own = (type: string, name: string) =>
-  once(() => file(type, 300, () => new URL(`docs-page/${name}`, import.meta.url)));
+  once(() => file(type, 300, () => readFile(new URL(`docs-page/${name}`, import.meta.url))));
 
 export function docs(options: DocsOptions): [path: string, render: Render][] {
   const url = new URL(`../../gen/${DOCUMENTS[options.api]}`, import.meta.url);
-  const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => url))];
+  const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => readFile(url)))];
   if (!options.page) return [document];
   const page = async (request: Request): Promise<Page> => {
     const needed = await styles(request);

@@ -14,6 +14,8 @@ export type PackageJson = {
   readonly version: string;
   readonly engines: { readonly node: string };
   readonly dependencies: Record<string, string>;
+  readonly optionalDependencies?: Record<string, string>;
+  readonly exports?: object;
   readonly bin?: Record<string, string>;
 };
 

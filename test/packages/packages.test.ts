@@ -7,10 +7,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { closure, readManifest as readInstalled } from "../../deploy/container/assemble.ts";
 import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { scratch, startService } from "../support/service.ts";
 import { testCommands } from "./command-line.ts";
 import { type Directory, installPacked, nodes, type PackageJson, tsconfig } from "./install.ts";
+import { installScript } from "./installed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const built = (name: string) => join(ROOT, "dist/packages", name);
@@ -35,9 +37,34 @@ describe.each(packageNames())("the package %s", (name) => {
     expect((await manifestOf(name)).engines.node).toBe(`>=${oldest.replace(/\.0$/, "")}`);
   });
 
+  test("runs no script at its installation, and nothing that comes with it does", async () => {
+    const manifest = await manifestOf(name);
+    const directories = [built(name), ...closure(manifest, ROOT)];
+    expect(directories.length).toBeGreaterThan(Object.keys(manifest.dependencies).length);
+    expect(directories.flatMap((directory) => installScript(directory) ?? [])).toEqual([]);
+  });
+
+  test("depends on what these tests run with: a program exactly, a library from there on", async () => {
+    const { dependencies, optionalDependencies = {}, exports } = await manifestOf(name);
+    for (const [dependency, range] of Object.entries({ ...dependencies, ...optionalDependencies })) {
+      const { version } = readInstalled(join(ROOT, "node_modules", dependency)) as unknown as PackageJson;
+      expect([dependency, range]).toEqual([dependency, exports === undefined ? version : `^${version}`]);
+    }
+  });
+
   test("has a README with its name", async () => {
     expect(await readFile(join(built(name), "README.md"), "utf8")).toContain(`# ${(await manifestOf(name)).name}\n`);
   });
+});
+
+test("an installation of this repository runs the scripts of two packages, which report nothing", async () => {
+  const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as {
+    readonly packages: Readonly<Record<string, { readonly hasInstallScript?: boolean }>>;
+  };
+  const withScript = Object.entries(lock.packages).filter(
+    ([path, { hasInstallScript }]) => path !== "" && hasInstallScript,
+  );
+  expect(withScript.map(([path]) => path)).toEqual(["node_modules/@bufbuild/buf", "node_modules/protobufjs"]);
 });
 
 test("each package depends on what it imports, and on nothing more", async () => {
@@ -60,7 +87,9 @@ test("each package depends on what it imports, and on nothing more", async () =>
   for (const name of ["grpc-health", "grpc-reflection"]) {
     expect(await dependencies(name)).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
   }
-  expect(await dependencies("service")).not.toContain("@bufbuild/protoplugin");
+  for (const name of ["@bufbuild/protoplugin", "swagger-ui-dist"]) {
+    expect(await dependencies("service")).not.toContain(name);
+  }
 });
 
 describe("the HTTP layer", () => {
@@ -375,7 +404,15 @@ describe("the service", () => {
       const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
       const ready = JSON.parse(String((await lines.next()).value)) as { public: string };
       expect((await fetch(`${ready.public}/readyz`)).status).toBe(200);
-      expect((await fetch(`${ready.public}/openapi.json`)).status).toBe(200);
+      for (const path of [
+        "openapi.json",
+        "docs",
+        "docs/swagger-ui-bundle.js",
+        "docs/swagger-ui.css",
+        "docs/reference.js",
+      ]) {
+        expect([path, (await fetch(`${ready.public}/${path}`)).status]).toEqual([path, 200]);
+      }
       child.kill("SIGINT");
       expect(await exited).toBe(0);
       expect(complaints).toEqual([]);
