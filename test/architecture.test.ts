@@ -13,7 +13,7 @@ const WALLS: Record<string, readonly string[]> = {
   clock: [],
   files: [],
   net: [],
-  tokens: ["session", "files", "verifier/strict-json.ts"],
+  tokens: ["session", "files", "verifier/known-signatures.ts", "verifier/strict-json.ts"],
   store: ["session", "clock", "config/redis-url.ts"],
   api: ["session", "clock/after-reading.ts", "gen", "http", "net", "config/cookie.ts", "verifier/bearer-token.ts"],
   observability: ["session"],

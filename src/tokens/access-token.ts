@@ -6,6 +6,7 @@ import {
   type SessionId,
 } from "../session/model.ts";
 import type { AccessToken, AccessTokenResult, AccessTokens, AuthenticAccessToken } from "../session/ports.ts";
+import { KnownSignatures } from "../verifier/known-signatures.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 
@@ -49,6 +50,7 @@ const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 /** Access tokens by RFC 9068: signed, verified, and never older than their session. */
 export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: AccessTokenOptions): AccessTokens {
   const iss = JSON.stringify(issuer);
+  const signatures = new KnownSignatures<SignatureCheck>();
 
   /** Verifies all but the expiry. */
   function verifyAuthentic(text: string): AuthenticAccessToken {
@@ -61,7 +63,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
     const header = text.slice(0, dot);
     const check = keys.current.checks.get(header);
     if (check === undefined) return rejectHeader(header);
-    if (!check(text.slice(0, end), signature)) return FORGED;
+    if (!signatures.isValid(text, check, () => check(text.slice(0, end), signature))) return FORGED;
     return readClaims(text.slice(dot + 1, end), issuer);
   }
 

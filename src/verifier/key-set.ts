@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { patientTimeout } from "../clock/after-reading.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
 import type { Key } from "./key.ts";
+import { KnownSignatures } from "./known-signatures.ts";
 import type { Report } from "./report.ts";
 
 /** The least time between two reads that unknown `kid`s cause. */
@@ -27,6 +28,8 @@ export class KeySet {
   readonly ready: Promise<void>;
   /** Keys by header segments that a valid signature has confirmed. */
   readonly headers = new Map<string, Key>();
+  /** Those of recent tokens. */
+  readonly signatures = new KnownSignatures<Key>();
   readonly #deps: KeySetDeps;
   readonly #setReady: () => void;
   readonly #revokedKids = new Set<string>();

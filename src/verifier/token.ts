@@ -49,8 +49,11 @@ export function checkToken(token: string, keys: KeySet, expected: Expectations):
   const found = known === undefined ? findKey(header, keys) : undefined;
   if (found?.ok === false) return found;
   const key = known ?? (found as { readonly key: Key }).key;
-  input.write(token, 0, end, "latin1"); // it is ASCII: the segments are base64url
-  if (!key.verifies(input.subarray(0, end), signature)) return refuse("forged");
+  const isAuthentic = keys.signatures.isValid(token, key, () => {
+    input.write(token, 0, end, "latin1"); // it is ASCII: the segments are base64url
+    return key.verifies(input.subarray(0, end), signature);
+  });
+  if (!isAuthentic) return refuse("forged");
   if (known === undefined) keys.rememberHeader(header, key);
 
   const claims = parseObject(payload);

@@ -6,6 +6,7 @@ import type { Authentication } from "../../src/session/model.ts";
 import type { AccessClaims, AccessTokenResult } from "../../src/session/ports.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
+import type { SignatureCheck } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession } from "./support.ts";
 
@@ -405,5 +406,69 @@ describe("a ring that changes", () => {
     expect(decodeProtectedHeader(tokens.issue(someSession(), NOW).token).alg).toBe("EdDSA");
     expect(tokens.verify(before)).toMatchObject({ ok: true, claims: { sid: SID } });
     expect(tokens.verify(tokens.issue(someSession(), NOW).token)).toMatchObject({ ok: true, claims: { sid: SID } });
+  });
+});
+
+describe("a token that is presented again", () => {
+  /** Keys whose checks are counted. */
+  function counted(ring = someKeys()) {
+    let checked = 0;
+    const count =
+      (check: SignatureCheck): SignatureCheck =>
+      (input, signature) => {
+        checked++;
+        return check(input, signature);
+      };
+    const countedKeys = (from: typeof ring.current) => ({
+      ...from,
+      checks: new Map([...from.checks].map(([header, check]) => [header, count(check)])),
+    });
+    const keys = { current: countedKeys(ring.current) };
+    const reload = () => {
+      keys.current = countedKeys(ring.current);
+    };
+    return { keys, reload, checked: () => checked };
+  }
+  const spoilt = (token: string) => `${token.slice(0, -3)}${token.at(-3) === "A" ? "B" : "A"}${token.slice(-2)}`;
+
+  it("is not verified again while it is refused: forged, or expired, or of another issuer", () => {
+    const { keys, checked } = counted();
+    const { token } = tokensOf({ keys }).issue(someSession(), NOW);
+    const later = tokensOf({ keys, clock: () => NOW + TTL });
+    const foreign = tokensOf({ keys, issuer: "https://other.example" });
+    for (const [tokens, text, reason] of [
+      [later, spoilt(token), "forged"],
+      [later, token, "expired"],
+      [foreign, token, "wrong_issuer"],
+    ] as const) {
+      const before = checked();
+      for (let times = 0; times < 5; times++) expect(reasonOf(tokens.verify(text))).toBe(reason);
+      expect(checked()).toBe(before + 1);
+    }
+  });
+
+  it("is accepted once nothing speaks against it: a clock that was set back, a key that has arrived", () => {
+    let now = NOW + TTL;
+    const own = someKeys();
+    const keys = { current: { ...own.current, checks: new Map<string, SignatureCheck>() } };
+    const tokens = tokensOf({ keys, clock: () => now });
+    const { token } = tokens.issue(someSession(), NOW);
+    expect(reasonOf(tokens.verify(token))).toBe("unknown_key");
+    keys.current = { ...own.current, checks: new Map(own.current.checks) };
+    expect(reasonOf(tokens.verify(token))).toBe("expired");
+    now = NOW;
+    expect(reasonOf(tokens.verify(token))).toBe("none");
+    keys.current = { ...own.current, checks: new Map() };
+    expect(reasonOf(tokens.verify(token))).toBe("unknown_key");
+  });
+
+  it("is verified again under a ring that was read again", () => {
+    const { keys, reload, checked } = counted();
+    const tokens = tokensOf({ keys });
+    const text = spoilt(tokens.issue(someSession(), NOW).token);
+    for (let times = 1; times <= 3; times++, reload()) {
+      expect(reasonOf(tokens.verify(text))).toBe("forged");
+      expect(checked()).toBe(times);
+    }
   });
 });

@@ -123,3 +123,23 @@ test("headers are cached after a valid signature, a bounded number of them", asy
   keys.rememberHeader("one more", key);
   expect([...keys.headers.keys()]).toEqual(["one more"]);
 });
+
+test("a token that is refused again and again is verified once", async () => {
+  const keys = await readKeySet();
+  const key = keys.find(kid) as Key;
+  let verified = 0;
+  const verifies: Key["verifies"] = (...given) => {
+    verified++;
+    return key.verifies(...given);
+  };
+  const counted = { ...key, verifies };
+  keys.find = () => counted;
+  const expired = token({ exp: NOW });
+  const forged = `${token({ sub: "another" }).slice(0, -4)}AAAA`;
+  for (let times = 0; times < 5; times++) {
+    expect([verdictOf(expired, NOW_MS, keys), verdictOf(forged, NOW_MS, keys)]).toEqual(["expired", "forged"]);
+  }
+  expect(verified).toBe(2);
+  // The clock was set back: what is remembered is the signature, not the refusal.
+  expect(verdictOf(expired, NOW_MS - 1, keys)).toBe("ok");
+});
