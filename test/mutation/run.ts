@@ -7,6 +7,7 @@
  *   --rooms session,api   in which rooms (all)
  *   --workers 1           how many at once
  *   --state FILE          where results are kept, one JSON line each; a run goes on where the last one stopped
+ *   --stages 9            how many stages of tests at most: few, and the survivors are judged again by --recheck
  *   --recheck             judge survivors of the state again (after tests were added)
  *   --report              only the table of the state
  *
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     rooms: { type: "string", default: [...new Set(ROOMS.map(({ name }) => name))].join(",") },
     workers: { type: "string", default: "1" },
+    stages: { type: "string", default: "9" },
     state: { type: "string" },
     recheck: { type: "boolean", default: false },
     report: { type: "boolean", default: false },
@@ -95,7 +97,7 @@ async function judge(mutant: Mutant, worker: ReturnType<typeof openWorker>): Pro
 }
 
 async function work() {
-  const worker = openWorker(ROOT);
+  const worker = openWorker(ROOT, Number(values.stages));
   try {
     for (let next = chosen.next(); next !== undefined; next = chosen.next()) {
       if (excuses.has(nameOf(next.mutant))) {

@@ -47,7 +47,7 @@ function copyTree(root: string): string {
   return copy;
 }
 
-export function openWorker(root: string) {
+export function openWorker(root: string, maxStages: number) {
   const copy = copyTree(root);
   const tests = openTests(copy);
 
@@ -71,7 +71,7 @@ export function openWorker(root: string) {
 
   async function verdictOf(mutant: Mutant): Promise<Omit<Verdict, "seconds">> {
     if (!(await mutated(mutant, () => typeChecks(mutant)))) return { outcome: "invalid" };
-    for (const stage of roomOf(mutant.file)?.stages ?? []) {
+    for (const stage of (roomOf(mutant.file)?.stages ?? []).slice(0, maxStages)) {
       const verdict = await judgeBy(tests, stage, (act) => mutated(mutant, act));
       if (verdict !== undefined) return verdict;
     }

@@ -720,6 +720,21 @@ describe("waking and outages", () => {
     expect(tab.session.snapshot.state).toBe("active");
   });
 
+  test("a hidden tab whose first request failed waits until it is seen", async () => {
+    const here = world();
+    const tab = here.open();
+    tab.visible = false;
+    here.network = "offline";
+    tab.session.subscribe(() => {});
+    await here.run(600_000);
+    expect(here.attempts).toBe(1);
+    here.network = "up";
+    tab.visible = true;
+    here.dispatch(tab, "visibilitychange");
+    await here.run(60_000);
+    expect(tab.session.snapshot.state).toBe("active");
+  });
+
   test("a service that hangs gets a few requests of fifty tabs, not fifty", async () => {
     let seed = 1;
     const here = new World(() => {

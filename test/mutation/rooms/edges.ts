@@ -18,7 +18,7 @@ export const EDGES: readonly Room[] = [
     stages: [
       browser("simulation/session", "hint", "snapshot", "react/react"),
       browser("simulation/schedules", "simulation/hostile"),
-      browser("device/scripted", "browser", "engines/chromium"),
+      browser("device/scripted"),
     ],
   },
   { name: "console", files: /^src\/console\/page\/.*\.tsx?$/, stages: [testsOf("console")("console")] },
