@@ -1,55 +1,68 @@
 /** Runs test files in a copy of the tree, and knows how long they take there when nothing is wrong. */
 import { readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
-import { run } from "./processes.ts";
+import { HANG_MS } from "../support/patience.ts";
+import { type Ended, run } from "./processes.ts";
 
 const RESULTS = ".results.json";
 const VITEST = ["run", "--config", "test/vitest.config.ts", "--root", ".", "--project", "all", "--bail", "1"];
 const ONE_WORKER = ["--maxWorkers", "1", "--reporter", "json", "--outputFile", RESULTS];
 
-type Failed = { readonly file: string; readonly name: string };
+type Failed = { readonly files: readonly string[]; readonly name: string };
 /** `failed` is undefined where all tests passed. */
-export type Outcome = { readonly hangs: boolean; readonly failed: Failed | undefined };
+export type Outcome = { readonly hangs: boolean; readonly failed?: Failed | undefined };
 
+/** Each file by its path, or folders of them. */
 export interface Tests {
-  run(files: readonly string[], limitMs: number): Promise<Outcome>;
-  /** @returns how long these tests take without a mutant, ms; undefined when they fail even so */
-  measure(files: readonly string[]): Promise<number | undefined>;
-  measureAgain(files: readonly string[]): Promise<number | undefined>;
+  run(files: readonly string[]): Promise<Outcome>;
+  /** Runs them without a mutant. @returns whether they pass */
+  measure(files: readonly string[]): Promise<boolean>;
+  /** @returns whether they pass without a mutant, as far as is known, or by a measurement */
+  pass(files: readonly string[]): Promise<boolean>;
 }
 
-/** How long tests may take with a mutant that take `usualMs` without: the machine may have become busier since. */
-export const limitMs = (usualMs: number) => 10_000 + 3 * usualMs;
+/** How long tests may take: the machine may have become busier since it was known how long they take. */
+export const limitMs = (usualMs = 20_000) => 10_000 + 3 * usualMs;
 
-export function openTests(root: string): Tests {
-  const usual = new Map<string, Promise<number | undefined>>();
-  const start = (files: readonly string[], limit?: number) =>
-    run(root, join("node_modules", ".bin", "vitest"), [...VITEST, ...ONE_WORKER, ...files], limit);
+type Start = (files: readonly string[], limitMs: number) => Promise<Ended>;
 
-  async function measureNow(files: readonly string[]): Promise<number | undefined> {
+export function openTests(root: string, start: Start = startIn(root)): Tests {
+  /** How long tests took that passed, with a mutant that they do not notice or without, ms. */
+  const usualMs = new Map<string, number>();
+  const passing = new Set<string>();
+
+  async function run(files: readonly string[], limit: number): Promise<Outcome> {
+    const { code, timedOut, tookMs, output } = await start(files, limit);
+    if (timedOut) return { hangs: true };
+    if (code !== 0) {
+      const failed = firstFailed(root, join(root, RESULTS));
+      return { hangs: false, failed: failed ?? { files, name: output.slice(-300) } };
+    }
+    usualMs.set(files.join(" "), tookMs);
+    for (const file of files) passing.add(file);
+    return { hangs: false };
+  }
+
+  async function measure(files: readonly string[]): Promise<boolean> {
     for (const _ of ["first", "second"]) {
-      const { code, tookMs } = await start(files);
-      if (code === 0) return tookMs;
+      const { hangs, failed } = await run(files, HANG_MS);
+      if (!hangs && failed === undefined) return true;
     }
     process.stderr.write(`these tests fail without a mutant and judge none: ${files.join(" ")}\n`);
-    return undefined;
+    return false;
   }
-  const measureAgain = (files: readonly string[]) => {
-    const measured = measureNow(files);
-    usual.set(files.join(" "), measured);
-    return measured;
-  };
+
   return {
-    async run(files, limit) {
-      const { code, timedOut, output } = await start(files, limit);
-      if (timedOut) return { hangs: true, failed: undefined };
-      if (code === 0) return { hangs: false, failed: undefined };
-      const failed = firstFailed(root, join(root, RESULTS));
-      return { hangs: false, failed: failed ?? { file: files[0] as string, name: output.slice(-300) } };
-    },
-    measure: (files) => usual.get(files.join(" ")) ?? measureAgain(files),
-    measureAgain,
+    run: (files) => run(files, limitMs(usualMs.get(files.join(" ")))),
+    measure,
+    pass: async (files) => files.every((file) => passing.has(file)) || measure(files),
   };
+}
+
+/** In processes of their own: what a mutant breaks is gone with them. */
+function startIn(root: string): Start {
+  const program = join("node_modules", ".bin", "vitest");
+  return (files, limit) => run(root, program, [...VITEST, ...ONE_WORKER, ...files], limit);
 }
 
 type TestResults = {
@@ -68,12 +81,12 @@ function firstFailed(root: string, path: string): Failed | undefined {
     for (const { name, assertionResults } of testResults) {
       const failed = assertionResults.find(({ status }) => status === "failed");
       const file = relative(root, name);
-      if (failed !== undefined) return { file, name: `${file} ${failed.fullName}` };
+      if (failed !== undefined) return { files: [file], name: `${file} ${failed.fullName}` };
     }
     const failed = testResults.find(({ status }) => status === "failed");
     if (failed === undefined) return undefined;
     const file = relative(root, failed.name);
-    return { file, name: `${file} (does not load)` };
+    return { files: [file], name: `${file} (does not load)` };
   } catch {
     return undefined;
   }

@@ -1,30 +1,30 @@
 /** What counts as a kill, on a machine that may have become busy. */
 import { expect, test } from "vitest";
-import type { Outcome } from "./tests.ts";
+import { type Outcome, openTests } from "./tests.ts";
 import { judgeBy } from "./worker.ts";
 
-const PASSES: Outcome = { hangs: false, failed: undefined };
-const FAILS: Outcome = { hangs: false, failed: { file: "b.test.ts", name: "b.test.ts fails" } };
-const HANGS: Outcome = { hangs: true, failed: undefined };
+const PASSES: Outcome = { hangs: false };
+const FAILS: Outcome = { hangs: false, failed: { files: ["b.test.ts"], name: "b.test.ts fails" } };
+const HANGS: Outcome = { hangs: true };
 
-/** Judges by tests whose runs with the mutant have these outcomes, and whose runs without take these times. */
-async function judged(outcomes: readonly Outcome[], usualMs: readonly (number | undefined)[] = [1000, 1000]) {
+/** Judges by tests whose runs with the mutant have these outcomes. */
+async function judged(outcomes: readonly Outcome[], passWithout = true) {
   const left = [...outcomes];
-  const durations = [...usualMs];
-  const runs: { readonly files: readonly string[]; readonly limitMs: number }[] = [];
+  const steps: string[] = [];
   let inPlace = false;
-  const measure = async () => {
+  const without = (step: string) => async (files: readonly string[]) => {
     expect(inPlace).toBe(false);
-    return durations.shift();
+    steps.push(`${step} ${files.join(" ")}`);
+    return passWithout;
   };
   const tests = {
-    run: async (files: readonly string[], limitMs: number) => {
+    async run(files: readonly string[]) {
       expect(inPlace).toBe(true);
-      runs.push({ files, limitMs });
+      steps.push(`run ${files.join(" ")}`);
       return left.shift() as Outcome;
     },
-    measure,
-    measureAgain: measure,
+    measure: without("measure"),
+    pass: without("pass"),
   };
   const verdict = await judgeBy(tests, ["a.test.ts", "b.test.ts"], async (act) => {
     inPlace = true;
@@ -33,13 +33,14 @@ async function judged(outcomes: readonly Outcome[], usualMs: readonly (number | 
     return result;
   });
   expect(left).toEqual([]);
-  return { outcome: verdict?.outcome, by: verdict?.by, runs };
+  return { outcome: verdict?.outcome, by: verdict?.by, steps };
 }
 
-test("tests that fail twice kill; the second time the file that failed runs alone", async () => {
-  const { outcome, by, runs } = await judged([FAILS, FAILS]);
+test("tests that fail twice kill, if they pass without the mutant; the second time the file that failed runs alone", async () => {
+  const { outcome, by, steps } = await judged([FAILS, FAILS]);
   expect({ outcome, by }).toEqual({ outcome: "killed", by: "b.test.ts fails" });
-  expect(runs.map(({ files }) => files)).toEqual([["a.test.ts", "b.test.ts"], ["b.test.ts"]]);
+  expect(steps).toEqual(["run a.test.ts b.test.ts", "run b.test.ts", "pass b.test.ts"]);
+  expect((await judged([FAILS, FAILS], false)).outcome).toBeUndefined();
 });
 
 test("tests that fail once, or pass, let the mutant live", async () => {
@@ -47,15 +48,37 @@ test("tests that fail once, or pass, let the mutant live", async () => {
   expect((await judged([FAILS, PASSES])).outcome).toBeUndefined();
 });
 
-test("tests that hang have to hang twice, the second time with a limit for the machine as it is now", async () => {
-  const { outcome, runs } = await judged([HANGS, HANGS], [1000, 20_000]);
+test("tests that hang have to hang twice, with a measurement in between", async () => {
+  const { outcome, steps } = await judged([HANGS, HANGS]);
   expect(outcome).toBe("timeout");
-  expect(runs.map(({ limitMs }) => limitMs)).toEqual([13_000, 70_000]);
+  expect(steps).toEqual(["run a.test.ts b.test.ts", "measure a.test.ts b.test.ts", "run a.test.ts b.test.ts"]);
   expect((await judged([HANGS, PASSES])).outcome).toBeUndefined();
   expect((await judged([HANGS, FAILS, FAILS])).outcome).toBe("killed");
+  expect((await judged([HANGS], false)).outcome).toBeUndefined();
 });
 
-test("tests that fail without a mutant judge none", async () => {
-  expect((await judged([], [undefined])).outcome).toBeUndefined();
-  expect((await judged([HANGS], [1000, undefined])).outcome).toBeUndefined();
+test("limits follow how long tests took when they passed", async () => {
+  const limits: number[] = [];
+  const left = [1_000, 9_000];
+  const tests = openTests("/nowhere", async (_, limitMs) => {
+    limits.push(limitMs);
+    return { code: 0, output: "", timedOut: false, tookMs: left.shift() ?? 1 };
+  });
+  for (const _ of [1, 2, 3]) await tests.run(["a.test.ts"]);
+  expect(limits).toEqual([70_000, 13_000, 37_000]);
+  expect(await tests.pass(["a.test.ts"])).toBe(true);
+  expect(limits).toHaveLength(3);
+});
+
+test("tests pass without a mutant when one of two runs passes", async () => {
+  const codes = [1, 0, 1, 1];
+  const tests = openTests("/nowhere", async () => ({
+    code: codes.shift() ?? 0,
+    output: "",
+    timedOut: false,
+    tookMs: 1,
+  }));
+  expect(await tests.measure(["a.test.ts"])).toBe(true);
+  expect(await tests.pass(["b.test.ts"])).toBe(false);
+  expect(codes).toEqual([]);
 });

@@ -16,7 +16,7 @@ import { dirname, join } from "node:path";
 import { endRuns, run } from "./processes.ts";
 import type { Mutant, Verdict } from "./report.ts";
 import { roomOf } from "./rooms.ts";
-import { limitMs, openTests, type Tests } from "./tests.ts";
+import { openTests, type Tests } from "./tests.ts";
 
 /** The compiler looks at the source only: whether the tests still type-check is not asked. */
 const TYPES = {
@@ -94,8 +94,8 @@ export function openWorker(root: string, maxStages: number) {
 }
 
 /**
- * A mutant is dead when the tests fail twice, so that a test which fails on a busy machine alone is no kill; or when they hang
- * twice, the second time within a limit from a new measurement.
+ * A mutant is dead when a test fails twice that passes without the mutant, so that a test which fails on a busy machine alone is no
+ * kill; or when the tests hang twice, the second time within a limit from a new measurement.
  *
  * @returns undefined when the stage lets the mutant live
  */
@@ -104,18 +104,16 @@ export async function judgeBy(
   stage: readonly string[],
   mutated: <T>(act: () => Promise<T>) => Promise<T>,
 ): Promise<Omit<Verdict, "seconds"> | undefined> {
-  const usual = await tests.measure(stage);
-  if (usual === undefined) return undefined;
-  let outcome = await mutated(() => tests.run(stage, limitMs(usual)));
+  let outcome = await mutated(() => tests.run(stage));
   if (outcome.hangs) {
-    const now = await tests.measureAgain(stage);
-    if (now === undefined) return undefined;
-    outcome = await mutated(() => tests.run(stage, limitMs(Math.max(now, usual))));
+    if (!(await tests.measure(stage))) return undefined;
+    outcome = await mutated(() => tests.run(stage));
     if (outcome.hangs) return { outcome: "timeout", by: stage.join(" ") };
   }
   const { failed } = outcome;
   if (failed === undefined) return undefined;
-  const again = await mutated(() => tests.run([failed.file], limitMs(usual)));
-  if (!again.hangs && again.failed === undefined) return undefined;
+  const again = await mutated(() => tests.run(failed.files));
+  const isAccident = !again.hangs && again.failed === undefined;
+  if (isAccident || !(await tests.pass(failed.files))) return undefined;
   return { outcome: "killed", by: failed.name };
 }

@@ -21,6 +21,11 @@ export const EDGES: readonly Room[] = [
       browser("device/scripted"),
     ],
   },
+  {
+    name: "console",
+    files: /^src\/console\/page\/(?:format|live-numbers)\.ts$/,
+    stages: [testsOf("console")("format", "live-numbers"), testsOf("console")("console")],
+  },
   { name: "console", files: /^src\/console\/page\/.*\.tsx?$/, stages: [testsOf("console")("console")] },
   {
     name: "console",
@@ -30,7 +35,7 @@ export const EDGES: readonly Room[] = [
   {
     name: "clock",
     files: /^src\/clock\/.*\.ts$/,
-    stages: [testsOf("clock")("turns"), limits("stall", "admission"), listener("late-connections")],
+    stages: [testsOf("clock")("steady", "turns"), limits("stall", "admission"), listener("late-connections")],
   },
   {
     name: "limits",
