@@ -39,6 +39,25 @@ test("a fresh installation has no problem", async () => {
   expect(await problems({})).toEqual([]);
 });
 
+test("what is in order is reported as well, check by check", async () => {
+  const DATA_DIR = join(scratch(), "data");
+  const orderly = async () =>
+    (await findings({ DATA_DIR })).map(({ level, check, found }) => `${level} ${check}: ${found}`);
+  expect(await orderly()).toEqual([
+    "ok configuration: no fault; variables set: 3",
+    `ok files: DATA_DIR: ${DATA_DIR} is not there yet; the first start makes it`,
+    `ok keys: there is no key ring at ${DATA_DIR}/keys.json yet; the first start makes one`,
+    "ok admin tokens: the one in DATA_DIR",
+    "ok browsers: browsers keep the cookie, and send it from the allowed origins",
+    `ok embedded store: there is no ${DATA_DIR}/sessions.db yet; the first start makes it`,
+  ]);
+  await command(["keys", "create"], { env: { DATA_DIR } });
+  expect((await orderly()).slice(1, 3)).toEqual([
+    `ok files: DATA_DIR: ${DATA_DIR} is for its owner alone`,
+    `ok keys: the keys of ${DATA_DIR}/keys.json are in use for less than 90 days`,
+  ]);
+});
+
 test("every finding that is not in order says what to do", async () => {
   const remedies = await remediesOf({ ALOWED_ORIGIN: "1", COOKIE_SAMESITE: "None" });
   expect(remedies).toHaveLength(2);
@@ -92,6 +111,15 @@ describe("the key ring", () => {
     expect(await problems({ KEYS_FILE }, () => Date.now() + 91 * DAY)).toEqual([
       expect.stringMatching(/^warning keys: the signing key \S+ has been in use for 91 days$/),
       expect.stringMatching(/^warning keys: the mac key \S+ has been in use for 91 days$/),
+    ]);
+  });
+
+  test("comes from the future where the clock of its keys was ahead", async () => {
+    const KEYS_FILE = file(withKeys());
+    expect(await problems({ KEYS_FILE }, () => Date.now() - 30_000)).toEqual([]);
+    expect(await problems({ KEYS_FILE }, () => Date.now() - 90_000)).toEqual([
+      expect.stringMatching(/^warning keys: the signing key \S+ comes from the future$/),
+      expect.stringMatching(/^warning keys: the mac key \S+ comes from the future$/),
     ]);
   });
 

@@ -2,6 +2,7 @@
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { Live } from "./live-numbers.ts";
 
 /** Scripts of other origins cannot send it. */
 const OWN = { "x-session-console": "1" };
@@ -58,31 +59,6 @@ export async function whoAmI(): Promise<Me | undefined> {
     throw error;
   }
 }
-
-export type Live = {
-  readonly now: number;
-  readonly storeResponds: boolean;
-  readonly ringLost: boolean;
-  readonly feed: { readonly ageMs?: number; readonly watchers: number };
-  readonly keys: readonly LiveKey[];
-  readonly metrics: readonly {
-    readonly name: string;
-    readonly values: readonly {
-      readonly value: number;
-      readonly labels: Readonly<Record<string, string | number>>;
-      readonly metricName?: string;
-    }[];
-  }[];
-};
-
-export type LiveKey = {
-  readonly kind: string;
-  readonly kid: string;
-  readonly alg: string;
-  readonly state: string;
-  readonly since: number;
-  readonly next?: { readonly step: "sign" | "leave"; readonly from: number };
-};
 
 /** A failure in the words of the person in front of the page. */
 export function explain(error: unknown): { readonly title: string; readonly text: string } {

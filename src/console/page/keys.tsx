@@ -1,5 +1,5 @@
-import type { LiveKey } from "./api.ts";
 import { absolute, span } from "./format.ts";
+import type { LiveKey } from "./live-numbers.ts";
 
 /** The keys with their ages, and what `session-service keys` may do next. */
 export function KeyTable({ keys, now }: { readonly keys: readonly LiveKey[]; readonly now: number }) {

@@ -1,5 +1,28 @@
 /** What the live page makes of two readings of the service's metrics. */
-import type { Live } from "./api.ts";
+export type Live = {
+  readonly now: number;
+  readonly storeResponds: boolean;
+  readonly ringLost: boolean;
+  readonly feed: { readonly ageMs?: number; readonly watchers: number };
+  readonly keys: readonly LiveKey[];
+  readonly metrics: readonly {
+    readonly name: string;
+    readonly values: readonly {
+      readonly value: number;
+      readonly labels: Readonly<Record<string, string | number>>;
+      readonly metricName?: string;
+    }[];
+  }[];
+};
+
+export type LiveKey = {
+  readonly kind: string;
+  readonly kid: string;
+  readonly alg: string;
+  readonly state: string;
+  readonly since: number;
+  readonly next?: { readonly step: "sign" | "leave"; readonly from: number };
+};
 
 export type Sample = {
   readonly at: number;

@@ -1,9 +1,9 @@
 /** How this instance is doing: read every two seconds. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { isSignedOut, type Live, type Me, live as read } from "./api.ts";
+import { isSignedOut, type Me, live as read } from "./api.ts";
 import { ago, span } from "./format.ts";
 import { KeyTable } from "./keys.tsx";
-import { byLabel, latencyBetween, type Sample, total } from "./live-numbers.ts";
+import { byLabel, type Live, latencyBetween, type Sample, total } from "./live-numbers.ts";
 import { Empty, Loading, Problem } from "./parts.tsx";
 
 const EVERY_MS = 2_000;
