@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { createStop } from "../../src/server/stop.ts";
 import { scratch, startService } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -51,4 +52,78 @@ test("a signal to `npm start` reaches the service", async () => {
   npm.kill("SIGTERM");
   await once(npm, "close"); // its standard output, which the service shares, is closed: the service is gone too
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+});
+
+describe("the order of a stop", () => {
+  /** A service of two listeners that records what it is asked for; each step ends when the test says so. */
+  function service(drainDelayMs: number) {
+    const steps: string[] = [];
+    const open: (() => void)[] = [];
+    const step = (name: string) => {
+      steps.push(name);
+      return new Promise<void>((resolve) => open.push(resolve));
+    };
+    const listener = (name: string) => ({
+      close: (timeoutMs: number, lingerMs = 0) => step(`close ${name} ${timeoutMs} ${lingerMs}`),
+    });
+    const stop = createStop({
+      drainDelayMs,
+      shutdownTimeoutMs: 5_000,
+      listeners: [listener("public"), listener("admin")],
+      onDrain: () => void steps.push("drain"),
+      onDrained: () => step("drained"),
+      onClosed: () => step("closed"),
+    });
+    /** Ends `count` steps, the oldest first, and returns those that began up to then. */
+    const end = async (count: number) => {
+      await expect.poll(() => open.length).toBeGreaterThanOrEqual(count);
+      for (const resolve of open.splice(0, count)) resolve();
+      await new Promise((resolve) => setImmediate(resolve));
+      return steps.splice(0);
+    };
+    return { stop, steps, end };
+  }
+
+  test("each step waits for the one before, and the connections are given the delay once more", async () => {
+    const { stop, end } = service(1);
+    const stopped = stop("drain");
+    expect(stop("drain")).toBe(stopped);
+    expect(await end(1)).toEqual(["drain", "drained", "close public 5000 1", "close admin 5000 1"]);
+    expect(await end(1)).toEqual([]);
+    expect(await end(1)).toEqual(["closed"]);
+    await end(1);
+    await stopped;
+  });
+
+  test("at once there is no delay", async () => {
+    const { stop, end } = service(2 ** 30);
+    const stopped = stop("now");
+    expect(await end(1)).toEqual(["drain", "drained", "close public 5000 0", "close admin 5000 0"]);
+    expect(await end(2)).toEqual(["closed"]);
+    await end(1);
+    await stopped;
+  });
+
+  test("a second order ends the delay, and does not drain again", async () => {
+    const { stop, steps, end } = service(2 ** 30);
+    const stopped = stop("drain");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(steps).toEqual(["drain"]);
+    expect(stop("now")).toBe(stopped);
+    expect(await end(1)).toEqual(["drain", "drained", "close public 5000 0", "close admin 5000 0"]);
+    await end(2);
+    await end(1);
+    await stopped;
+  });
+
+  test("a second order closes the connections that are given time", async () => {
+    const { stop, end } = service(1);
+    const stopped = stop("drain");
+    await end(1);
+    void stop("now");
+    expect(await end(2)).toEqual(["close public 5000 0", "close admin 5000 0", "closed"]);
+    await end(2);
+    await end(1);
+    await stopped;
+  });
 });

@@ -1,0 +1,80 @@
+/** What is reported of a followed file, reading by reading. */
+import { once } from "node:events";
+import { mkdtempSync, rmSync, watch, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { followFile, type Taken } from "../../src/files/follow.ts";
+
+const A = new Error("a");
+const B = new Error("b");
+
+/** Follows a file whose readings have these outcomes, and returns what was reported, with the number of readings before. */
+function reportsOf(readings: readonly (Error | undefined)[]): Promise<readonly string[]> {
+  const reports: string[] = [];
+  let count = 0;
+  return new Promise((resolve) => {
+    const running = setInterval(() => {}, 1_000);
+    const stop = followFile<Error>({
+      path: join(import.meta.dirname, "nowhere/keys.json"),
+      everyMs: 1,
+      async take(): Promise<Taken<Error>> {
+        const fault = readings[count++];
+        if (count > readings.length) {
+          stop();
+          clearInterval(running);
+          resolve(reports);
+        }
+        return fault === undefined ? { ok: true } : { ok: false, reason: fault };
+      },
+      refused: ({ message }) => reports.push(`${count}: ${message}`),
+      recovered: () => reports.push(`${count}: recovered`),
+    });
+  });
+}
+
+test("a fault is reported when a second reading finds it again, and once", async () => {
+  expect(await reportsOf([undefined, undefined, A, A, A, A])).toEqual(["4: a"]);
+});
+
+test("a file that is half written at one reading is not reported", async () => {
+  expect(await reportsOf([A, undefined, A, undefined, undefined, B, A, B, undefined])).toEqual([]);
+});
+
+test("another fault is reported as well, and so is the recovery, each when it is found again", async () => {
+  expect(await reportsOf([A, A, B, B, undefined, undefined, undefined, A, A, undefined])).toEqual([
+    "2: a",
+    "4: b",
+    "6: recovered",
+    "9: a",
+  ]);
+});
+
+test("a change is taken at once where the file system reports it, and nothing once the file is not followed any more", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "follow-"));
+  const path = join(directory, "keys.json");
+  let count = 0;
+  await new Promise<void>((resolve) => {
+    const stop = followFile<Error>({
+      path,
+      everyMs: 2 ** 30,
+      async take() {
+        if (++count > 1) return { ok: true };
+        clearInterval(writing);
+        // Further readings wait for this one when it is stopped.
+        const changed = once(watch(directory, { persistent: false }), "change");
+        writeFileSync(path, "{}");
+        await changed;
+        stop();
+        resolve();
+        return { ok: true };
+      },
+      refused: () => {},
+    });
+    // Only what is written once the directory is watched is reported.
+    const writing = setInterval(() => writeFileSync(path, "{}"), 20);
+  });
+  await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  expect(count).toBe(1);
+  rmSync(directory, { recursive: true });
+});
