@@ -1,5 +1,7 @@
 /** Every fault of the long form. */
 import { CLUSTER_FAULTS, sentinelFailover } from "./clusters.ts";
+import { NO_FAULTS } from "./no-faults.ts";
+import { PAIRS } from "./pairs.ts";
 import { PROXY_FAULTS, paused, REDIS_FAULTS } from "./redis.ts";
 import { SERVICE_FAULTS, serviceClockSteps } from "./services.ts";
 import type { AnyFault } from "./world.ts";
@@ -12,4 +14,6 @@ export const ALL_FAULTS: readonly AnyFault[] = [
   sentinelFailover,
   ...SERVICE_FAULTS,
   serviceClockSteps(1_000),
+  ...PAIRS,
+  ...NO_FAULTS,
 ];

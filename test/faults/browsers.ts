@@ -1,6 +1,8 @@
 /**
  * Honest browsers: one cookie jar each, two tabs that refresh on their own schedules, logouts that are repeated until the
  * outcome is known, and then another login. Meanwhile the credentials of ended sessions are presented again and again.
+ *
+ * Or requests of the same kinds at a steady rate, which a clock paces and no response.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Verifier } from "../../src/verifier/index.ts";
@@ -34,10 +36,15 @@ const TABS = 2;
 const PAUSE_MS = [200, 1_200] as const;
 /** How likely a browser logs out instead of refreshing. */
 const LEAVES = 0.08;
+/** Sessions that requests at a steady rate are made for. */
+const SESSIONS = 20;
+/** How likely one of them presents a session that has ended. */
+const PRESENTS = 0.05;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */
 export const MAX_STALENESS_MS = 2_000;
 
 const RPC = "/auth.admin.v1.SessionAdminService";
+const oneOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(Math.random() * list.length)];
 const between = ([from, to]: readonly [number, number]) => from + Math.random() * (to - from);
 
 export class Browsers {
@@ -52,7 +59,41 @@ export class Browsers {
     this.#fleet = fleet;
     this.#verifier = verifier;
     this.#running = Array.from({ length: count }, () => this.#browse());
-    this.#running.push(this.#presentEnded());
+    if (count > 0) this.#running.push(this.#presentEnded());
+  }
+
+  /** Sends requests until `end`, however long they take. Resolves when each has its response. */
+  async offer(perSecond: number, end: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    const over = end.finally(() => {
+      isOver = true;
+    });
+    const startedAt = performance.now();
+    const live = new Set<Login>();
+    const sent: Promise<void>[] = [];
+    while (!isOver) {
+      sent.push(this.#offerOne(live));
+      await sleep(Math.max(0, startedAt + (sent.length * 1_000) / perSecond - performance.now()));
+    }
+    await Promise.all([over, ...sent]);
+  }
+
+  async #offerOne(live: Set<Login>): Promise<void> {
+    const ended = oneOf(this.#ended);
+    if (ended !== undefined && Math.random() < PRESENTS) return this.#present(ended);
+    const login = live.size < SESSIONS ? undefined : oneOf([...live]);
+    if (login === undefined) {
+      const fresh = await this.#logIn();
+      if (fresh !== undefined) live.add(fresh);
+      return;
+    }
+    if (Math.random() < LEAVES) {
+      live.delete(login);
+      login.leaving = true;
+      return this.#leave(login);
+    }
+    await this.#refresh(login);
+    if (login.isSettled) live.delete(login);
   }
 
   /** Stops, and presents every ended session once more. */
@@ -138,7 +179,7 @@ export class Browsers {
   async #presentEnded(): Promise<void> {
     while (!this.#isOver) {
       await sleep(50);
-      const login = this.#ended[Math.floor(Math.random() * this.#ended.length)];
+      const login = oneOf(this.#ended);
       if (login !== undefined) await this.#present(login);
     }
   }

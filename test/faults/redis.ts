@@ -3,7 +3,7 @@ import { mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CuttingProxy } from "../proofs/support/proxy.ts";
-import { startHoldingProxy } from "../support/holding-proxy.ts";
+import { type HoldingProxy, startHoldingProxy } from "../support/holding-proxy.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type AnyFault, type Backend, fault } from "./world.ts";
 
@@ -85,6 +85,32 @@ async function olderSnapshot(redis: RedisServer): Promise<void> {
   await killed(redis);
 }
 
+/** A script of somebody else, which is killed after a while: Redis replies BUSY to everybody, after a time of silence. */
+async function foreignScript(redis: RedisServer): Promise<void> {
+  await redis.admin.config("SET", "busy-reply-threshold", "300");
+  const stranger = redis.admin.duplicate();
+  stranger.eval("while true do end", 0).catch(() => {}); // it is killed
+  await sleep(3_000);
+  await redis.admin.script("KILL");
+  stranger.disconnect();
+}
+
+const clientPause = (what: "ALL" | "WRITE", ms: number) =>
+  onRedis(`CLIENT PAUSE ${what} for ${ms / 1000} s`, async (redis) => {
+    await redis.admin.call("CLIENT", "PAUSE", ms, what);
+    await sleep(ms);
+  });
+
+/** The limit is where the memory is: now a little above, now a little below. */
+async function edgeOfMemory(redis: RedisServer): Promise<void> {
+  for (let at = 0; at < 60; at++) {
+    const used = Number(/^used_memory:(\d+)/m.exec(await redis.admin.info("memory"))?.[1]);
+    await redis.admin.config("SET", "maxmemory", used + (at % 2 === 0 ? 1 : -1) * 4_096);
+    await sleep(50);
+  }
+  await redis.admin.config("SET", "maxmemory", 0);
+}
+
 export const killedWithAof = onRedis("kill -9, append-only file", killed);
 export const flushedAndKilled = onRedis("SCRIPT FLUSH and CLIENT KILL, ten times", clientsKilled);
 
@@ -99,14 +125,18 @@ export const REDIS_FAULTS: readonly AnyFault[] = [
     allowed: "the last writes are lost with it",
   }),
   onRedis("out of memory for 2 s", whileSet("maxmemory", "1", 2_000)),
+  onRedis("at the edge of its memory for 3 s", edgeOfMemory),
   onRedis("read-only for 2 s", readOnly),
   onRedis("disk cannot be written for 2 s", diskFull),
   flushedAndKilled,
+  onRedis("a script of another client runs for 3 s", foreignScript),
+  clientPause("ALL", 3_000),
+  clientPause("WRITE", 3_000),
 ];
 
 type Proxy = { readonly port: number; stop(): Promise<void> };
 
-const behind = <P extends Proxy>(
+export const behind = <P extends Proxy>(
   name: string,
   open: (port: number) => Promise<P>,
   strike: (proxy: P) => Promise<void>,
@@ -140,6 +170,34 @@ export const heldBytes = (reuseIntervalMs: number) =>
     reuseIntervalMs,
   );
 
+/** Every command acts, and nobody learns so. */
+export const repliesLost = behind("replies of Redis are lost for 3 s", startHoldingProxy, async (proxy) => {
+  proxy.loseReplies();
+  await sleep(3_000);
+  proxy.recover();
+});
+
+/** One of the instances reaches Redis through a proxy, which passes nothing on for a while. */
+const cutOff: AnyFault = fault<HoldingProxy>({
+  name: "network: one instance is cut off from Redis for 5.2 s (2.6 R)",
+  async open() {
+    const server = await startRedis(...AOF);
+    const parts = await startHoldingProxy(server.port);
+    const stop = async () => {
+      await parts.stop();
+      await server.stop();
+    };
+    const envOf = (at: number) => ({ REDIS_URL: `redis://127.0.0.1:${at === 1 ? parts.port : server.port}` });
+    return { env: {}, envOf, parts, stop };
+  },
+  async strike({ parts }) {
+    parts.hold();
+    await sleep(5_200);
+    parts.release();
+  },
+  instances: 2,
+});
+
 export const PROXY_FAULTS: readonly AnyFault[] = [
   behind(
     "cuts connections at random for 3 s",
@@ -160,4 +218,6 @@ export const PROXY_FAULTS: readonly AnyFault[] = [
     }
   }),
   heldBytes(2_000),
+  repliesLost,
+  cutOff,
 ];

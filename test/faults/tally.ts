@@ -1,4 +1,5 @@
 /** What a fault cost, as a row of the table. */
+import { turns } from "../../src/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
 export type Tally = {
@@ -22,6 +23,8 @@ export type Row = Tally & {
   readonly recoveredMs: number | undefined;
   /** Why some of it need not be zero, as docs/faults.md has it. */
   readonly allowed: string | undefined;
+  /** Whether every request was to be served. */
+  readonly isNoFault: boolean;
 };
 
 export function newTally(): Tally {
@@ -29,7 +32,7 @@ export function newTally(): Tally {
 }
 
 export function isClean(row: Row): boolean {
-  if (row.recoveredMs === undefined) return false;
+  if (row.recoveredMs === undefined || (row.isNoFault && row.unavailable > 0)) return false;
   return row.allowed !== undefined || row.wrong401 + row.deadAccepted + row.undone === 0;
 }
 
@@ -63,7 +66,7 @@ export type Reply = {
   readonly tookMs: number;
 };
 
-/** How long a client waits before it gives up, ms. */
+/** How long a client waits before it gives up, ms in which this process runs. */
 const PATIENCE_MS = 5_000;
 
 /** Sends a request and counts it. Status 0: no response. */
@@ -80,10 +83,10 @@ export async function exchange(
   const json = body === undefined ? {} : { body: JSON.stringify(body) };
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
   const timer = Promise.withResolvers<typeof NO_RESPONSE>();
-  const timeout = setTimeout(() => timer.resolve(NO_RESPONSE), PATIENCE_MS);
+  const cancelTimeout = turns.after(PATIENCE_MS, () => timer.resolve(NO_RESPONSE));
   const response = request(url, { method, path, headers: { ...type, ...headers }, ...json });
   const reply = await Promise.race([response.catch(() => NO_RESPONSE), timer.promise]);
-  clearTimeout(timeout);
+  cancelTimeout();
   const tookMs = performance.now() - startedAt;
   if (reply.status === 503 || reply.status === 0) tally.unavailable++;
   // A stopped process does not respond; for how long is in the name of the fault.

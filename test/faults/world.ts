@@ -13,7 +13,13 @@ import { newTally, type Row } from "./tally.ts";
 type Env = Readonly<Record<string, string>>;
 
 /** A store, and the parts of it that a fault strikes. */
-export type Backend<T> = { readonly env: Env; readonly parts: T; stop(): Promise<void> };
+export type Backend<T> = {
+  readonly env: Env;
+  /** Of one instance alone, by its number from 0. */
+  readonly envOf?: (at: number) => Env;
+  readonly parts: T;
+  stop(): Promise<void>;
+};
 
 export type World<T> = {
   readonly parts: T;
@@ -37,6 +43,10 @@ export type Fault<T> = {
   readonly env?: Env;
   /** What docs/faults.md allows to be lost. */
   readonly allowed?: string;
+  /** Nothing is wrong but the machine: every request is to be served. */
+  readonly isNoFault?: boolean;
+  /** How many requests are sent from the ready line on, however long they take; by default there are browsers instead. */
+  readonly requestsPerSecond?: number;
 };
 
 /** A fault of any store. */
@@ -73,23 +83,32 @@ async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
       policy: "refuse",
       maxStalenessMs: MAX_STALENESS_MS,
     });
-    await verifier.ready;
-    const browsers = new Browsers(world, verifier, pace.browsers);
-    await sleep(pace.beforeMs);
-    browsers.tally = newTally();
-    await given.strike(world);
+    const { requestsPerSecond } = given;
+    const browsers = new Browsers(world, verifier, requestsPerSecond === undefined ? pace.browsers : 0);
+    if (requestsPerSecond === undefined) {
+      await verifier.ready;
+      await sleep(pace.beforeMs);
+      browsers.tally = newTally();
+      await given.strike(world);
+    } else {
+      await browsers.offer(
+        requestsPerSecond,
+        verifier.ready.then(() => given.strike(world)),
+      );
+    }
     const recoveredMs = await recovery(world);
     await sleep(pace.afterMs);
     await browsers.stop();
     verifier.close();
-    return { ...browsers.tally, fault: given.name, recoveredMs, allowed: given.allowed };
+    const { name, allowed, isNoFault = false } = given;
+    return { ...browsers.tally, fault: name, recoveredMs, allowed, isNoFault };
   } finally {
     await world.stop();
     await backend.stop();
   }
 }
 
-async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>, instances: number) {
+async function openWorld<T>(given: Fault<T>, { env, envOf, parts }: Backend<T>, instances: number) {
   const reuseIntervalMs = given.reuseIntervalMs ?? 2_000;
   const directory = scratch();
   const adminToken = randomBytes(32).toString("base64url");
@@ -109,7 +128,7 @@ async function openWorld<T>(given: Fault<T>, { env, parts }: Backend<T>, instanc
   const services: Service[] = [];
   const out = new Set<Service>();
   const add = async () => {
-    const service = await startService(common);
+    const service = await startService({ ...common, ...envOf?.(services.length) });
     services.push(service);
     return service;
   };

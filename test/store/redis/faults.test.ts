@@ -93,6 +93,14 @@ describe("an outage", () => {
     expect(outcomeOf(await result)).toBe("rotate");
   });
 
+  test("a process that was held up at its start does not take Redis for away", async () => {
+    const redis = await server();
+    const opening = openEarly(redis.url, { commandTimeout: 2_000 });
+    await new Promise(setImmediate); // it connects
+    for (const resume = performance.now() + 2_500; performance.now() < resume; );
+    await login(await opening);
+  });
+
   test("a service may start before its Redis", async () => {
     const redis = new RedisServer(await freePort(), []);
     onTestFinished(() => redis.stop());
