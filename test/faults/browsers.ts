@@ -31,6 +31,9 @@ type Login = {
   isSettled: boolean;
 };
 
+/** Sessions that are in use, and logins under way. */
+type Pool = { readonly live: Set<Login>; coming: number };
+
 const TABS = 2;
 /** How long a tab waits between refreshes, ms. */
 const PAUSE_MS = [200, 1_200] as const;
@@ -65,25 +68,29 @@ export class Browsers {
   /** Sends requests until `end`, however long they take. Resolves when each has its response. */
   async offer(perSecond: number, end: Promise<unknown>): Promise<void> {
     let isOver = false;
-    const over = end.finally(() => {
+    const finish = () => {
       isOver = true;
-    });
+    };
+    end.then(finish, finish);
     const startedAt = performance.now();
-    const live = new Set<Login>();
+    const pool: Pool = { live: new Set(), coming: 0 };
     const sent: Promise<void>[] = [];
     while (!isOver) {
-      sent.push(this.#offerOne(live));
+      sent.push(this.#offerOne(pool));
       await sleep(Math.max(0, startedAt + (sent.length * 1_000) / perSecond - performance.now()));
     }
-    await Promise.all([over, ...sent]);
+    await Promise.all([end, ...sent]);
   }
 
-  async #offerOne(live: Set<Login>): Promise<void> {
+  async #offerOne(pool: Pool): Promise<void> {
+    const { live } = pool;
     const ended = oneOf(this.#ended);
     if (ended !== undefined && Math.random() < PRESENTS) return this.#present(ended);
-    const login = live.size < SESSIONS ? undefined : oneOf([...live]);
+    const login = live.size + pool.coming < SESSIONS ? undefined : oneOf([...live]);
     if (login === undefined) {
+      pool.coming++;
       const fresh = await this.#logIn();
+      pool.coming--;
       if (fresh !== undefined) live.add(fresh);
       return;
     }

@@ -2,40 +2,50 @@
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startBusyLoops } from "../busy/loops.ts";
-import { startRedis } from "../support/redis.ts";
+import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type AnyFault, type Backend, type Fault, fault } from "./world.ts";
 
-/** Busy loops for each processor. */
-const LOOPS = 4;
+/** The default, ms: a refresh may wait for a quarter of it. */
+const REUSE_INTERVAL_MS = 10_000;
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
-/** How long the service runs between two stops, ms. */
+/** How long the service runs between two stops, ms; and how long it may then refuse what has waited for too long. */
 const BETWEEN_STOPS_MS = 300;
+const STALL_MS = 100;
+/** How long before a stop Redis leaves commands waiting, ms; a small part of what they may take. */
+const REDIS_WAITS_MS = 100;
 
-const STORES = ["Redis", "embedded store"] as const;
+export const STORES = ["Redis", "embedded store"] as const;
 type Store = (typeof STORES)[number];
 
-const open = (store: Store) => async (): Promise<Backend<undefined>> => {
+type Parts = RedisServer | undefined;
+
+const open = (store: Store) => async (): Promise<Backend<Parts>> => {
   if (store === "embedded store") return { env: {}, parts: undefined, stop: async () => {} };
-  const server = await startRedis("--appendonly", "yes");
-  return { env: { REDIS_URL: server.url }, parts: undefined, stop: () => server.stop() };
+  const parts = await startRedis("--appendonly", "yes");
+  return { env: { REDIS_URL: parts.url }, parts, stop: () => parts.stop() };
 };
 
-/** The settings are the defaults. */
-const none = (name: string, given: Pick<Fault<undefined>, "open" | "strike" | "instances">): AnyFault =>
-  fault<undefined>({
+type Given = Pick<Fault<Parts>, "open" | "strike" | "reuseIntervalMs" | "instances">;
+
+const none = (name: string, given: Given): AnyFault =>
+  fault<Parts>({
     ...given,
     name: `no fault: ${name}`,
     env: { LOG_LEVEL: "info" },
-    reuseIntervalMs: 10_000,
     isNoFault: true,
     requestsPerSecond: 20,
   });
 
-/** A machine with four times as much to do as it can, before the service starts and all the time. */
-export const busyMachine = (store: Store, seconds: number) =>
-  none(`${LOOPS} busy loops for each processor; ${store}`, {
+type BusyOptions = { readonly seconds: number; readonly loopsPerProcessor: number; readonly reuseIntervalMs?: number };
+
+/** A machine with more to do than it can, before the service starts and all the time. */
+export const busyMachine = (
+  store: Store,
+  { seconds, loopsPerProcessor, reuseIntervalMs = REUSE_INTERVAL_MS }: BusyOptions,
+) =>
+  none(`${loopsPerProcessor} busy loops for each processor; ${store}`, {
     async open() {
-      const loops = startBusyLoops(LOOPS * availableParallelism());
+      const loops = startBusyLoops(loopsPerProcessor * availableParallelism());
       const backend = await open(store)();
       const stop = async () => {
         await loops.stop();
@@ -44,24 +54,33 @@ export const busyMachine = (store: Store, seconds: number) =>
       return { ...backend, stop };
     },
     strike: () => sleep(seconds * 1_000),
+    reuseIntervalMs,
     instances: 1,
   });
 
-/** Every instance at once. */
-export const stopped = (store: Store, rounds: number) =>
+/** Every instance at once. Redis replies meanwhile to what they have just sent. */
+export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_INTERVAL_MS) =>
   none(`SIGSTOP for 0.5, 1, 1.5 and 2 s, again and again; ${store}`, {
     open: open(store),
-    async strike({ services }) {
+    async strike({ parts: redis, services, allowStall }) {
       for (let round = 0; round < rounds; round++) {
         for (const ms of STOPS_MS) {
+          redis?.pause();
+          await sleep(REDIS_WAITS_MS);
           for (const service of services) service.kill("SIGSTOP");
+          redis?.resume();
           await sleep(ms);
           for (const service of services) service.kill("SIGCONT");
+          allowStall(STALL_MS);
           await sleep(BETWEEN_STOPS_MS);
         }
       }
     },
+    reuseIntervalMs,
   });
 
 /** 10,000 requests on a busy machine, and fifty stops of each length. */
-export const NO_FAULTS: readonly AnyFault[] = STORES.flatMap((store) => [busyMachine(store, 500), stopped(store, 50)]);
+export const NO_FAULTS: readonly AnyFault[] = STORES.flatMap((store) => [
+  busyMachine(store, { seconds: 500, loopsPerProcessor: 4 }),
+  stopped(store, 50),
+]);

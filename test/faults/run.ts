@@ -17,7 +17,8 @@ for (const { name, run } of ALL_FAULTS.filter(({ name }) => name.includes(wanted
   if (!clean) failures++;
   console.log(typeof row === "string" ? row : tableRow(row));
 }
+console.log(`\n² more in the first 100 ms after a stop.`);
 console.log(
-  `\n¹ docs/faults.md has what may be lost. ${failures === 0 ? "All rows hold." : `${failures} rows do not hold.`}`,
+  `¹ docs/faults.md has what may be lost. ${failures === 0 ? "All rows hold." : `${failures} rows do not hold.`}`,
 );
 process.exit(failures === 0 ? 0 : 1);

@@ -3,9 +3,14 @@ import { turns } from "../../src/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
 export type Tally = {
+  /** How long a client waits before it gives up, ms in which this process runs. */
+  readonly patienceMs: number;
   requests: number;
   /** 503, or no response at all: the outcome stays open. */
   unavailable: number;
+  /** Until when the service may refuse what had waited for it, by `performance.now()`, and how often it did: not counted above. */
+  stallUntilMs: number;
+  stalled: number;
   /** Live sessions that were refused. */
   wrong401: number;
   /** The same, after a request that took longer than half of the reuse interval: outside the promise. */
@@ -27,8 +32,19 @@ export type Row = Tally & {
   readonly isNoFault: boolean;
 };
 
-export function newTally(): Tally {
-  return { requests: 0, unavailable: 0, wrong401: 0, late401: 0, deadAccepted: 0, undone: 0, slowestMs: 0 };
+export function newTally(patienceMs = 5_000): Tally {
+  return {
+    patienceMs,
+    requests: 0,
+    unavailable: 0,
+    stallUntilMs: 0,
+    stalled: 0,
+    wrong401: 0,
+    late401: 0,
+    deadAccepted: 0,
+    undone: 0,
+    slowestMs: 0,
+  };
 }
 
 export function isClean(row: Row): boolean {
@@ -48,7 +64,7 @@ export function tableRow(row: Row): string {
   const cells = [
     row.allowed === undefined ? row.fault : `${row.fault} ¹`,
     row.requests,
-    row.unavailable,
+    row.stalled === 0 ? row.unavailable : `${row.unavailable} + ${row.stalled} ²`,
     row.wrong401,
     row.late401,
     row.deadAccepted,
@@ -66,9 +82,6 @@ export type Reply = {
   readonly tookMs: number;
 };
 
-/** How long a client waits before it gives up, ms in which this process runs. */
-const PATIENCE_MS = 5_000;
-
 /** Sends a request and counts it. Status 0: no response. */
 export async function exchange(
   tally: Tally,
@@ -83,12 +96,14 @@ export async function exchange(
   const json = body === undefined ? {} : { body: JSON.stringify(body) };
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
   const timer = Promise.withResolvers<typeof NO_RESPONSE>();
-  const cancelTimeout = turns.after(PATIENCE_MS, () => timer.resolve(NO_RESPONSE));
+  const cancelTimeout = turns.after(tally.patienceMs, () => timer.resolve(NO_RESPONSE));
   const response = request(url, { method, path, headers: { ...type, ...headers }, ...json });
   const reply = await Promise.race([response.catch(() => NO_RESPONSE), timer.promise]);
   cancelTimeout();
-  const tookMs = performance.now() - startedAt;
-  if (reply.status === 503 || reply.status === 0) tally.unavailable++;
+  const endedAt = performance.now();
+  const tookMs = endedAt - startedAt;
+  if (reply.status === 503 && endedAt < tally.stallUntilMs) tally.stalled++;
+  else if (reply.status === 503 || reply.status === 0) tally.unavailable++;
   // A stopped process does not respond; for how long is in the name of the fault.
   if (reply.status !== 0) tally.slowestMs = Math.max(tally.slowestMs, tookMs);
   return { status: reply.status, headers: reply.headers, body: reply.body, tookMs };

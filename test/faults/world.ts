@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { createRingFile } from "../../src/tokens/ring-file.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
+import { PATIENCE_MS } from "../support/patience.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { Browsers, MAX_STALENESS_MS, serves } from "./browsers.ts";
@@ -29,6 +30,8 @@ export type World<T> = {
   /** Takes an instance out of the fleet, as a load balancer does. */
   remove(service: Service): void;
   serves(service: Service): Promise<boolean>;
+  /** What the service refuses for so long, ms, is not counted as unavailable. */
+  allowStall(ms: number): void;
 };
 
 export type Fault<T> = {
@@ -45,7 +48,7 @@ export type Fault<T> = {
   readonly allowed?: string;
   /** Nothing is wrong but the machine: every request is to be served. */
   readonly isNoFault?: boolean;
-  /** How many requests are sent from the ready line on, however long they take; by default there are browsers instead. */
+  /** Requests are sent at this rate from the ready line on, and wait as long as it takes; by default there are browsers instead. */
   readonly requestsPerSecond?: number;
 };
 
@@ -85,16 +88,21 @@ async function runFault<T>(given: Fault<T>, pace: Pace): Promise<Row> {
     });
     const { requestsPerSecond } = given;
     const browsers = new Browsers(world, verifier, requestsPerSecond === undefined ? pace.browsers : 0);
+    const struck = {
+      ...world,
+      allowStall(ms: number) {
+        browsers.tally.stallUntilMs = performance.now() + ms;
+      },
+    };
     if (requestsPerSecond === undefined) {
       await verifier.ready;
       await sleep(pace.beforeMs);
       browsers.tally = newTally();
-      await given.strike(world);
+      await given.strike(struck);
     } else {
-      await browsers.offer(
-        requestsPerSecond,
-        verifier.ready.then(() => given.strike(world)),
-      );
+      browsers.tally = newTally(PATIENCE_MS);
+      const over = verifier.ready.then(() => given.strike(struck));
+      await browsers.offer(requestsPerSecond, over);
     }
     const recoveredMs = await recovery(world);
     await sleep(pace.afterMs);
