@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { Bounds, type CallInFlight } from "./bounds.ts";
 import { Call } from "./call/call.ts";
 import { readTimeout } from "./call/deadline.ts";
 import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
@@ -42,17 +43,13 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   const matcher = createMatcher(served, options.multiSegmentDecoding);
   const codecs = createCodecs(options.codecs ?? []);
   const responses = new Responses(withHeadWait(options), codecs);
-
-  function contextValuesOf(exchange: Exchange<Source>): ContextValues | undefined {
-    const values = options.contextValues?.(exchange.source);
-    if (options.transport === undefined) return values;
-    return (values ?? createContextValues()).set(peerAddress, exchange.peerAddress);
-  }
+  const bounds = new Bounds(options);
 
   async function serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void> {
     let endpoint: Endpoint | undefined;
     let call: Call | undefined;
     let incoming: RequestStream | undefined;
+    let inFlight: CallInFlight | undefined;
     try {
       endpoint = found.kind === "route" ? endpoints.get(found.route) : undefined;
       if (found.kind !== "route" || endpoint === undefined) {
@@ -61,17 +58,18 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         return responses.allow(exchange, found.allow);
       }
       const { rpc, method } = endpoint;
+      inFlight = bounds.begin();
       call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
         shutdownSignal: rpc.options.shutdownSignal,
-        contextValues: contextValuesOf(exchange),
+        contextValues: contextValuesOf(exchange, options),
       });
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
       if (streamsIn(rpc.spec.kind)) {
-        incoming = openRequestStream(exchange, endpoint, call, found.bindings, query, codecs);
+        incoming = openRequestStream(exchange, endpoint, call, found.bindings, query, codecs, inFlight);
         return await serveStream(responses, exchange, endpoint, call, incoming);
       }
-      const input = await readRequest(exchange, endpoint, found.bindings, query, codecs);
+      const input = await readRequest(exchange, endpoint, found.bindings, query, codecs, inFlight);
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
         return await sendStream(responses, exchange, endpoint, call, messages);
@@ -89,10 +87,21 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         // A throwing encoder or hook must not end the process.
         exchange.sendServerError();
       }
+    } finally {
+      inFlight?.end();
     }
   }
 
   return { match: matcher.match, methodOverride: createMethodOverride(served, options.methodOverride), serve };
+}
+
+function contextValuesOf<Source>(
+  exchange: Exchange<Source>,
+  { contextValues, transport }: HandlerOptions<Source>,
+): ContextValues | undefined {
+  const values = contextValues?.(exchange.source);
+  if (transport === undefined) return values;
+  return (values ?? createContextValues()).set(peerAddress, exchange.peerAddress);
 }
 
 /** Serves an RPC whose request is a stream. */

@@ -1,5 +1,6 @@
 import type { ConnectRouter, ContextValues, Transport } from "@connectrpc/connect";
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
+import type { BoundsOptions } from "./bounds.ts";
 import type { ContentCodec } from "./codec/content-codec.ts";
 import type { RefuseUnknownQuery } from "./codec/query.ts";
 import type { ResponseOptions } from "./response/responses.ts";
@@ -32,6 +33,7 @@ export interface RemoteOptions {
 /** The options that do not depend on where the services are implemented. */
 export interface CommonOptions<Source>
   extends ResponseOptions<Source>,
+    BoundsOptions,
     TableOptions,
     Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
   /** The route tables of those services, generated (`*_http.ts`) or from `createRoutes`. */

@@ -1,4 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
+import type { CallInFlight } from "./bounds.ts";
 import type { Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
 import { type Codecs, codecOf } from "./codec/content-codec.ts";
@@ -21,6 +22,7 @@ export async function readRequest<Source>(
   bindings: readonly Binding[],
   query: string,
   codecs: Codecs | undefined,
+  inFlight: CallInFlight,
 ): Promise<Message> {
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
@@ -29,7 +31,9 @@ export async function readRequest<Source>(
   const known = codec === undefined ? isForm || contentType === null || isJson(contentType) : request.accepts(codec);
   if (request.body === "json" && !known) throw new FailureError(unsupported(contentType, codec !== undefined));
   const readable = request.body !== "none" && exchange.hasBody;
-  const body = readable ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw") : NO_BYTES;
+  const body = readable
+    ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw", inFlight)
+    : NO_BYTES;
   if (isForm && request.decodeForm !== undefined) return request.decodeForm(bindings, body);
   return request.decode(bindings, query, body, contentType, codec);
 }
@@ -39,13 +43,21 @@ function unsupported(contentType: string | null, known: boolean): Failure {
   return failures.unsupportedMediaType(`the content type ${contentType} ${reason}`);
 }
 
-async function readBody<Source>(exchange: Exchange<Source>, limit: number, raw: boolean): Promise<Uint8Array> {
+async function readBody<Source>(
+  exchange: Exchange<Source>,
+  limit: number,
+  raw: boolean,
+  inFlight: CallInFlight,
+): Promise<Uint8Array> {
   const readBefore = exchange.bodyReadBefore(raw);
   if (readBefore !== undefined) {
     if (readBefore.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
     return readBefore;
   }
   const encoding = exchange.headers.get("content-encoding");
-  const body = await exchange.read(limit);
-  return encoding === null ? body : decompress(body, encoding, limit);
+  if (encoding === null && inFlight.ignores(exchange.headers.get("content-length"))) return exchange.read(limit);
+  const read = await exchange.read(limit, inFlight);
+  const body = encoding === null ? read : await decompress(read, encoding, limit);
+  inFlight.hold(body.byteLength);
+  return body;
 }

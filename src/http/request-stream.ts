@@ -1,4 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
+import type { CallInFlight } from "./bounds.ts";
 import { type BodyChunks, chunksOf } from "./call/body-chunks.ts";
 import type { Call } from "./call/call.ts";
 import type { Endpoint } from "./call/endpoints.ts";
@@ -34,6 +35,7 @@ export function openRequestStream<Source>(
   bindings: readonly Binding[],
   query: string,
   codecs: Codecs | undefined,
+  inFlight: CallInFlight,
 ): RequestStream {
   const contentType = exchange.headers.get("content-type") || null;
   const raw = request.body === "raw";
@@ -43,7 +45,7 @@ export function openRequestStream<Source>(
   const splitter = raw ? undefined : createSplitter(contentType, codec, limit);
   const body = openBody(exchange, raw);
   const decode = (bytes: Uint8Array) => request.decode(bindings, query, bytes, contentType, codec);
-  const texts = splitter === undefined ? pieces(body, limit) : split(body, splitter);
+  const texts = splitter === undefined ? pieces(body, limit) : split(body, splitter, inFlight);
   let failure: { readonly reason: unknown } | undefined;
   async function* messages(): AsyncGenerator<Message> {
     try {
@@ -54,6 +56,7 @@ export function openRequestStream<Source>(
     }
   }
   const cancel = () => body.cancel(call.signal.reason);
+  inFlight.onRefused((refusal) => body.cancel(refusal));
   call.signal.addEventListener("abort", cancel);
   return {
     messages: messages(),
@@ -85,8 +88,14 @@ function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks 
   return encoding === null ? exchange.chunks() : decompressChunks(exchange.chunks(), encoding);
 }
 
-async function* split(body: BodyChunks, splitter: StreamSplitter): AsyncGenerator<Uint8Array> {
-  for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) yield* splitter.push(chunk);
+async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: CallInFlight): AsyncGenerator<Uint8Array> {
+  for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
+    const texts = splitter.push(chunk);
+    // Neither the time between messages nor that in which they are processed is limited.
+    if (texts.length > 0 || splitter.pendingBytes === 0) inFlight.hold(0);
+    yield* texts;
+    if (splitter.pendingBytes > 0) inFlight.arriving(splitter.pendingBytes);
+  }
   yield* splitter.end();
 }
 

@@ -60,10 +60,14 @@ export function publicHandler(config: Config, deps: Deps): Handler {
 
 type ApiRoutes = Parameters<typeof apiHandler>[2]["routes"];
 
+/** Overload control decides which calls are served, and the listener how long a body may take. */
+const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
+
 /** Serves the JSON routes; anything else goes to `rpc`. */
 function jsonHandler(rpc: Handler, routes: ApiRoutes, options: CallOptions, headersFor: SecurityHeaders): Handler {
   return createHttpHandler({
     ...options,
+    ...BOUNDS_ELSEWHERE,
     routes,
     tables: [SessionServiceRoutes],
     failureEncoder: envelopeEncoder(options.onBug),

@@ -8,6 +8,8 @@ const CODES: Record<Exclude<Failure["kind"], "rpc">, ErrorCode> = {
   method_not_allowed: "E405_METHOD_NOT_ALLOWED",
   unsupported_media_type: "E415_UNSUPPORTED_MEDIA_TYPE",
   too_large: "E413_TOO_LARGE",
+  body_timeout: "E504_DEADLINE_EXCEEDED",
+  overloaded: "E503_UNAVAILABLE",
   bad_request: "E400_INVALID_REQUEST",
 };
 

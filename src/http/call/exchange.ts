@@ -25,9 +25,10 @@ export interface Exchange<Source> {
   bodyReadBefore(raw: boolean): Uint8Array | undefined;
   /**
    * Reads the whole body.
-   * @throws FailureError `too_large` as soon as it is longer than `limit` bytes
+   * @param meter takes note of what is in memory
+   * @throws FailureError `too_large` as soon as it is longer than `limit` bytes, or the refusal of the meter
    */
-  read(limit: number): Promise<Uint8Array>;
+  read(limit: number, meter?: BodyMeter): Promise<Uint8Array>;
   /** Reads the body piece by piece. */
   chunks(): BodyChunks;
   /** Whether the client can read the response while it sends the request. */
@@ -43,6 +44,14 @@ export interface Exchange<Source> {
   sendServerError(): void;
   /** Starts a streamed response. */
   stream(status: number, lines: string[]): ResponseStream;
+}
+
+/** Takes note of a body while it arrives. */
+export interface BodyMeter {
+  /** So many bytes of it are in memory, and more are waited for. */
+  arriving(bytes: number): void;
+  /** Calls back when the body is to be given up: what has come of it is dropped. */
+  onRefused(callback: (refusal: Error) => void): void;
 }
 
 export interface ResponseStream {

@@ -6,6 +6,8 @@ export type StreamFraming = "lines" | "json";
 
 /** Receives bytes and returns the texts or messages that are complete. */
 export interface StreamSplitter {
+  /** How much it keeps of one that is not complete. */
+  readonly pendingBytes: number;
   /** @throws BadInput, BodyTooLarge if one is longer than the limit */
   push(chunk: Uint8Array): Uint8Array[];
   /** @throws BadInput if the input ends within one */
@@ -25,6 +27,10 @@ class Pending {
 
   constructor(limit: number) {
     this.#limit = limit;
+  }
+
+  get length(): number {
+    return this.#length;
   }
 
   add(part: Uint8Array): void {
@@ -50,6 +56,10 @@ class LineSplitter implements StreamSplitter {
 
   constructor(limit: number) {
     this.#line = new Pending(limit);
+  }
+
+  get pendingBytes(): number {
+    return this.#line.length;
   }
 
   push(chunk: Uint8Array): Uint8Array[] {
@@ -96,6 +106,10 @@ class ValueSplitter implements StreamSplitter {
 
   constructor(limit: number) {
     this.#value = new Pending(limit);
+  }
+
+  get pendingBytes(): number {
+    return this.#value.length;
   }
 
   push(chunk: Uint8Array): Uint8Array[] {

@@ -30,6 +30,10 @@ class SizeDelimitedSplitter implements StreamSplitter {
     this.#limit = limit;
   }
 
+  get pendingBytes(): number {
+    return this.#inMessage ? this.#size - this.#missing : this.#sizeBytes;
+  }
+
   push(chunk: Uint8Array): Uint8Array[] {
     const messages: Uint8Array[] = [];
     let at = 0;

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { BodyChunks } from "../call/body-chunks.ts";
-import type { Exchange, ResponseStream } from "../call/exchange.ts";
+import type { BodyMeter, Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { createRequestHandler } from "../handler.ts";
@@ -70,20 +70,22 @@ class FetchExchange implements Exchange<Request> {
     if (this.source.bodyUsed) throw new Error("the body of the Request has been read before: pass a clone");
   }
 
-  async read(limit: number): Promise<Uint8Array> {
+  async read(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
     if (Number(this.headers.get("content-length") ?? 0) > limit) throw new FailureError(failures.tooLarge(limit));
+    const body = this.chunks();
     const chunks: Uint8Array[] = [];
     let length = 0;
-    try {
-      for await (const chunk of this.source.body ?? []) {
-        length += chunk.byteLength;
-        if (length > limit) throw new FailureError(failures.tooLarge(limit));
-        chunks.push(chunk);
+    meter?.onRefused((refusal) => body.cancel(refusal));
+    meter?.arriving(0);
+    for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
+      length += chunk.byteLength;
+      if (length > limit) {
+        const failure = new FailureError(failures.tooLarge(limit));
+        body.cancel(failure);
+        throw failure;
       }
-    } catch (error) {
-      if (error instanceof FailureError) throw error;
-      // The client has stopped sending, or its server could not read on.
-      throw new BadInput("body", undefined, "incomplete");
+      chunks.push(chunk);
+      meter?.arriving(length);
     }
     return Buffer.concat(chunks);
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
 import { type BodyChunks, ReadableChunks } from "../call/body-chunks.ts";
-import type { Exchange, ResponseStream } from "../call/exchange.ts";
+import type { BodyMeter, Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
@@ -124,18 +124,27 @@ class NodeExchange implements Exchange<NodeRequest> {
     throw bodyIsLost();
   }
 
-  read(limit: number): Promise<Uint8Array> {
+  read(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
     const request = this.source;
     // The parser has checked that it is digits.
     if (Number(request.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       let length = 0;
+      const giveUp = (reason: Error) => {
+        chunks.length = 0;
+        length = Number.POSITIVE_INFINITY;
+        this.#bodyUnfinished = true;
+        reject(reason);
+      };
+      meter?.onRefused(giveUp);
+      meter?.arriving(0);
       // The listeners stay: removing them costs more than calls that find the promise settled.
       request.on("data", (chunk: Buffer) => {
         length += chunk.byteLength;
-        if (length <= limit) chunks.push(chunk);
-        else reject(this.#tooLarge(limit));
+        if (length > limit) return giveUp(this.#tooLarge(limit));
+        chunks.push(chunk);
+        meter?.arriving(length);
       });
       request.on("end", () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
       const onDisconnect = () => {

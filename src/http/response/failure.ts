@@ -25,6 +25,10 @@ export type Failure = FailureBase &
     | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
     | { readonly kind: "unsupported_media_type" }
     | { readonly kind: "too_large" }
+    /** The body, or a message of a request stream, has not arrived in time. */
+    | { readonly kind: "body_timeout" }
+    /** The handler has as many calls in flight, or bodies in memory, as it may have. */
+    | { readonly kind: "overloaded" }
     /** `field` is the field, parameter or header as the client named it; undefined if the whole part is invalid. */
     | { readonly kind: "bad_request"; readonly place: InputPlace; readonly field: string | undefined }
     /** Thrown by an interceptor or the implementation, or caused by an abort or a deadline. */
@@ -128,6 +132,11 @@ export const failures = {
     requestFailure(413, `the body decompresses to more than ${maxRatio} times its size`, Code.ResourceExhausted, {
       kind: "too_large",
     } as const),
+  /** RFC 9110 section 15.5.9. */
+  bodyTimeout: (): Failure =>
+    requestFailure(408, "the body has not arrived in time", Code.DeadlineExceeded, { kind: "body_timeout" } as const),
+  overloaded: (message: string): Failure =>
+    requestFailure(503, message, Code.Unavailable, { kind: "overloaded" } as const),
   badRequest: (place: InputPlace, field: string | undefined, message: string): Failure =>
     requestFailure(400, message, Code.InvalidArgument, { kind: "bad_request", place, field } as const),
 };

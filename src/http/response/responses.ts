@@ -81,6 +81,7 @@ export class Responses<Source> {
     if (error instanceof ConnectError && !error.isWireError) mergeNonProtocolHeaders(header, error.metadata);
     const response = this.#encode(failure, endpoint, false);
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
+    if (failure.kind === "overloaded") header.set("retry-after", "1");
     for (const name in response.headers) header.set(name, response.headers[name] ?? "");
     header.delete("content-encoding");
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));

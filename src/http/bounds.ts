@@ -1,0 +1,152 @@
+/**
+ * What the calls of a handler may take together: how many there are, how many bytes of their bodies are in memory, and how long a body may
+ * take to arrive.
+ */
+import type { BodyMeter } from "./call/exchange.ts";
+import { type Failure, FailureError, failures } from "./response/failure.ts";
+
+export interface BoundsOptions {
+  /** How many calls may be in flight, streams included: beyond it, 503. Default: 10,000. */
+  readonly maxCalls?: number;
+  /**
+   * How many bytes of bodies may be in memory, of those that arrive and of those whose calls are in flight: beyond it, the oldest that is
+   * still arriving is refused with 503. Default: 128 MiB.
+   */
+  readonly maxPendingBodyBytes?: number;
+  /** How long a body, or a message of a request stream, may take to arrive, in milliseconds: 408. Default: 60,000. */
+  readonly bodyTimeoutMs?: number;
+}
+
+const DEFAULT_MAX_CALLS = 10_000;
+const DEFAULT_MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
+const DEFAULT_BODY_TIMEOUT_MS = 60_000;
+
+/** Bodies of this length arrive together with their head, as a rule; bytes. */
+const SMALL_BODY_BYTES = 4096;
+/** How often, and how many times within the time of a body, those that are late are looked for. */
+const MAX_CHECK_MS = 1_000;
+const CHECKS_PER_TIMEOUT = 4;
+
+export class Bounds {
+  readonly #maxCalls: number;
+  readonly #maxBytes: number;
+  readonly #checkMs: number;
+  readonly #maxTicks: number;
+  /** Bodies that have not arrived completely, the oldest first. */
+  readonly #arriving = new Set<CallInFlight>();
+  #calls = 0;
+  #bytes = 0;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(options: BoundsOptions) {
+    const { bodyTimeoutMs = DEFAULT_BODY_TIMEOUT_MS } = options;
+    this.#maxCalls = options.maxCalls ?? DEFAULT_MAX_CALLS;
+    this.#maxBytes = options.maxPendingBodyBytes ?? DEFAULT_MAX_PENDING_BODY_BYTES;
+    this.#checkMs = Math.max(1, Math.min(MAX_CHECK_MS, bodyTimeoutMs / CHECKS_PER_TIMEOUT));
+    this.#maxTicks = bodyTimeoutMs / this.#checkMs;
+  }
+
+  /** @throws FailureError `overloaded` */
+  begin(): CallInFlight {
+    if (this.#calls >= this.#maxCalls) throw new FailureError(failures.overloaded("too many calls are in flight"));
+    this.#calls++;
+    return new CallInFlight(this);
+  }
+
+  update(call: CallInFlight, bytes: number, isArriving: boolean): void {
+    const isMore = bytes > call.bytes;
+    this.#bytes += bytes - call.bytes;
+    call.bytes = bytes;
+    if (!isArriving) this.#arriving.delete(call);
+    else if (!this.#arriving.has(call)) {
+      call.ticks = 0;
+      this.#arriving.add(call);
+      this.#timer ??= this.#startTimer();
+    }
+    if (!isMore) return;
+    for (const oldest of this.#arriving) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#refuse(oldest, TOO_MANY_BYTES);
+    }
+    if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
+  }
+
+  /** Whether a body is worth no entry: a small one, if the server in front limits the time of bodies. */
+  ignores(announcedBytes: number): boolean {
+    return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
+  }
+
+  end(call: CallInFlight): void {
+    this.update(call, 0, false);
+    this.#calls--;
+  }
+
+  #refuse(call: CallInFlight, failure: Failure): void {
+    this.update(call, 0, false);
+    call.refuse(new FailureError(failure));
+  }
+
+  /** Time is counted in turns of a timer: while this process does not run, nobody is late. */
+  #startTimer(): ReturnType<typeof setInterval> {
+    const timer = setInterval(() => {
+      for (const call of this.#arriving) {
+        if (++call.ticks > this.#maxTicks) this.#refuse(call, TOO_LATE);
+      }
+      if (this.#arriving.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }, this.#checkMs);
+    // Node alone has it, and would not end otherwise.
+    timer.unref?.();
+    return timer;
+  }
+}
+
+const TOO_MANY_BYTES = failures.overloaded("too many request bodies are in memory");
+const TOO_LATE = failures.bodyTimeout();
+
+/** What one call takes of the bounds. */
+export class CallInFlight implements BodyMeter {
+  readonly #bounds: Bounds;
+  #refusal: FailureError | undefined;
+  #onRefused: ((refusal: FailureError) => void) | undefined;
+  #isOver = false;
+  bytes = 0;
+  ticks = 0;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
+
+  /** @param length the value of `Content-Length` */
+  ignores(length: string | null): boolean {
+    return length !== null && this.#bounds.ignores(Number(length));
+  }
+
+  arriving(bytes: number): void {
+    if (this.#refusal === undefined && !this.#isOver) this.#bounds.update(this, bytes, true);
+  }
+
+  /**
+   * The body, or a message of a stream, is complete, and so many bytes stay in memory until the call ends.
+   * @throws FailureError `overloaded`
+   */
+  hold(bytes: number): void {
+    if (this.#refusal === undefined) this.#bounds.update(this, bytes, false);
+    if (this.#refusal !== undefined) throw this.#refusal;
+  }
+
+  onRefused(callback: (refusal: FailureError) => void): void {
+    this.#onRefused = callback;
+  }
+
+  refuse(refusal: FailureError): void {
+    this.#refusal = refusal;
+    this.#onRefused?.(refusal);
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#bounds.end(this);
+  }
+}
