@@ -5,7 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
-import { type Engine, startChromium, startFirefox, startWebKit, type Tab } from "./engines/driver.ts";
+import { type Engine, startChromium, startWebKit, type Tab } from "./engines/driver.ts";
+import { startFirefox } from "./engines/firefox.ts";
 import { type Nginx, startNginx } from "./nginx.ts";
 
 const HOST = "auth.site.localhost";

@@ -1,6 +1,7 @@
 /** Device binding by script in browsers that do not bind by themselves, against the real service. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Engine, startChromium, startFirefox, type Tab } from "../engines/driver.ts";
+import { type Engine, startChromium, type Tab } from "../engines/driver.ts";
+import { startFirefox } from "../engines/firefox.ts";
 import type { Origin } from "../engines/origin.ts";
 import { eventually, isToken, openPage, statesOf, tokenOf } from "../engines/pages.ts";
 import { type Bed, LIFE_MS, passTime, pathsOf, REFRESH, REGISTER, RENEW, startBed } from "./bed.ts";

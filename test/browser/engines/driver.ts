@@ -3,7 +3,6 @@ import { execFileSync, spawn } from "node:child_process";
 import { globSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CDPSession, chromium } from "playwright-core";
-import { launch as launchFirefox } from "puppeteer-core";
 import { freePort } from "../../support/free-port.ts";
 import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
@@ -95,36 +94,6 @@ export async function startChromium(
       await context.close();
       await browser?.close();
     },
-  };
-}
-
-export async function startFirefox(authority: string): Promise<Engine> {
-  const browser = await launchFirefox({
-    browser: "firefox",
-    executablePath: "/usr/bin/firefox-esr",
-    headless: true,
-    userDataDir: trustStore(scratch(), authority),
-    env: { PATH: process.env.PATH, HOME: scratch() },
-    extraPrefsFirefox: { "network.dns.localDomains": "localhost" },
-  });
-  let context = await browser.createBrowserContext();
-  return {
-    async open(url) {
-      const page = await context.newPage();
-      await page.goto(url);
-      return {
-        goto: async (next) => void (await page.goto(next)),
-        // A page from the cache is not loaded, which goBack() would wait for.
-        back: () => page.evaluate("void setTimeout(() => history.back())") as Promise<void>,
-        evaluate: <T>(expression: string) => page.evaluate(expression) as Promise<T>,
-        close: () => page.close(),
-      };
-    },
-    async reset() {
-      await context.close();
-      context = await browser.createBrowserContext();
-    },
-    close: () => browser.close(),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The kit in real browsers against the real service: what must hold in every engine. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Engine, startChromium, startFirefox, startWebKit } from "./driver.ts";
+import { type Engine, startChromium, startWebKit } from "./driver.ts";
+import { startFirefox } from "./firefox.ts";
 import { type Origin, startOrigin } from "./origin.ts";
 import {
   becomes,
