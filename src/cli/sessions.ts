@@ -59,8 +59,13 @@ const EVENTS_HELP = `Events are kept for a bounded time. A session that was neit
 function addReaders(add: Add, context: Context): void {
   add("list", "list live sessions, newest first", LIST_HELP)
     .option("--subject <subject>", "of this user")
+    .option("--subject-prefix <text>", "of users whose subject begins with this text")
     .option("--client-id <id>", "of this application")
     .option("--device <text>", "whose user agent or display name has this text, in upper or lower case")
+    .option(
+      "--ip-address <address>",
+      "of this address, as the login gave it; one that ends in . or : stands for all that begin so",
+    )
     .option("--created-after <time>", "created at this time or later, such as 2027-01-31T12:00:00Z", time)
     .option("--created-before <time>", "created before this time", time)
     .option("--limit <count>", "the most sessions to list", count, 100)

@@ -15,7 +15,8 @@ import type { Audit, Requester } from "../session/audit.ts";
 import type { RateLimit } from "../session/ports.ts";
 import { consoleFiles } from "./console-files.ts";
 
-const { listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } = SessionAdminService.method;
+const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
+  SessionAdminService.method;
 
 const ROOT = "/console";
 const API = `${ROOT}/api`;
@@ -24,7 +25,7 @@ const API = `${ROOT}/api`;
  * that would outlive it.
  */
 const CALLS = new Set(
-  [listSessions, listSessionEvents, revokeSession, revokeSubjectSessions].map(
+  [getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions].map(
     ({ parent, name }) => `/${parent.typeName}/${name}`,
   ),
 );

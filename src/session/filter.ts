@@ -3,9 +3,13 @@ import type { Session } from "./model.ts";
 
 /** A session matches when everything that is given does. */
 export type SessionFilter = {
+  /** What the subject begins with. */
+  readonly subjectPrefix?: string;
   readonly clientId?: string;
   /** Part of the user agent or of the display name, in any case. */
   readonly device?: string;
+  /** The device's address as the login gave it; one that ends in `.` or `:` stands for all that begin so. */
+  readonly ipAddress?: string;
   /** Created at this time or later, ms. */
   readonly createdFrom?: number;
   /** Created before this time, ms. */
@@ -14,10 +18,17 @@ export type SessionFilter = {
 
 export const EVERY_SESSION: SessionFilter = {};
 
+/** Whether the filter looks at more than times: most sessions may not match then. */
+export function isSelective({ subjectPrefix, clientId, device, ipAddress }: SessionFilter): boolean {
+  return (subjectPrefix ?? clientId ?? device ?? ipAddress) !== undefined;
+}
+
 /** Whether a session is one of those; the times of both are by the same clock. */
 export function matches(session: Session, filter: SessionFilter): boolean {
-  const { clientId, device, createdFrom, createdBefore } = filter;
+  const { subjectPrefix = "", clientId, device, ipAddress, createdFrom, createdBefore } = filter;
+  if (!session.subject.startsWith(subjectPrefix)) return false;
   if (clientId !== undefined && session.clientId !== clientId) return false;
+  if (ipAddress !== undefined && !isAddress(session.client.ipAddress, ipAddress)) return false;
   if (createdFrom !== undefined && session.createdAt < createdFrom) return false;
   if (createdBefore !== undefined && session.createdAt >= createdBefore) return false;
   return device === undefined || isDevice(session, device.toLowerCase());
@@ -31,6 +42,10 @@ export function byEarlierClock(filter: SessionFilter, shift: number): SessionFil
     ...(createdFrom !== undefined && { createdFrom: createdFrom - shift }),
     ...(createdBefore !== undefined && { createdBefore: createdBefore - shift }),
   };
+}
+
+function isAddress(address: string, wanted: string): boolean {
+  return /[.:]$/.test(wanted) ? address.startsWith(wanted) : address === wanted;
 }
 
 function isDevice({ client }: Session, part: string): boolean {

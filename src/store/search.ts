@@ -1,6 +1,6 @@
 /** The search for sessions of all subjects: newest first, and of bounded cost, whatever it looks for. */
 
-import { matches, type SessionFilter } from "../session/filter.ts";
+import { isSelective, matches, type SessionFilter } from "../session/filter.ts";
 import type { Session } from "../session/model.ts";
 import type { SessionPage } from "../session/ports.ts";
 import { formatPosition, type PagePosition, parsePosition } from "./page.ts";
@@ -26,7 +26,7 @@ export function startOf(from: string | undefined, { createdBefore }: SessionFilt
 /** @param take begins where `startOf` says */
 export async function search(take: TakeCandidates, limit: number, filter: SessionFilter): Promise<SessionPage> {
   const sessions: Session[] = [];
-  const selective = filter.clientId !== undefined || filter.device !== undefined;
+  const selective = isSelective(filter);
   let last: PagePosition | undefined;
   for (let examined = 0; examined < MAX_EXAMINED; ) {
     const count = Math.min(MAX_EXAMINED - examined, selective ? BATCH : limit + 1 - sessions.length);

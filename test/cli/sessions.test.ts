@@ -136,12 +136,14 @@ describe("sessions list and show", () => {
   test("list those of all users, by application, device and age, for another command to end", async () => {
     const clientId = newSubject();
     const [phone, laptop] = [
-      await created(newSubject(), "--client-id", clientId, "--display-name", "My Phone"),
-      await created(newSubject(), "--client-id", clientId, "--display-name", "laptop"),
+      await created(newSubject(), "--client-id", clientId, "--display-name", "My Phone", "--ip-address", "192.0.2.7"),
+      await created(clientId, "--client-id", clientId, "--display-name", "laptop"),
     ];
     const list = async (...args: string[]) => (await command(["sessions", "list", "--ids", ...args], { env })).out;
     const [one, other] = [phone.session.sessionId, laptop.session.sessionId];
     expect(await list("--client-id", clientId)).toBe(`${other}\n${one}\n`);
+    expect(await list("--client-id", clientId, "--ip-address", "192.0.2.")).toBe(`${one}\n`);
+    expect(await list("--subject-prefix", clientId.slice(0, -1))).toBe(`${other}\n`);
     expect(await list("--client-id", clientId, "--device", "phone")).toBe(`${one}\n`);
     expect(await list("--client-id", clientId, "--created-before", "2026-01-01")).toBe("");
     expect(await list("--client-id", clientId, "--created-after", "2026-01-01")).toBe(`${other}\n${one}\n`);

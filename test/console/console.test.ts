@@ -67,7 +67,7 @@ beforeEach(async () => {
 
 const screenshot = (name: string) =>
   page.screenshot({ path: join(SCREENSHOTS, `console-${name}.png`), fullPage: true });
-const sessionCards = () => page.locator("li.session");
+const sessionRows = () => page.locator("tbody.session");
 
 async function signIn(token = FULL, hash = ""): Promise<void> {
   await page.goto(`${service.adminUrl}/console${hash}`);
@@ -116,7 +116,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await signIn();
   await page.getByRole("heading", { name: "Newest sessions" }).waitFor();
   await find(subject);
-  await expect.poll(() => sessionCards().count()).toBe(3);
+  await expect.poll(() => sessionRows().count()).toBe(3);
   for (const text of ["Firefox on Linux", "Safari on iPhone", "Edge on Windows", "192.0.2.17"]) {
     await page.getByText(text).first().waitFor();
   }
@@ -131,7 +131,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await page.getByRole("button", { name: "End the session on Safari on iPhone" }).click();
   await dialog.getByRole("button", { name: "End session" }).click();
   await page.getByText("1 session ended.").waitFor();
-  await expect.poll(() => sessionCards().count()).toBe(2);
+  await expect.poll(() => sessionRows().count()).toBe(2);
   expect(await refreshes(users[1]?.refreshToken ?? "")).toBe(false);
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(true);
 
@@ -171,12 +171,42 @@ test("the newest sessions are filtered by application and device", async () => {
   await page.getByLabel("Created").selectOption("the last hour");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Find" }).click();
-  await expect.poll(() => sessionCards().count()).toBe(1);
+  await expect.poll(() => sessionRows().count()).toBe(1);
   await screenshot("newest");
-  await page.locator("li.session a.subject").click();
+  await page.locator(".session a.subject").click();
   await page.getByRole("heading", { name: "Live sessions" }).waitFor();
   await page.goBack();
   await page.getByRole("heading", { name: "Newest sessions" }).waitFor();
+});
+
+test("sessions are found by their id, by the begin of the subject and by the address", async () => {
+  const { subject, users } = await aUser();
+  const wanted = users[1];
+  await aUser();
+  await signIn();
+  await page.getByRole("searchbox").fill(wanted?.sid ?? "");
+  await page.getByRole("button", { name: "Find" }).click();
+  await page.getByRole("heading", { name: "Live session", exact: true }).waitFor();
+  await expect.poll(() => sessionRows().count()).toBe(1);
+  await sessionRows().getByText("Safari on iPhone").waitFor();
+  await page.locator(".timeline li").first().waitFor();
+  await screenshot("session");
+  await page.locator(".session a.subject").click();
+  await expect.poll(() => sessionRows().count()).toBe(3);
+
+  await page.getByRole("searchbox").fill("");
+  await page.getByText("Filters").click();
+  await page.getByLabel("User begins with").fill(subject.slice(0, -1));
+  await page.getByRole("button", { name: "Find" }).click();
+  await page.getByRole("heading", { name: "Newest sessions" }).waitFor();
+  await page.getByText("Filters").click();
+  await page.getByLabel("User begins with").fill(subject.slice(0, -1));
+  await page.getByLabel("Place").fill("2001:db8:");
+  await page.getByRole("button", { name: "Find" }).click();
+  await expect.poll(() => sessionRows().count()).toBe(1);
+  await sessionRows().getByText(subject).waitFor();
+  await sessionRows().getByText("2001:db8::8a2e").waitFor();
+  expect(problems).toEqual([]);
 });
 
 test("a device without a user agent has the name that its login gave", async () => {
@@ -184,7 +214,7 @@ test("a device without a user agent has the name that its login gave", async () 
   await logIn(service, { subject, client: { userAgent: "", displayName: "kitchen radio" } });
   await signIn();
   await find(subject);
-  await page.getByRole("heading", { name: "kitchen radio", exact: true }).waitFor();
+  await page.getByRole("rowheader", { name: "kitchen radio", exact: true }).waitFor();
   await page.getByRole("button", { name: "End the session on kitchen radio" }).waitFor();
 });
 
@@ -197,8 +227,8 @@ test("what clients and users wrote is text, whatever it is", async () => {
     client: { userAgent: evil, displayName: evil, ipAddress: "<b>1</b>" },
   });
   await signIn(FULL, `#/sessions?${new URLSearchParams({ subject })}`);
-  await expect.poll(() => sessionCards().count()).toBe(1);
-  await page.getByText("Details").click();
+  await expect.poll(() => sessionRows().count()).toBe(1);
+  await page.getByRole("button", { name: "Details" }).click();
   await page.locator(".timeline li").first().waitFor();
   await page.getByRole("button", { name: "End all sessions" }).click();
   await page.getByRole("dialog").getByText("is signed out").waitFor();
@@ -214,8 +244,8 @@ test("what reorders or hides text is visible, and long texts stay within the que
   await logIn(service, { subject, clientId: "we\u202eb", client });
   await page.setViewportSize({ width: 360, height: 740 });
   await signIn(FULL, `#/sessions?${new URLSearchParams({ subject })}`);
-  await expect.poll(() => sessionCards().count()).toBe(1);
-  await page.getByText("Details").click();
+  await expect.poll(() => sessionRows().count()).toBe(1);
+  await page.getByRole("button", { name: "Details" }).click();
   await page.locator(".timeline li").first().waitFor();
   await page.getByRole("button", { name: "End all sessions" }).click();
   const dialog = page.getByRole("dialog");
@@ -234,7 +264,7 @@ test("a page that is seen again shows what is in force: nothing, after another t
   const { subject } = await aUser();
   await signIn();
   await find(subject);
-  await expect.poll(() => sessionCards().count()).toBe(3);
+  await expect.poll(() => sessionRows().count()).toBe(3);
   const other = await context.newPage();
   await other.goto(`${service.adminUrl}/console`);
   await other.getByRole("button", { name: "Sign out" }).click();
@@ -263,7 +293,7 @@ test("a response to an earlier question does not replace that to a later one", a
   await ask(early);
   const release = await held;
   await ask(late);
-  await sessionCards().getByText(late).waitFor();
+  await sessionRows().getByText(late).waitFor();
   await page.evaluate(`new MutationObserver(() => {
     if (document.querySelector("main").innerText.includes("${early}")) document.title = "outdated";
   }).observe(document.body, { subtree: true, childList: true, characterData: true })`);
@@ -272,7 +302,7 @@ test("a response to an earlier question does not replace that to a later one", a
   await (await response).finished();
   // By the time that this one is shown, the one before has been read.
   await ask(last);
-  await sessionCards().getByText(last).waitFor();
+  await sessionRows().getByText(last).waitFor();
   expect(await page.title()).toBe("Session console");
 });
 
@@ -315,12 +345,12 @@ test("an outage of the store is shown as one, and passes", async () => {
   const { subject } = await aUser();
   await signIn();
   await find(subject);
-  await expect.poll(() => sessionCards().count()).toBe(3);
+  await expect.poll(() => sessionRows().count()).toBe(3);
   redis.pause();
   try {
     await page.reload();
     await page.getByText("The session store does not respond").first().waitFor();
-    expect(await sessionCards().count()).toBe(0);
+    expect(await sessionRows().count()).toBe(0);
     expect(await page.getByText("No live sessions").count()).toBe(0);
     await screenshot("outage");
     await page.getByRole("link", { name: "Live" }).click();
@@ -332,7 +362,7 @@ test("an outage of the store is shown as one, and passes", async () => {
   await page.locator(".tile.good", { hasText: "responds" }).waitFor();
   await page.getByRole("link", { name: "Sessions" }).click();
   await find(subject);
-  await expect.poll(() => sessionCards().count()).toBe(3);
+  await expect.poll(() => sessionRows().count()).toBe(3);
 });
 
 test("signing out ends the console's session in this browser and elsewhere", async () => {
@@ -364,11 +394,16 @@ test("it is used by keyboard alone, on a phone, in the dark", async () => {
   await tabTo("#subject");
   await page.keyboard.type(subject);
   await page.keyboard.press("Enter");
-  await expect.poll(() => sessionCards().count()).toBe(4);
+  await expect.poll(() => sessionRows().count()).toBe(4);
   await expect.poll(() => page.locator(".timeline li").count()).toBeGreaterThan(3);
   await screenshot("phone");
   expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
-  await tabTo(".session button");
+  expect(
+    await page.evaluate(
+      'document.querySelector(".scroll").scrollWidth <= document.querySelector(".scroll").clientWidth',
+    ),
+  ).toBe(true);
+  await tabTo(".session .danger-text");
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();
   await screenshot("phone-confirm");
@@ -394,11 +429,11 @@ test("a session that its user ends elsewhere is no surprise", async () => {
   const { subject, users } = await aUser();
   await signIn();
   await find(subject);
-  await expect.poll(() => sessionCards().count()).toBe(3);
+  await expect.poll(() => sessionRows().count()).toBe(3);
   const first = users[0]?.accessToken ?? "";
   message(await openPublic(service).call(SessionService.method.logout, {}, bearer(first)));
   await page.getByRole("button", { name: "End the session on Firefox on Linux" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "End session" }).click();
   await page.getByText("it had ended already").waitFor();
-  await expect.poll(() => sessionCards().count()).toBe(2);
+  await expect.poll(() => sessionRows().count()).toBe(2);
 });

@@ -227,6 +227,8 @@ describe.each(STORES)("on the %s store", (store) => {
           expect(await list({ clientId, pageSize: 1 })).toHaveLength(1);
           expect((await list({})).length).toBeGreaterThan(1);
           expect(await list({ clientId, device: "no such device" })).toEqual([]);
+          expect(await list({ clientId, ipAddress: "192.0.2.99" })).toEqual([]);
+          expect(await list({ clientId, subjectPrefix: a.subject.slice(0, -1) })).toEqual([a.sid]);
           const [past, future] = [timestampFromMs(1), timestampFromMs(Date.now() + 3_600_000)];
           expect(await list({ clientId, createdAfter: past, createdBefore: future })).toHaveLength(2);
           expect(await list({ clientId, createdAfter: future })).toEqual([]);
@@ -237,6 +239,8 @@ describe.each(STORES)("on the %s store", (store) => {
           ["subject", { subject: "\n" }],
           ["client_id", { clientId: "x".repeat(256) }],
           ["device", { device: "\u007f" }],
+          ["subject_prefix", { subjectPrefix: "\n" }],
+          ["ip_address", { ipAddress: "1".repeat(65) }],
           ["page_size", { pageSize: -1 }],
           ["page_token", { pageToken: "e30" }],
         ])("a bad %s of a list is named", async (field, wanted) => {

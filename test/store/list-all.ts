@@ -94,16 +94,16 @@ export function listAllContract(context: () => Context): void {
     await backend.advance(SECOND);
     const user = subject();
     const from = backend.now();
-    const make = async (clientId: string, userAgent: string, displayName = "") => {
-      const session = newSession(user, { clientId, client: { userAgent, displayName, ipAddress: "" } });
+    const make = async (clientId: string, userAgent: string, ipAddress: string, displayName = "") => {
+      const session = newSession(user, { clientId, client: { userAgent, displayName, ipAddress } });
       await store.create(session, nonce(), 100);
       await backend.advance(10);
       return session.sid;
     };
     const [a, b, c] = [
-      await make("one", "Firefox/1"),
-      await make("two", "Chrome/2"),
-      await make("one", "x", "My FIREFOX"),
+      await make("one", "Firefox/1", "192.0.2.1"),
+      await make("two", "Chrome/2", "192.0.2.17"),
+      await make("one", "x", "2001:db8::1", "My FIREFOX"),
     ];
     const cases: [SessionFilter, SessionId[]][] = [
       [{}, [c, b, a]],
@@ -111,6 +111,12 @@ export function listAllContract(context: () => Context): void {
       [{ clientId: "on" }, []],
       [{ device: "fireFox" }, [c, a]],
       [{ device: "chrome", clientId: "one" }, []],
+      [{ subjectPrefix: user.slice(0, -1) }, [c, b, a]],
+      [{ subjectPrefix: user, ipAddress: "192.0.2.1" }, [a]],
+      [{ subjectPrefix: user.slice(1) }, []],
+      [{ ipAddress: "192.0.2." }, [b, a]],
+      [{ ipAddress: "192.0.2" }, []],
+      [{ ipAddress: "2001:db8:" }, [c]],
       [{ createdFrom: from + 10 }, [c, b]],
       [{ createdBefore: from + 20 }, [b, a]],
       [{ createdFrom: from + 10, createdBefore: from + 20 }, [b]],

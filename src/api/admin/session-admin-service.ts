@@ -74,10 +74,13 @@ async function listSessions({ store }: SessionAdminServiceDeps, request: ListSes
   return { sessions: page.sessions.map(sessionMessage), nextPageToken: toPageToken(page.next) };
 }
 
-function filterOf({ clientId, device, createdAfter, createdBefore }: ListSessionsRequest): SessionFilter {
+function filterOf(request: ListSessionsRequest): SessionFilter {
+  const { subjectPrefix, clientId, device, ipAddress, createdAfter, createdBefore } = request;
   return {
+    ...(subjectPrefix !== "" && { subjectPrefix }),
     ...(clientId !== "" && { clientId }),
     ...(device !== "" && { device }),
+    ...(ipAddress !== "" && { ipAddress }),
     ...(createdAfter && { createdFrom: toMsRoundedUp(createdAfter) }),
     ...(createdBefore && { createdBefore: toMsRoundedUp(createdBefore) }),
   };

@@ -7,8 +7,10 @@ import { sessionAsJson, sessionTable } from "./view.ts";
 
 export type ListOptions = ConnectionOptions & {
   readonly subject?: string;
+  readonly subjectPrefix?: string;
   readonly clientId?: string;
   readonly device?: string;
+  readonly ipAddress?: string;
   readonly createdAfter?: string;
   readonly createdBefore?: string;
   readonly limit: number;
@@ -31,8 +33,9 @@ export async function listSessions(context: Context, options: ListOptions): Prom
 
 /** @returns at most `limit` sessions, and whether these are all */
 async function firstSessions(api: AdminApi, options: ListOptions) {
-  const { subject = "", clientId = "", device = "", limit } = options;
-  const filter = { subject, clientId, device, ...timeOf("createdAfter", options), ...timeOf("createdBefore", options) };
+  const { subject = "", subjectPrefix = "", clientId = "", device = "", ipAddress = "", limit } = options;
+  const texts = { subject, subjectPrefix, clientId, device, ipAddress };
+  const filter = { ...texts, ...timeOf("createdAfter", options), ...timeOf("createdBefore", options) };
   const sessions: Session[] = [];
   let pageToken = "";
   do {

@@ -85,7 +85,8 @@ export function App() {
         </nav>
         <span class="who">
           <span class="soft" title={`Scopes: ${state.me.scopes.join(", ")}`}>
-            {state.me.name}
+            <span class="beside">Signed in as </span>
+            <b>{state.me.name}</b>
           </span>
           <button type="button" class="quiet" onClick={leave}>
             Sign out
@@ -95,7 +96,7 @@ export function App() {
       {isLive ? (
         <LiveView me={state.me} onExpired={onExpired} />
       ) : (
-        <SessionsView key={route.subject} me={state.me} subject={route.subject} onExpired={onExpired} />
+        <SessionsView key={route.subject} me={state.me} wanted={route.subject} onExpired={onExpired} />
       )}
     </>
   );

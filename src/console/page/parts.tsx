@@ -18,6 +18,9 @@ export function Given({ text }: { readonly text: string }) {
   return <bdi>{visible(text)}</bdi>;
 }
 
+export const GivenOrNot = ({ text = "" }: { readonly text: string | undefined }) =>
+  text === "" ? <span class="soft">not given</span> : <Given text={text} />;
+
 /** After another text, if there is one. */
 export function Beside({ text }: { readonly text: string }) {
   if (text === "") return null;

@@ -46,6 +46,8 @@ export const SessionAdminServiceRules = {
       {"field":"pageSize","checks":[["int32.gte",0]]},
       {"field":"clientId","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"device","checks":[["string.max_bytes",128],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"subjectPrefix","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"ipAddress","checks":[["string.max_bytes",64],["string.pattern","^\\P{Cc}*$"]]},
     ],
     groups: [],
   },

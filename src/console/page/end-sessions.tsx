@@ -1,0 +1,75 @@
+import { useState } from "preact/hooks";
+import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { sessions as api, isSignedOut } from "./api.ts";
+import { deviceOf, nameBeside } from "./format.ts";
+import { Beside, Confirm, Given } from "./parts.tsx";
+
+/** One session, or all of a user with those that are shown of them. */
+export type Asked = { readonly all: boolean; readonly sessions: readonly Session[] };
+
+type Props = {
+  readonly asked: Asked;
+  readonly subject: string;
+  /** Whether there are more sessions than those that are shown. */
+  readonly more: boolean;
+  readonly onDone: (count: number, what: string) => void;
+  readonly onExpired: () => void;
+  readonly onCancel: () => void;
+};
+
+/** Says what will happen, to which devices, and does it. */
+export function EndSessions({ asked: { all, sessions }, subject, more, onDone, onExpired, onCancel }: Props) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [first] = sessions;
+  const user = all ? subject : (first?.subject ?? "");
+  const count = `${sessions.length}${more && all ? " or more" : ""}`;
+  const title = all ? `End all sessions of this user?` : "End this session?";
+
+  async function confirm() {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const { revokedCount } = all
+        ? await api.revokeSubjectSessions({ subject: user })
+        : await api.revokeSession({ sessionId: first?.sessionId ?? "" });
+      onDone(revokedCount, revokedCount === 1 ? "1 session" : `${revokedCount} sessions`);
+    } catch (failure) {
+      if (isSignedOut(failure)) return onExpired();
+      setError(failure);
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Confirm
+      title={title}
+      action={all ? "End all sessions" : "End session"}
+      busy={busy}
+      error={error}
+      onConfirm={confirm}
+      onCancel={onCancel}
+    >
+      <p>
+        <b class="subject">
+          <Given text={user} />
+        </b>{" "}
+        is signed out on {all ? `${count} ${sessions.length === 1 && !more ? "device" : "devices"}` : "this device"}:
+      </p>
+      <ul class="devices">
+        {sessions.slice(0, 8).map(({ sessionId, client }) => (
+          <li key={sessionId}>
+            <Given text={deviceOf(client)} />
+            <Beside text={nameBeside(client)} />
+            <Beside text={client?.ipAddress ?? ""} />
+          </li>
+        ))}
+        {sessions.length > 8 && <li>and {sessions.length - 8} more</li>}
+      </ul>
+      <p class="soft">
+        Refreshing stops at once. Access tokens are refused at once by services that follow the revocation feed,
+        elsewhere when they expire.{all && " A login after this lives."} It cannot be undone.
+      </p>
+    </Confirm>
+  );
+}
