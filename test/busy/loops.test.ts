@@ -2,8 +2,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { slowness } from "../support/slowness.ts";
 import { startBusyLoops } from "./loops.ts";
 
 /** Ticks of processor time that a process has used (proc_pid_stat(5), utime). */
@@ -17,6 +19,13 @@ test("each loop uses processor time until it is stopped, and then none is left",
   await expect.poll(() => pids.every((pid, at) => ticksOf(pid) > (before[at] ?? 0) + 20)).toBe(true);
   await stop();
   expect(pids.map(isRunning)).toEqual([false, false]);
+});
+
+test("beside them the machine is slow, and what it would take without them is known", async () => {
+  const { stop } = startBusyLoops(4 * availableParallelism());
+  await expect.poll(slowness).toBeGreaterThan(2);
+  await stop();
+  expect(slowness()).toBeGreaterThanOrEqual(1);
 });
 
 test("none outlives a run that was killed", async () => {

@@ -41,26 +41,27 @@ async function logout({ publicUrl }: Service, token: string): Promise<void> {
 test("a logout reaches every verifier within milliseconds of its acknowledgement", async () => {
   const service = await start();
   const verifiers = await Promise.all(Array.from({ length: 10 }, () => follow(service, { policy: "refuse" })));
-  const [delays, roundTrips]: [number[], number[]] = [[], []];
+  const roundTrips: number[] = [];
   for (let round = 0; round < 30; round += 1) {
     const { accessToken, sid, subject } = await logIn(service);
     for (const verifier of verifiers) {
       expect(await verifier.verify(accessToken)).toMatchObject({ ok: true, claims: { sid, sub: subject } });
     }
     await logout(service, accessToken);
-    const acknowledged = performance.now();
-    await Promise.all([
-      ...verifiers.map(async (verifier) => {
-        await eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked");
-        delays.push(performance.now() - acknowledged);
-      }),
-      fetch(`${service.publicUrl}/healthz`).then(() => roundTrips.push(performance.now() - acknowledged)),
-    ]);
+    const rejected = Promise.all(
+      verifiers.map((verifier) => eventually(async () => (await verdictOf(verifier, accessToken)) === "revoked")),
+    );
+    let isOver = false;
+    const over = rejected.finally(() => {
+      isOver = true;
+    });
+    let count = 0;
+    for (; !isOver; count++) await fetch(`${service.publicUrl}/healthz`);
+    await over;
+    roundTrips.push(count);
   }
-  const [delayMs, roundTripMs] = [median(delays), median(roundTrips)];
-  console.log(`acknowledged to rejected: median ${delayMs.toFixed(1)} ms; a request: ${roundTripMs.toFixed(1)} ms`);
   // It is pushed: the next heartbeat is hundreds of requests away. The goal of 25 ms is measured by the bench.
-  expect(delayMs).toBeLessThan(25 * roundTripMs);
+  expect(median(roundTrips)).toBeLessThan(25);
 });
 
 test("a verifier misses nothing during a restart of the service", async () => {

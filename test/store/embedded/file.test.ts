@@ -8,6 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { quietMs } from "../../support/slowness.ts";
 import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
 
 let directory: string;
@@ -128,8 +129,11 @@ describe("is unavailable", () => {
     const store = open();
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
-    await expect(store.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);
-    await expect(store.ping()).rejects.toThrow(StoreUnavailable);
+    const tookMs = await quietMs(async () => {
+      await expect(store.end(sidOf(subject()), "logout")).rejects.toThrow(StoreUnavailable);
+      await expect(store.ping()).rejects.toThrow(StoreUnavailable);
+    });
+    expect(tookMs).toBeLessThan(1_500); // both wait
     other.exec("ROLLBACK");
     other.close();
     expect(await store.end(sidOf(subject()), "logout")).toEqual(MARKED);
