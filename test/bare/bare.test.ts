@@ -1,17 +1,17 @@
 /**
  * The commands of README.md on a machine that has a small Debian, git, an old Node and npm, and nothing else.
  *
- * The short form copies the Debian from the packages of this machine, and runs of `npm test` what comes before anything is
- * installed. The long form (`npm run test:bare`) makes it from Debian's archive, and runs `npm test` whole.
+ * The short form copies the Debian and the cache of npm from this machine, and runs of `npm test` what comes before anything
+ * is installed. The long form (`npm run test:bare`) has both from their archives, and runs `npm test` whole.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../support/free-port.ts";
-import { whileRunning } from "../support/processes.ts";
+import { type Program, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";
 import { cookie, logIn } from "../support/sessions.ts";
-import { type Machine, makeMachine, nodeOlderThan, ORDINARY, ROOT } from "./machine.ts";
+import { type Machine, makeMachine, nodeOlderThan, ORDINARY, ROOT, type User } from "./machine.ts";
 
 const LONG = process.env.BARE === "long";
 const TIMEOUT_MS = LONG ? 7_200_000 : 900_000;
@@ -19,9 +19,27 @@ const README = readFileSync("README.md", "utf8");
 const [RUN = "", TEST = ""] = README.match(/^npm ci && npm \w+$/gm) ?? [];
 const NODE_24 = `node_modules/.toolchain/without-libatomic/node_modules/node-linux-${process.arch}/bin`;
 
+type FirstStart = {
+  readonly directory: string;
+  readonly service: Program;
+  readonly port: number;
+  readonly adminPort: number;
+};
+
+/** Makes the clone of a user and types the first command of README.md. */
+async function startFirst(machine: Machine, user: User): Promise<FirstStart> {
+  const directory = await machine.clone(user);
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const service = machine.start(user, directory, RUN, { PORT: String(port), ADMIN_PORT: String(adminPort) });
+  return { directory, service, port, adminPort };
+}
+
 let machine: Machine;
+const started = new Map<User, FirstStart>();
 beforeAll(async () => {
   machine = await makeMachine(LONG, await nodeOlderThan(24));
+  // npm installs on one core: the users do so at the same time.
+  for (const user of [ORDINARY, ROOT]) started.set(user, await startFirst(machine, user));
 }, TIMEOUT_MS);
 
 test("README.md has the two commands", () => {
@@ -29,21 +47,16 @@ test("README.md has the two commands", () => {
 });
 
 describe.each([ORDINARY, ROOT])("$name", (user) => {
-  let directory: string;
-  beforeAll(async () => {
-    directory = await machine.clone(user);
-  }, TIMEOUT_MS);
-
-  const inClone = (path: string) => join(machine.root, directory, path);
+  const first = () => started.get(user) as FirstStart;
+  const inClone = (path: string) => join(machine.root, first().directory, path);
   const run = async (command: string) => {
-    const program = machine.start(user, directory, command);
+    const program = machine.start(user, first().directory, command);
     return { code: await program.exited, output: program.output() };
   };
   const version = () => run("npm run --silent session-service -- --version");
 
   test("`npm ci && npm start` runs the service, and npm warns of nothing", { timeout: TIMEOUT_MS }, async () => {
-    const [port, adminPort] = [await freePort(), await freePort()];
-    const service = machine.start(user, directory, RUN, { PORT: String(port), ADMIN_PORT: String(adminPort) });
+    const { service, port, adminPort } = first();
     await whileRunning(service, async () => expect(service.output()).toContain('"event":"ready"'));
     const adminToken = readFileSync(inClone("data/admin-token"), "utf8").trim();
     const { refreshToken } = await logIn({ adminUrl: `http://127.0.0.1:${adminPort}`, adminToken });

@@ -1,6 +1,6 @@
 /** A machine with a small Debian, git, Node and npm, and nothing else: a root directory of its own, entered by root. */
 import { execFile } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { chown, copyFile, mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -19,7 +19,7 @@ export const ORDINARY: User = { name: "an ordinary user", id: 1000, home: "/home
 
 export type Machine = {
   readonly root: string;
-  /** Makes a clone of this repository, as it is committed. @returns its directory in the machine */
+  /** Makes a clone of this repository, as it is committed, for a user who has none. @returns its directory in the machine */
   clone(user: User): Promise<string>;
   /** Starts a command in a directory of the machine, as a user. Its processes end with it. */
   start(user: User, directory: string, command: string, env?: Readonly<Record<string, string>>): Program;
@@ -49,12 +49,20 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
   await mkdir(home, { recursive: true });
   await chown(home, ORDINARY.id, ORDINARY.id);
   const network = await joinNetwork(root);
+  // What this machine has installed before is not downloaded again.
+  const cache = archive ? undefined : join(await npmConfig("cache"), "_cacache");
   return {
     root,
     async clone(user) {
       const directory = join(user.home, "service");
       await run("git", ["clone", "--quiet", "--depth", "1", `file://${TREE}`, join(root, directory)]);
-      await run("chown", ["-R", `${user.id}:${user.id}`, join(root, directory)]);
+      const own = [join(root, directory)];
+      if (cache !== undefined && existsSync(cache)) {
+        own.push(join(root, user.home, ".npm"));
+        await mkdir(join(root, user.home, ".npm"), { recursive: true });
+        await run("cp", ["-R", cache, join(root, user.home, ".npm/_cacache")]);
+      }
+      await run("chown", ["-R", `${user.id}:${user.id}`, ...own]);
       return directory;
     },
     start(user, directory, command, env = {}) {
