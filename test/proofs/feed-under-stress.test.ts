@@ -14,6 +14,9 @@ import { callersOf, type Deployment, deploy, pick, startTestRedis } from "./supp
 import { long, seconds } from "./support/run-length.ts";
 import { Watcher } from "./support/watcher.ts";
 
+/** How often a batch comes without a revocation, ms. */
+const HEARTBEAT_INTERVAL_MS = 500;
+
 function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
   const watcher = new Watcher(service.adminUrl, deployment.adminToken, cursor);
   onTestFinished(() => void watcher.stop());
@@ -126,7 +129,7 @@ test("heartbeats go on under load", async () => {
   console.log({ calls, beats: gaps.length, longestGap: Math.round(Math.max(...gaps)) });
   const meanGap = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
   // The promise of one second is for a machine of its own; in the short form others have their share of it.
-  expect(meanGap / slowest).toBeLessThan(1_000);
+  expect((meanGap - HEARTBEAT_INTERVAL_MS) / slowest).toBeLessThan(500);
   if (long) expect(Math.max(...gaps)).toBeLessThan(1_000);
 });
 

@@ -14,11 +14,13 @@ export function slowness(): number {
   }
 }
 
-/** How long `work` would take on a quiet machine at least, ms: a part of it may be waiting, which others do not prolong. */
-export async function quietMs(work: () => Promise<unknown>): Promise<number> {
+/**
+ * How long `work` would take on a quiet machine, ms, beside its waits for something that takes `waitMs` anywhere, such as a timeout.
+ */
+export async function quietMs(waitMs: number, work: () => Promise<unknown>): Promise<number> {
   const before = slowness();
   const begunMs = performance.now();
   await work();
   const tookMs = performance.now() - begunMs;
-  return tookMs / Math.max(before, slowness());
+  return Math.max(0, tookMs - waitMs) / Math.max(before, slowness());
 }
