@@ -75,6 +75,19 @@ test("by the address that was printed a newcomer signs in and tries every step, 
   expect(problems).toEqual([]);
 });
 
+test("after a reload the page can still sign in, and no other tab can", async () => {
+  await page.goto(printed());
+  await page.getByLabel("Sign in as").waitFor();
+  await page.reload();
+  await page.getByLabel("Sign in as").fill("carol");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Signed in as carol").waitFor();
+  const other = await page.context().newPage();
+  await other.goto(`${service.publicUrl}/docs`);
+  await other.getByText("open the address that the service printed at its start").waitFor();
+  await other.close();
+});
+
 test("without the key it says where it is", async () => {
   await page.goto(`${service.publicUrl}/docs`);
   await page.getByText("open the address that the service printed at its start").waitFor();

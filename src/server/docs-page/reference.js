@@ -5,8 +5,14 @@
 const { api, signIn } = document.body.dataset;
 const element = (id) => document.getElementById(id);
 let accessToken = "";
-const signInKey = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
-if (signInKey !== "") history.replaceState(null, "", location.pathname);
+/** Where this tab keeps the key, so that it can still sign in after a reload. */
+const KEPT_KEY = "docs-sign-in-key";
+const givenKey = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
+if (givenKey !== "") {
+  sessionStorage.setItem(KEPT_KEY, givenKey);
+  history.replaceState(null, "", location.pathname);
+}
+const signInKey = sessionStorage.getItem(KEPT_KEY) ?? "";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
@@ -118,9 +124,10 @@ if (signIn === "true") {
     });
     if (response.ok)
       setToken((await response.json()).accessToken, `Signed in as ${subject}: token and cookie are in use.`);
-    else if (response.status === 403)
+    else if (response.status === 403) {
+      sessionStorage.removeItem(KEPT_KEY);
       element("status").textContent = "The address is of an earlier start: open the new one.";
-    else element("status").textContent = `Refused: ${response.status}`;
+    } else element("status").textContent = `Refused: ${response.status}`;
   });
 }
 
