@@ -57,16 +57,6 @@ describe.each(packageNames())("the package %s", (name) => {
   });
 });
 
-test("an installation of this repository runs the scripts of two packages, which report nothing", async () => {
-  const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as {
-    readonly packages: Readonly<Record<string, { readonly hasInstallScript?: boolean }>>;
-  };
-  const withScript = Object.entries(lock.packages).filter(
-    ([path, { hasInstallScript }]) => path !== "" && hasInstallScript,
-  );
-  expect(withScript.map(([path]) => path)).toEqual(["node_modules/@bufbuild/buf", "node_modules/protobufjs"]);
-});
-
 test("each package depends on what it imports, and on nothing more", async () => {
   const dependencies = async (name: string) => Object.keys((await manifestOf(name)).dependencies);
   expect(await dependencies("verifier")).toEqual([

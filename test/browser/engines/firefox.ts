@@ -31,10 +31,11 @@ async function connect(address: string): Promise<Send> {
     waiting.delete(reply.id ?? 0);
   };
   socket.onclose = () => {
-    for (const command of waiting.values()) command.reject(new Error("Firefox ended"));
+    for (const command of waiting.values()) command.reject(new Error("Firefox has ended"));
   };
   let id = 0;
   return (method, params = {}) => {
+    if (socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error("Firefox has ended"));
     const command = Promise.withResolvers<Record<string, unknown>>();
     id += 1;
     waiting.set(id, command);
