@@ -24,4 +24,11 @@ export const EQUIVALENT: readonly Equivalent[] = [
     replacement: '""',
     reason: "Node names the method of every request that a server receives: the default satisfies the type.",
   },
+  {
+    file: "src/http2/client-connection.ts",
+    source: "this.#isLeaving = true;",
+    before: "this.#isLeaving = true;",
+    replacement: ";",
+    reason: "Node closes or destroys a session that receives GOAWAY before it reports that, so that it is unusable anyway.",
+  },
 ];

@@ -5,10 +5,23 @@ import { HANG_MS } from "../support/patience.ts";
 import { type Ended, run } from "./processes.ts";
 
 const RESULTS = ".results.json";
-const VITEST = ["run", "--config", "test/vitest.config.ts", "--root", ".", "--project", "all", "--bail", "1"];
+const VITEST = [
+  "run",
+  "--config",
+  "test/vitest.config.ts",
+  "--root",
+  ".",
+  "--project",
+  "all",
+  "--bail",
+  "1",
+  "--retry",
+  "1",
+];
 const ONE_WORKER = ["--maxWorkers", "1", "--reporter", "json", "--outputFile", RESULTS];
 
-type Failed = { readonly files: readonly string[]; readonly name: string };
+/** `isConfirmed`: a test failed, and again when it was repeated at once; anything else that failed was not repeated. */
+type Failed = { readonly files: readonly string[]; readonly name: string; readonly isConfirmed: boolean };
 /** `failed` is undefined where all tests passed. */
 export type Outcome = { readonly hangs: boolean; readonly failed?: Failed | undefined };
 
@@ -36,7 +49,7 @@ export function openTests(root: string, start: Start = startIn(root)): Tests {
     if (timedOut) return { hangs: true };
     if (code !== 0) {
       const failed = firstFailed(root, join(root, RESULTS));
-      return { hangs: false, failed: failed ?? { files, name: output.slice(-300) } };
+      return { hangs: false, failed: failed ?? { files, name: output.slice(-300), isConfirmed: false } };
     }
     usualMs.set(files.join(" "), tookMs);
     for (const file of files) passing.add(file);
@@ -81,12 +94,12 @@ function firstFailed(root: string, path: string): Failed | undefined {
     for (const { name, assertionResults } of testResults) {
       const failed = assertionResults.find(({ status }) => status === "failed");
       const file = relative(root, name);
-      if (failed !== undefined) return { files: [file], name: `${file} ${failed.fullName}` };
+      if (failed !== undefined) return { files: [file], name: `${file} ${failed.fullName}`, isConfirmed: true };
     }
     const failed = testResults.find(({ status }) => status === "failed");
     if (failed === undefined) return undefined;
     const file = relative(root, failed.name);
-    return { files: [file], name: `${file} (does not load)` };
+    return { files: [file], name: `${file} (does not load)`, isConfirmed: false };
   } catch {
     return undefined;
   }

@@ -4,7 +4,12 @@ import { type Outcome, openTests } from "./tests.ts";
 import { judgeBy } from "./worker.ts";
 
 const PASSES: Outcome = { hangs: false };
-const FAILS: Outcome = { hangs: false, failed: { files: ["b.test.ts"], name: "b.test.ts fails" } };
+const failing = (isConfirmed: boolean): Outcome => ({
+  hangs: false,
+  failed: { files: ["b.test.ts"], name: "b.test.ts fails", isConfirmed },
+});
+const FAILS = failing(true);
+const DOES_NOT_LOAD = failing(false);
 const HANGS: Outcome = { hangs: true };
 
 /** Judges by tests whose runs with the mutant have these outcomes. */
@@ -36,16 +41,22 @@ async function judged(outcomes: readonly Outcome[], passWithout = true) {
   return { outcome: verdict?.outcome, by: verdict?.by, steps };
 }
 
-test("tests that fail twice kill, if they pass without the mutant; the second time the file that failed runs alone", async () => {
-  const { outcome, by, steps } = await judged([FAILS, FAILS]);
+test("a test that fails twice kills, if it passes without the mutant", async () => {
+  const { outcome, by, steps } = await judged([FAILS]);
   expect({ outcome, by }).toEqual({ outcome: "killed", by: "b.test.ts fails" });
-  expect(steps).toEqual(["run a.test.ts b.test.ts", "run b.test.ts", "pass b.test.ts"]);
-  expect((await judged([FAILS, FAILS], false)).outcome).toBeUndefined();
+  expect(steps).toEqual(["run a.test.ts b.test.ts", "pass b.test.ts"]);
+  expect((await judged([FAILS], false)).outcome).toBeUndefined();
 });
 
-test("tests that fail once, or pass, let the mutant live", async () => {
+test("what fails without a test is run again, alone", async () => {
+  const { outcome, steps } = await judged([DOES_NOT_LOAD, DOES_NOT_LOAD]);
+  expect(outcome).toBe("killed");
+  expect(steps).toEqual(["run a.test.ts b.test.ts", "run b.test.ts", "pass b.test.ts"]);
+  expect((await judged([DOES_NOT_LOAD, PASSES])).outcome).toBeUndefined();
+});
+
+test("tests that pass let the mutant live", async () => {
   expect((await judged([PASSES])).outcome).toBeUndefined();
-  expect((await judged([FAILS, PASSES])).outcome).toBeUndefined();
 });
 
 test("tests that hang have to hang twice, with a measurement in between", async () => {
@@ -53,7 +64,7 @@ test("tests that hang have to hang twice, with a measurement in between", async 
   expect(outcome).toBe("timeout");
   expect(steps).toEqual(["run a.test.ts b.test.ts", "measure a.test.ts b.test.ts", "run a.test.ts b.test.ts"]);
   expect((await judged([HANGS, PASSES])).outcome).toBeUndefined();
-  expect((await judged([HANGS, FAILS, FAILS])).outcome).toBe("killed");
+  expect((await judged([HANGS, FAILS])).outcome).toBe("killed");
   expect((await judged([HANGS], false)).outcome).toBeUndefined();
 });
 

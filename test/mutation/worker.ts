@@ -112,8 +112,9 @@ export async function judgeBy(
   }
   const { failed } = outcome;
   if (failed === undefined) return undefined;
-  const again = await mutated(() => tests.run(failed.files));
-  const isAccident = !again.hangs && again.failed === undefined;
-  if (isAccident || !(await tests.pass(failed.files))) return undefined;
-  return { outcome: "killed", by: failed.name };
+  if (!failed.isConfirmed) {
+    const again = await mutated(() => tests.run(failed.files));
+    if (!again.hangs && again.failed === undefined) return undefined;
+  }
+  return (await tests.pass(failed.files)) ? { outcome: "killed", by: failed.name } : undefined;
 }

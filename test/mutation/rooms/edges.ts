@@ -16,9 +16,8 @@ export const EDGES: readonly Room[] = [
     name: "browser",
     files: /^src\/browser\/.*\.ts$/,
     stages: [
-      browser("simulation/session", "hint", "snapshot", "react/react"),
-      browser("simulation/schedules", "simulation/hostile"),
-      browser("device/scripted"),
+      browser("hint", "snapshot", "react/react", "simulation/schedules", "device/scripted"),
+      browser("simulation/session", "simulation/hostile"),
     ],
   },
   {
@@ -26,7 +25,7 @@ export const EDGES: readonly Room[] = [
     files: /^src\/console\/page\/(?:format|live-numbers)\.ts$/,
     stages: [testsOf("console")("format", "live-numbers"), testsOf("console")("console")],
   },
-  { name: "console", files: /^src\/console\/page\/.*\.tsx?$/, stages: [testsOf("console")("console")] },
+  { name: "console/page", files: /^src\/console\/page\/.*\.tsx?$/, stages: [testsOf("console")("console")] },
   {
     name: "console",
     files: /^src\/console\/.*\.ts$/,
@@ -42,7 +41,8 @@ export const EDGES: readonly Room[] = [
     files: /^src\/limits\/.*\.ts$/,
     stages: [
       limits("admission", "limited-store", "overload", "rate-limit", "stall"),
-      server("rate-limits", "overload", "limits"),
+      server("rate-limits"),
+      server("overload", "limits"),
     ],
   },
   {
@@ -50,21 +50,26 @@ export const EDGES: readonly Room[] = [
     files: /^src\/listener\/.*\.ts$/,
     stages: [
       listener("listener", "client-certificate", "late-connections", "request-source"),
-      server("http", "limits", "tls", "admin-hosts", "response-headers", "cross-site"),
-      [...server("rough", "stop", "pages", "warnings", "drain", "process"), "test/http2/end-session.test.ts"],
+      server("http", "tls", "admin-hosts", "response-headers", "cross-site"),
+      [...server("limits", "rough", "stop", "pages", "warnings", "drain", "process"), "test/http2/end-session.test.ts"],
     ],
   },
   {
     name: "observability",
     files: /^src\/observability\/(?:audit|metrics|measure|state-metrics)\.ts$/,
-    stages: [observability("audit", "state-metrics", "measure"), observability("audit-trail", "operation-events")],
+    stages: [
+      observability("audit", "state-metrics", "measure"),
+      observability("audit-trail"),
+      observability("operation-events"),
+    ],
   },
   {
     name: "observability",
     files: /^src\/observability\/.*\.ts$/,
     stages: [
       observability("fast-histogram", "line-limit", "line-sink", "logger", "outage", "overload", "text"),
-      observability("stalled-reader", "operation-events", "audit-trail"),
+      observability("stalled-reader", "audit-trail"),
+      observability("operation-events"),
     ],
   },
   {

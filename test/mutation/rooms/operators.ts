@@ -4,7 +4,7 @@ import { type Room, server, testsOf } from "./room.ts";
 const cli = testsOf("cli");
 
 const DOCS = server("docs", "openapi", "docs-page");
-const STARTS = server("process", "stop", "pages", "http", "warnings", "quickstart");
+const STARTS = server("http", "pages", "warnings", "stop");
 
 export const OPERATORS: readonly Room[] = [
   {
@@ -17,9 +17,9 @@ export const OPERATORS: readonly Room[] = [
     name: "server",
     files: /^src\/server\/(?:event-recorder|expose-state|wait-for-store|open-store|start)\.ts$/,
     stages: [
-      server("process", "session-events", "redis"),
-      ["test/observability/state-metrics.test.ts", ...STARTS],
-      ["test/observability/operation-events.test.ts", ...server("overload", "rehearsal")],
+      ["test/observability/state-metrics.test.ts", ...server("session-events", "rehearsal"), ...STARTS],
+      server("process", "redis"),
+      ["test/observability/operation-events.test.ts", ...server("overload")],
     ],
   },
   {
@@ -39,15 +39,15 @@ export const OPERATORS: readonly Room[] = [
   {
     name: "server",
     files: /^src\/server\/(?:stop|run|announce|quickstart)\.ts$/,
-    stages: [server("stop", "process", "quickstart"), server("drain", "redis")],
+    stages: [server("stop", "quickstart"), server("process"), server("drain", "redis")],
   },
   {
     name: "server",
     files: /^src\/(?:server\/.*|main)\.ts$/,
     stages: [
       STARTS,
-      server("cross-site", "admin-hosts", "response-headers", "limits", "rate-limits"),
-      [...server("overload", "health", "hint-cookie", "device-binding"), "test/cli/program.test.ts"],
+      server("cross-site", "admin-hosts", "response-headers", "hint-cookie", "health"),
+      [...server("limits", "rate-limits", "overload", "device-binding", "process"), "test/cli/program.test.ts"],
     ],
   },
   {
@@ -62,17 +62,21 @@ export const OPERATORS: readonly Room[] = [
     files: /^src\/cli\/(?:keys|admin-token).*\.ts$/,
     stages: [cli("keys", "admin-token"), cli("program")],
   },
-  { name: "cli", files: /^src\/cli\/watch.*\.ts$/, stages: [cli("watch", "program"), cli("sessions")] },
+  { name: "cli", files: /^src\/cli\/watch.*\.ts$/, stages: [cli("watch"), cli("sessions")] },
   {
     name: "cli",
     files: /^src\/cli\/(?:sessions\/(?:many|leftovers|end.*)|output\/progress|admin-api\/failure)\.ts$/,
-    stages: [cli("many", "incident"), cli("sessions", "exit-codes")],
+    stages: [cli("many"), cli("incident"), cli("sessions", "exit-codes")],
   },
   {
     name: "cli",
     files: /^src\/cli\/(?:program|run|context|exit|input|dashed-ids|config.*|doctor.*|config\/.*|doctor\/.*)\.ts$/,
-    stages: [cli("program", "exit-codes"), cli("sessions", "keys", "watch"), ["test/doctor/examine.test.ts"]],
+    stages: [cli("program"), cli("exit-codes"), cli("sessions", "keys", "watch")],
   },
-  { name: "cli", files: /^src\/cli\/.*\.ts$/, stages: [cli("sessions"), cli("program", "exit-codes", "incident")] },
+  {
+    name: "cli",
+    files: /^src\/cli\/.*\.ts$/,
+    stages: [cli("sessions"), cli("program"), cli("exit-codes", "incident")],
+  },
   { name: "doctor", files: /^src\/doctor\/.*\.ts$/, stages: [["test/doctor/examine.test.ts"], cli("program")] },
 ];
