@@ -95,6 +95,17 @@ test("the memory of old keys is free for new ones, two windows later at most", a
   expect(refused(await takeMany(limit, "d", 2))).toBe(1);
 });
 
+test("keys count in their window and in the next, to the millisecond", async () => {
+  const limit = createRateLimit({ count: 1, windowMs: 1_000, seed: 1, maxKeys: 3 });
+  for (const key of ["a", "b", "c"]) await limit.take(key);
+  vi.advanceTimersByTime(1_000);
+  expect(refused(await takeMany(limit, "d", 2))).toBe(0);
+  vi.advanceTimersByTime(999);
+  expect(refused(await takeMany(limit, "e", 2))).toBe(0);
+  vi.advanceTimersByTime(1);
+  expect(refused(await takeMany(limit, "f", 2))).toBe(1);
+});
+
 test("a wall clock that is set back makes nobody wait for longer than a window", async () => {
   const limit = createRateLimit({ count: 1, windowMs: 1_000, seed: 1 });
   await limit.take("a");
