@@ -154,8 +154,8 @@ test("support finds a user, ends one session and then all, and sees why they end
   await expect.poll(() => reads).toBeGreaterThan(1);
   const timeline = page.locator(".timeline");
   await timeline.getByText("ended with all sessions of the user").first().waitFor();
-  await timeline.getByText(/Safari on iPhone\s*ended by an operator/).waitFor();
-  await timeline.getByText(/Firefox on Linux\s*signed in\s*from 192\.0\.2\.17, by \S+ at 127\.0\.0\.1/).waitFor();
+  await timeline.getByText(/Safari on iPhone\s+ended by an operator/).waitFor();
+  await timeline.getByText(/Firefox on Linux\s+signed in\s*from 192\.0\.2\.17, by \S+ at 127\.0\.0\.1/).waitFor();
   await screenshot("timeline");
   expect(problems).toEqual([]);
 });
