@@ -29,6 +29,15 @@ export const EQUIVALENT: readonly Equivalent[] = [
     source: "this.#isLeaving = true;",
     before: "this.#isLeaving = true;",
     replacement: ";",
-    reason: "Node closes or destroys a session that receives GOAWAY before it reports that, so that it is unusable anyway.",
+    reason:
+      "Node closes or destroys a session that receives GOAWAY before it reports that, so that it is unusable anyway.",
+  },
+  {
+    file: "src/protoc-gen-http/problem.ts",
+    source: "additional_bindings: [[additionalBindings, 0]],",
+    before: "0",
+    replacement: "1",
+    reason:
+      "Buf records no place within an additional binding: the binding itself is named, as it is without this entry.",
   },
 ];

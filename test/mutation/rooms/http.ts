@@ -15,7 +15,12 @@ export const HTTP: readonly Room[] = [
   {
     name: "http/gateway",
     files: /^src\/http\/gateway\/(?:main|arguments|readiness|request-log|listen)\.ts$/,
-    stages: [gateway("command"), gateway("upstreams", "deadlines"), ["test/http2/end-session.test.ts"]],
+    stages: [
+      gateway("arguments"),
+      gateway("command"),
+      gateway("upstreams", "deadlines"),
+      ["test/http2/end-session.test.ts"],
+    ],
   },
   {
     name: "http/gateway",

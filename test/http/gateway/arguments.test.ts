@@ -1,0 +1,120 @@
+/** The arguments of the gateway's command. */
+import { describe, expect, test } from "vitest";
+import { parseArguments, USAGE } from "../../../src/http/gateway/arguments.ts";
+
+const LEAST = ["--upstream", "http://127.0.0.1:50051", "--reflection"];
+
+const DEFAULTS = {
+  upstream: "http://127.0.0.1:50051",
+  descriptors: undefined,
+  serviceConfig: undefined,
+  services: [],
+  autoRoutes: false,
+  reading: { caseInsensitiveEnums: false, formPosts: false, methodOverride: false },
+  protobuf: false,
+  protocol: "grpc",
+  upstreamHttp: "2",
+  host: "127.0.0.1",
+  port: 8080,
+  tls: undefined,
+  upstreamCa: undefined,
+  timeoutMs: 30_000,
+  maxTimeoutMs: 3_600_000,
+  maxBodyBytes: 4_194_304,
+  pingIntervalMs: 310_000,
+  retries: 0,
+  trustForwarded: false,
+  livePath: "/healthz",
+  readyPath: "/readyz",
+  heartbeatMs: 15_000,
+  drainMs: 10_000,
+  log: "all",
+};
+
+test("without options there are defaults, which the help names", () => {
+  expect(parseArguments(LEAST)).toEqual(DEFAULTS);
+  const named = [...USAGE.matchAll(/default (?!all;|all$)([\w./:-]*\w)/g)].map(([, value]) => value);
+  const { host, port, timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, heartbeatMs, drainMs } = DEFAULTS;
+  const { retries, livePath, readyPath } = DEFAULTS;
+  const numbers = [timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, retries].map(String);
+  expect(named).toEqual(
+    expect.arrayContaining([`${host}:${port}`, ...numbers, livePath, readyPath, String(heartbeatMs), String(drainMs)]),
+  );
+});
+
+test.each<[readonly string[], Partial<typeof DEFAULTS> | object]>([
+  [["--service-config", "s.yaml"], { serviceConfig: "s.yaml" }],
+  [["--service", "a.A", "--service", "b.B", "--service", "a.A"], { services: ["a.A", "b.B"] }],
+  [["--auto-routes"], { autoRoutes: true }],
+  [["--case-insensitive-enums"], { reading: { ...DEFAULTS.reading, caseInsensitiveEnums: true } }],
+  [["--form-posts"], { reading: { ...DEFAULTS.reading, formPosts: true } }],
+  [["--method-override"], { reading: { ...DEFAULTS.reading, methodOverride: true } }],
+  [["--unescape-all"], { reading: { ...DEFAULTS.reading, multiSegmentDecoding: "all" } }],
+  [["--protobuf"], { protobuf: true }],
+  [["--protocol", "connect"], { protocol: "connect" }],
+  [["--protocol", "grpc-web"], { protocol: "grpc-web" }],
+  [["--listen", "[::1]:0"], { host: "::1", port: 0 }],
+  [["--listen", ":65535"], { host: "0.0.0.0", port: 65_535 }],
+  [["--tls-cert", "c.pem", "--tls-key", "k.pem"], { tls: { cert: "c.pem", key: "k.pem" } }],
+  [["--upstream-ca", "ca.pem"], { upstreamCa: "ca.pem" }],
+  [["--timeout-ms", "1"], { timeoutMs: 1 }],
+  [["--max-timeout-ms", "2147483647"], { maxTimeoutMs: 2_147_483_647 }],
+  [["--max-body-bytes", "1"], { maxBodyBytes: 1 }],
+  [["--ping-interval-ms", "0"], { pingIntervalMs: 0 }],
+  [["--retries", "3"], { retries: 3 }],
+  [["--trust-forwarded"], { trustForwarded: true }],
+  [["--live-path", "/a", "--ready-path", "/b"], { livePath: "/a", readyPath: "/b" }],
+  [["--heartbeat-ms", "0", "--drain-ms", "0"], { heartbeatMs: 0, drainMs: 0 }],
+  [["--log", "errors"], { log: "errors" }],
+  [["--log", "none"], { log: "none" }],
+])("%j", (args, changes) => {
+  expect(parseArguments([...LEAST, ...args])).toEqual({ ...DEFAULTS, ...changes });
+});
+
+test("the descriptors are a file, or what the upstream says of itself", () => {
+  const own = ["--upstream", "https://upstream.example/base//", "--descriptors", "set.binpb"];
+  expect(parseArguments(own)).toEqual({
+    ...DEFAULTS,
+    upstream: "https://upstream.example/base",
+    descriptors: "set.binpb",
+  });
+  expect(parseArguments([...own, "--protocol", "grpc-web", "--upstream-http", "1.1"])).toMatchObject({
+    protocol: "grpc-web",
+    upstreamHttp: "1.1",
+  });
+});
+
+describe("are refused where they make no sense", () => {
+  test.each<[readonly string[], string]>([
+    [["--reflection"], "--upstream is required"],
+    [["--upstream", "http://a"], "either --descriptors or --reflection"],
+    [[...LEAST, "--descriptors", "set.binpb"], "either --descriptors or --reflection"],
+    [["--upstream", "ftp://a", "--reflection"], '--upstream: "ftp://a" is not an http(s) URL'],
+    [["--upstream", "to http://a", "--reflection"], "is not an http(s) URL"],
+    [["--upstream", "http://", "--reflection"], "is not an http(s) URL"],
+    [[...LEAST, "--tls-cert", "c.pem"], "--tls-cert and --tls-key belong together"],
+    [[...LEAST, "--tls-key", "k.pem"], "--tls-cert and --tls-key belong together"],
+    [[...LEAST, "--protocol", "http"], '--protocol: "http" is none of grpc, grpc-web, connect'],
+    [[...LEAST, "--upstream-http", "3"], '--upstream-http: "3" is none of 1.1, 2'],
+    [[...LEAST, "--protocol", "connect", "--upstream-http", "1.1"], "server reflection needs HTTP/2"],
+    [["--upstream", "http://a", "--descriptors", "d", "--upstream-http", "1.1"], "gRPC needs HTTP/2"],
+    [[...LEAST, "--log", "some"], '--log: "some" is none of all, errors, none'],
+    ...["8080", "a:b", "a:65536", "a:123456", "::1:80", "a:80 ", ""].map((text): [string[], string] => [
+      [...LEAST, "--listen", text],
+      `--listen: "${text}" is not HOST:PORT`,
+    ]),
+    ...["timeout-ms", "max-timeout-ms", "max-body-bytes"].map((name): [string[], string] => [
+      [...LEAST, `--${name}`, "0"],
+      `--${name}: "0" is not an integer from 1 to 2147483647`,
+    ]),
+    ...["ping-interval-ms", "retries", "heartbeat-ms", "drain-ms"].flatMap((name) =>
+      ["2147483648", "1.5", "1e3", "", "12345678901", " 1"].map((text): [string[], string] => [
+        [...LEAST, `--${name}`, text],
+        `--${name}: "${text}" is not an integer from 0 to 2147483647`,
+      ]),
+    ),
+    [[...LEAST, "--unknown"], "--unknown"],
+  ])("%j", (args, text) => {
+    expect(() => parseArguments(args)).toThrow(text);
+  });
+});
