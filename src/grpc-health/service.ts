@@ -3,6 +3,7 @@ import {
   ConnectError,
   type ConnectRouter,
   type ConnectRouterOptions,
+  type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
@@ -11,19 +12,42 @@ import { type Health, ServingStatus } from "./health.ts";
 export type HealthServiceOptions = ConnectRouterOptions & {
   /** Calls of Watch at the same time; further ones get `unavailable`. Default: 1000. */
   readonly maxWatchers?: number;
+  /** Whose call it is, such as the client's address: one client has at most a quarter of `maxWatchers`. Default: clients are not told apart. */
+  readonly clientOf?: (context: HandlerContext) => string;
 };
 
 const MAX_WATCHERS = 1000;
+/** The most that one client has of them. */
+const CLIENT_SHARE = 0.25;
 /** As in gRPC's own servers: List gives up beyond it. */
 const MAX_LISTED = 100;
 
 /** Adds `grpc.health.v1.Health` to a router: Check, List and Watch over gRPC, gRPC-Web and Connect. */
 export function addHealth(router: ConnectRouter, health: Health, options: HealthServiceOptions = {}): ConnectRouter {
-  const { maxWatchers = MAX_WATCHERS, ...routerOptions } = options;
-  return router.service(HealthService, healthService(health, maxWatchers), routerOptions);
+  const { maxWatchers = MAX_WATCHERS, clientOf, ...routerOptions } = options;
+  const enter = clientOf === undefined ? () => () => {} : admission(Math.ceil(maxWatchers * CLIENT_SHARE), clientOf);
+  return router.service(HealthService, healthService(health, maxWatchers, enter), routerOptions);
 }
 
-function healthService(health: Health, maxWatchers: number): ServiceImpl<typeof HealthService> {
+type Enter = (context: HandlerContext) => () => void;
+
+/** @returns what notes that a client watches, and returns what notes that it does not any more. @throws ConnectError */
+function admission(most: number, clientOf: (context: HandlerContext) => string): Enter {
+  const watches = new Map<string, number>();
+  return (context) => {
+    const client = clientOf(context);
+    const count = watches.get(client) ?? 0;
+    if (count >= most) throw new ConnectError("too many watchers of one client", Code.ResourceExhausted);
+    watches.set(client, count + 1);
+    return () => {
+      const left = (watches.get(client) ?? 1) - 1;
+      if (left === 0) watches.delete(client);
+      else watches.set(client, left);
+    };
+  };
+}
+
+function healthService(health: Health, maxWatchers: number, enter: Enter): ServiceImpl<typeof HealthService> {
   return {
     async check({ service }) {
       if (health.statusOf(service) === undefined) throw new ConnectError("unknown service", Code.NotFound);
@@ -39,9 +63,14 @@ function healthService(health: Health, maxWatchers: number): ServiceImpl<typeof 
       return { statuses: Object.fromEntries(statuses) };
     },
 
-    async *watch({ service }, { signal }) {
+    async *watch({ service }, context) {
       if (health.watchers >= maxWatchers) throw new ConnectError("too many watchers", Code.Unavailable);
-      for await (const status of watchStatus(health, service, signal)) yield { status };
+      const leave = enter(context);
+      try {
+        for await (const status of watchStatus(health, service, context.signal)) yield { status };
+      } finally {
+        leave();
+      }
     },
   };
 }

@@ -9,6 +9,8 @@ export type Page = {
   /** A buffer may be shared by all responses. */
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Called when its response has been sent, or cannot be. */
+  readonly onClosed?: () => void;
 };
 
 export type Render = (request: Request) => Page | Promise<Page>;
@@ -33,6 +35,7 @@ function pathOf(target: string): string {
 
 async function send(render: Render, request: Request, response: Response) {
   const page = await render(request);
+  if (page.onClosed !== undefined) response.once("close", page.onClosed);
   const headers = {
     "content-type": page.type,
     "content-length": Buffer.byteLength(page.body),

@@ -12,7 +12,7 @@ import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
-import { contextValuesOf, correlationOf } from "../api/request-context.ts";
+import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
 import type { Rules } from "../api/rules/model.ts";
 import type { Config } from "../config/config.ts";
 import { addHealth, Health } from "../grpc-health/index.ts";
@@ -24,6 +24,7 @@ import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type SecurityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
+import { subnetOf } from "../net/subnet.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
@@ -112,7 +113,8 @@ function notFound({ notFound: otherwise }: ApiParts) {
 function withProbes(router: ConnectRouter, { ready, draining }: ApiDeps, { service, reflection }: ApiParts) {
   const health = new Health({ services: [service], probe: ready });
   draining.addEventListener("abort", () => health.shutdown());
-  addHealth(router, health, { maxWatchers: MAX_HEALTH_WATCHERS });
+  const clientOf = (context: HandlerContext) => subnetOf(requestContextOf(context).source.address() ?? "");
+  addHealth(router, health, { maxWatchers: MAX_HEALTH_WATCHERS, clientOf });
   return reflection ? addReflection(router) : router;
 }
 

@@ -1,4 +1,7 @@
-/** How many connections each listener takes, so that together they never use up the files that the process may open. */
+/**
+ * How many connections each listener takes, and how many bodies, so that together they never use up the files that the process may
+ * open, nor the memory of its container.
+ */
 import { readFileSync } from "node:fs";
 import type { Config } from "../config/config.ts";
 import { type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
@@ -8,6 +11,16 @@ const OTHER_FILES = 64;
 /** Connections that the admin API has for itself, whatever happens on the public one. */
 const ADMIN_CONNECTIONS = 1_000;
 const MAX_PENDING_BODIES = 2_000;
+
+const MIB = 1024 * 1024;
+/** What the process takes beside connections and bodies under load, bytes. Measured: docs/security.md. */
+const OTHER_MEMORY = 256 * MIB;
+/** What an open connection takes, bytes: the dearer kind, HTTP/2. */
+const CONNECTION_MEMORY = 36 * 1024;
+/** What a body on its way weighs, of its own bytes. */
+const BODY_WEIGHT = 1.5;
+/** The most that bodies on their way take of the memory that is left for them and for connections. */
+const BODIES_SHARE = 0.4;
 /** Where one address may hold no more than a share of the connections, how large it is. */
 const ADDRESS_SHARE = 0.75;
 
@@ -16,23 +29,32 @@ type Limits = Pick<
   "maxConnections" | "maxConnectionsPerAddress" | "maxPendingBodies" | "requestTimeoutMs"
 >;
 
-/** @param openFiles what the process may open; undefined: not known */
+type Settings = Pick<
+  Config,
+  "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
+>;
+
+/** What the system allows the process. */
+export type Resources = {
+  /** Files that it may open. */
+  readonly openFiles: number;
+  /** Bytes that it may take. */
+  readonly memory: number;
+};
+
 export function listenerLimits(
-  config: Pick<
-    Config,
-    "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
-  >,
-  openFiles = Number.POSITIVE_INFINITY,
+  config: Settings,
+  { openFiles, memory }: Resources,
 ): { readonly public: Limits; readonly admin: Limits } {
-  const available = Math.max(0, openFiles - OTHER_FILES);
+  const left = Math.max(0, memory - OTHER_MEMORY);
+  const bodyBytes = Math.min(MAX_PENDING_BODY_BYTES, (left * BODIES_SHARE) / BODY_WEIGHT);
+  const affordable = Math.floor((left - bodyBytes * BODY_WEIGHT) / CONNECTION_MEMORY);
+  const available = Math.max(0, Math.min(openFiles - OTHER_FILES, affordable));
   const admin = Math.max(4, Math.min(ADMIN_CONNECTIONS, Math.floor(available / 4)));
   const others = Math.max(4, Math.min(config.maxConnections, available - admin));
   const share = config.trustProxy > 0 ? 1 : ADDRESS_SHARE;
   const common = {
-    maxPendingBodies: Math.max(
-      16,
-      Math.min(MAX_PENDING_BODIES, Math.floor(MAX_PENDING_BODY_BYTES / config.maxBodyBytes)),
-    ),
+    maxPendingBodies: Math.max(16, Math.min(MAX_PENDING_BODIES, Math.floor(bodyBytes / config.maxBodyBytes))),
     requestTimeoutMs: config.requestTimeoutMs,
   };
   return {
@@ -46,12 +68,23 @@ export function listenerLimits(
   };
 }
 
-/** How many files the process may open, or undefined where the system does not say. */
-export function openFileLimit(): number | undefined {
+/** What a container needs whose service may have this many connections, bytes. */
+export function memoryFor(maxConnections: number): number {
+  return OTHER_MEMORY + MAX_PENDING_BODY_BYTES * BODY_WEIGHT + (maxConnections + ADMIN_CONNECTIONS) * CONNECTION_MEMORY;
+}
+
+/** Infinity: what is not known, or not limited. */
+export function resources(): Resources {
+  // 0 where it is not known, and beyond any machine where there is no limit.
+  const memory = process.constrainedMemory();
+  return { openFiles: openFileLimit(), memory: memory > 0 ? memory : Number.POSITIVE_INFINITY };
+}
+
+function openFileLimit(): number {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return limit === undefined ? undefined : Number(limit);
+    return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
   } catch {
-    return undefined;
+    return Number.POSITIVE_INFINITY;
   }
 }

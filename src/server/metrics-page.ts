@@ -15,9 +15,31 @@ const NOT_ALLOWED: Page = { status: 403, type: "text/plain", body: "not allowed\
 
 /** @param access requires a credential with the scope `metrics`; undefined: open to every client that reaches the listener */
 export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): Render {
-  return async (request) => {
-    const refused = access && refusal(access, request);
-    return refused ?? { status: 200, ...(await metrics.expose()) };
+  const current = shareWhileSent(async () => {
+    const { type, body } = await metrics.expose();
+    return { status: 200, type, body: Buffer.from(body) };
+  });
+  return (request) => (access && refusal(access, request)) ?? current();
+}
+
+/** How old a page may be that is shared, ms. */
+const SHARED_AGE_MS = 1_000;
+
+/**
+ * Gives a page that is still being sent to further callers: many that read slowly would otherwise hold as many copies. Who asks when
+ * nobody else does gets a new one.
+ */
+function shareWhileSent(render: () => Promise<Page>): () => Promise<Page> {
+  let shared: { readonly page: Promise<Page>; readonly madeAt: number; users: number } | undefined;
+  return async () => {
+    const now = performance.now();
+    if (shared === undefined || shared.users === 0 || now - shared.madeAt >= SHARED_AGE_MS) {
+      shared = { page: render(), madeAt: now, users: 0 };
+    }
+    const taken = shared;
+    taken.users++;
+    const page = await taken.page;
+    return { ...page, onClosed: () => void taken.users-- };
   };
 }
 

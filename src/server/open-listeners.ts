@@ -8,7 +8,7 @@ import { type CertificateFiles, readCertificate } from "../listener/certificate-
 import { type Listener, openListener } from "../listener/listener.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import { listenerLimits, openFileLimit } from "./listener-limits.ts";
+import { listenerLimits, resources } from "./listener-limits.ts";
 import { startError } from "./start-error.ts";
 
 export type Listeners = {
@@ -22,13 +22,7 @@ export type Listeners = {
 export async function openListeners(config: Config, log: Logger, metrics: Metrics): Promise<Listeners> {
   const certificate = certificateOf(config);
   const clientCa = readClientCa(config);
-  const limits = listenerLimits(config, openFileLimit());
-  if (limits.public.maxConnections < config.maxConnections) {
-    log.warn(
-      { event: "few_open_files", maxConnections: limits.public.maxConnections },
-      "the limit of open files allows fewer connections",
-    );
-  }
+  const limits = limitsOf(config, log);
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
       tls: certificate && { ...certificate.current, ...(name === "admin" && { clientCa }) },
@@ -47,6 +41,20 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
     await Promise.all(listeners.map((listener) => listener.close(0)));
     throw startError(error);
   }
+}
+
+/** Warns where the system allows less than is configured. */
+function limitsOf(config: Config, log: Logger) {
+  const allowed = resources();
+  const limits = listenerLimits(config, allowed);
+  const { maxConnections } = limits.public;
+  if (maxConnections < config.maxConnections) {
+    const byFiles = listenerLimits(config, { ...allowed, memory: Number.POSITIVE_INFINITY }).public.maxConnections;
+    if (maxConnections < byFiles) {
+      log.warn({ event: "little_memory", maxConnections }, "the container's memory allows fewer connections");
+    } else log.warn({ event: "few_open_files", maxConnections }, "the limit of open files allows fewer connections");
+  }
+  return limits;
 }
 
 function certificateOf(config: Config): CertificateFiles | undefined {

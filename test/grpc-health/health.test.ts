@@ -3,16 +3,22 @@ import { createClient } from "@connectrpc/connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
-import { addHealth, Health, type HealthOptions, ServingStatus } from "../../src/grpc-health/index.ts";
+import {
+  addHealth,
+  Health,
+  type HealthOptions,
+  type HealthServiceOptions,
+  ServingStatus,
+} from "../../src/grpc-health/index.ts";
 import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
 import { openHttp2 } from "../http/support/servers.ts";
 import { type HealthClient, healthClient } from "../support/health-client.ts";
 import { until } from "../support/until.ts";
 
-async function serve(options: Partial<HealthOptions> = {}, maxWatchers?: number) {
+async function serve(options: Partial<HealthOptions> = {}, service: HealthServiceOptions = {}) {
   const health = new Health({ services: [RichService, "acme.v1.Other"], ...options });
   const adapter = connectNodeAdapter({
-    routes: (router) => void addHealth(router, health, maxWatchers === undefined ? {} : { maxWatchers }),
+    routes: (router) => void addHealth(router, health, service),
   });
   const listener = await openHttp2(adapter);
   const client: HealthClient = healthClient(listener.origin);
@@ -120,11 +126,32 @@ test("checks at the same time share one probe", async () => {
 });
 
 test("watchers are bounded", async () => {
-  const { client } = await serve({}, 2);
+  const { client } = await serve({}, { maxWatchers: 2 });
   const watches = [client.watch(""), client.watch("")];
   for (const watch of watches) expect(await watch.next()).toBe("SERVING");
   expect(await client.watch("").next()).toBe("UNAVAILABLE");
   for (const watch of watches) watch.cancel();
+});
+
+test("one client has a quarter of the watches, and leaves the others to others", async () => {
+  let asking = "a";
+  const { client } = await serve({}, { maxWatchers: 8, clientOf: () => asking });
+  const watches = [client.watch(""), client.watch("")];
+  for (const watch of watches) expect(await watch.next()).toBe("SERVING");
+  expect(await client.watch("").next()).toBe("RESOURCE_EXHAUSTED");
+  asking = "b";
+  const other = client.watch("");
+  expect(await other.next()).toBe("SERVING");
+  watches[0]?.cancel();
+  asking = "a";
+  const again = async () => {
+    const watch = client.watch("");
+    const status = await watch.next();
+    watch.cancel();
+    return status;
+  };
+  await expect.poll(again).toBe("SERVING");
+  for (const watch of [...watches, other]) watch.cancel();
 });
 
 test("a list of more services than a message should hold is refused", async () => {

@@ -64,6 +64,13 @@ test("a low limit of open files is recorded", async () => {
   await once(child, "exit");
 });
 
+test("a container with little memory is recorded", async () => {
+  const container = "data:text/javascript,process.constrainedMemory = () => 512 * 2 ** 20;";
+  const service = await startService({ NODE_OPTIONS: `--import="${container}"` });
+  expect(await recorded(service, "little_memory")).toMatchObject({ level: "warn", maxConnections: 3_369 });
+  await service.stop();
+});
+
 test("a store that goes away is recorded", async () => {
   const redis = await startRedis();
   const service = await startService({ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) });

@@ -1,11 +1,13 @@
 /** What one client may take of the service, and that others are served meanwhile. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { listenerLimits } from "../../src/server/listener-limits.ts";
+import { listenerLimits, memoryFor } from "../../src/server/listener-limits.ts";
 import { request } from "../support/raw-http.ts";
 import { scratch, startService } from "../support/service.ts";
 import { bearer } from "../support/sessions.ts";
@@ -110,21 +112,46 @@ test("a stream takes no longer than REQUEST_TIMEOUT, whatever PINGs its connecti
   await service.stop();
 });
 
+const NO_LIMIT = { openFiles: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
+const settings = (trustProxy = 0) => ({
+  maxConnections: 10_000,
+  maxConnectionsPerAddress: undefined,
+  maxBodyBytes: 65_536,
+  requestTimeoutMs: 1,
+  trustProxy,
+});
+
 test.each([
-  ["no limit of open files", { openFiles: undefined, trustProxy: 0 }, [10_000, 7_500, 1_000]],
-  ["few open files", { openFiles: 1_064, trustProxy: 0 }, [750, 563, 250]],
-  ["very few", { openFiles: 20, trustProxy: 0 }, [4, 3, 4]],
-  ["a proxy in front", { openFiles: undefined, trustProxy: 1 }, [10_000, 10_000, 1_000]],
-])("%s", (_, { openFiles, trustProxy }, expected) => {
-  const config = {
-    maxConnections: 10_000,
-    maxConnectionsPerAddress: undefined,
-    maxBodyBytes: 65_536,
-    requestTimeoutMs: 1,
-    trustProxy,
-  };
-  const limits = listenerLimits(config, openFiles);
+  ["no limit of open files", {}, 0, [10_000, 7_500, 1_000]],
+  ["few open files", { openFiles: 1_064 }, 0, [750, 563, 250]],
+  ["very few", { openFiles: 20 }, 0, [4, 3, 4]],
+  ["a proxy in front", {}, 1, [10_000, 10_000, 1_000]],
+  ["little memory", { memory: 512 * 2 ** 20 }, 0, [3_369, 2_527, 1_000]],
+  ["too little memory", { memory: 64 * 2 ** 20 }, 0, [4, 3, 4]],
+])("%s", (_, given, trustProxy, expected) => {
+  const limits = listenerLimits(settings(trustProxy), { ...NO_LIMIT, ...given });
   expect([limits.public.maxConnections, limits.public.maxConnectionsPerAddress, limits.admin.maxConnections]).toEqual(
     expected,
   );
+});
+
+test("connections and bodies together never take more than the memory of the container", () => {
+  const bytes = fc.integer({ min: 300 * 2 ** 20, max: 4 * 2 ** 30 });
+  fc.assert(
+    fc.property(bytes, (memory) => {
+      const limits = listenerLimits(settings(), { ...NO_LIMIT, memory });
+      const connections = (limits.public.maxConnections + limits.admin.maxConnections) * 36 * 1024;
+      const bodies = limits.public.maxPendingBodies * settings().maxBodyBytes * 1.5;
+      expect(256 * 2 ** 20 + connections + bodies).toBeLessThanOrEqual(memory);
+      if (memory >= memoryFor(10_000)) expect(limits.public.maxConnections).toBe(10_000);
+    }),
+  );
+});
+
+test.each([
+  ["deploy/kubernetes/base/deployment.yaml", /memory: (\d+)Mi\n/g],
+  ["deploy/helm/session-service/values.yaml", /memory: (\d+)Mi\n/g],
+])("the memory limit of %s is enough for the connections that the service takes by default", (file, pattern) => {
+  const found = [...readFileSync(file, "utf8").matchAll(pattern)].map(([, mebibytes]) => Number(mebibytes) * 2 ** 20);
+  expect(Math.max(...found)).toBeGreaterThanOrEqual(memoryFor(10_000));
 });
