@@ -24,9 +24,8 @@ for program in protoc-gen-go protoc-gen-go-grpc; do command -v "$program" >/dev/
 [ "${CONTAINER:-}" != long ] || command -v buildah >/dev/null || missing="$missing buildah"
 [ "${CONTAINER:-}${BARE:-}" = "" ] || command -v debootstrap >/dev/null || missing="$missing debootstrap"
 # Without a library of the pinned Node, `npm ci` has linked another one. The tests are for the pinned one.
-for node in node_modules/.toolchain/pinned/node_modules/node-*/bin/node; do
-  [ ! -x "$node" ] || "$node" --version >/dev/null 2>&1 || missing="$missing libatomic1"
-done
+node=node_modules/.toolchain/pinned/bin/node
+[ ! -x $node ] || $node --version >/dev/null 2>&1 || missing="$missing libatomic1"
 
 # Installs Debian's packages. Only their programs are wanted: the tests start servers of their own, on ports of their own.
 install_packages() {

@@ -17,7 +17,7 @@ const LONG = process.env.BARE === "long";
 const TIMEOUT_MS = LONG ? 7_200_000 : 900_000;
 const README = readFileSync("README.md", "utf8");
 const [RUN = "", TEST = ""] = README.match(/^npm ci && npm \w+$/gm) ?? [];
-const NODE_24 = `node_modules/.toolchain/without-libatomic/node_modules/node-linux-${process.arch}/bin`;
+const NODE_24 = "node_modules/.toolchain/without-libatomic/bin";
 
 type FirstStart = {
   readonly directory: string;

@@ -11,21 +11,19 @@ cd "$(dirname "$0")/../.."
 OLDEST_MAJOR=24
 reason="npm has no Node for this platform"
 
-# Installs the Node of test/toolchain/$1 and links it. When it does not start, fails and sets $reason.
+# Unpacks the Node of test/toolchain/$1 and links it. When it does not start, fails and sets $reason.
 link() {
-  from=test/toolchain/$1
+  lock=test/toolchain/$1/package-lock.json
   to=node_modules/.toolchain/$1
-  if ! cmp -s "$from/package-lock.json" "$to/package-lock.json" || ! ls "$to"/node_modules/node-*/bin/node >/dev/null 2>&1; then
-    mkdir -p "$to"
-    cp "$from/package.json" "$from/package-lock.json" "$to"
-    npm ci --prefix "$to" --include=optional --no-audit --no-fund --loglevel error >/dev/null || exit 1
+  if ! cmp -s "$lock" "$to/package-lock.json"; then
+    node test/toolchain/unpack.js "$lock" "$to" >&2 || exit 1
+    [ -x "$to/bin/node" ] || return 1
+    # Last: what ended before this is done again.
+    cp "$lock" "$to"
   fi
-  for node in "$to"/node_modules/node-*/bin/node; do
-    [ -x "$node" ] || return 1
-    if ! reason=$("$node" --version 2>&1); then return 1; fi
-    mkdir -p node_modules/.bin
-    ln -sf "../${node#node_modules/}" node_modules/.bin/node
-  done
+  if ! reason=$("$to/bin/node" --version 2>&1); then return 1; fi
+  mkdir -p node_modules/.bin
+  ln -sf "../.toolchain/$1/bin/node" node_modules/.bin/node
 }
 
 if link pinned; then exit 0; fi

@@ -1,6 +1,9 @@
 /** What `npm ci` installs for whoever works on this repository: little enough to take seconds, and nothing that reports it. */
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { scratch } from "../support/service.ts";
 
 /** On Linux; the Node of test/toolchain is not counted. It takes npm about as long to write a small file as a large one. */
 const MAX_FILES = 13_500;
@@ -19,4 +22,17 @@ test("what only a test runs or reads is installed with the tests, by test/tools"
     (entry) => entry.isFile() && !entry.parentPath.includes("node_modules/."),
   );
   expect(files.length, "move what nothing imports to test/tools; if you have, run npm ci").toBeLessThan(MAX_FILES);
+});
+
+test("a Node that is not the one of the lock file is not unpacked", () => {
+  const directory = scratch();
+  const lock = join(directory, "package-lock.json");
+  const { platform: os, arch: cpu } = process;
+  const listed = { version: "2.1.3", integrity: `sha512-${"A".repeat(86)}==`, os, cpu };
+  writeFileSync(lock, JSON.stringify({ packages: { "node_modules/ms": listed } }));
+  const unpacked = spawnSync(process.execPath, ["test/toolchain/unpack.js", lock, join(directory, "to")]);
+  expect([unpacked.status, String(unpacked.stderr)]).toEqual([
+    1,
+    expect.stringContaining("ms@2.1.3 is not the package"),
+  ]);
 });
