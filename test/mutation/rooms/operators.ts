@@ -55,6 +55,11 @@ export const OPERATORS: readonly Room[] = [
     files: /^src\/cli\/backup.*\.ts$/,
     stages: [cli("backup"), server("backup")],
   },
+  {
+    name: "cli",
+    files: /^src\/cli\/(?:output\/.*|config\/values)\.ts$/,
+    stages: [cli("output", "values", "many"), cli("program"), cli("sessions")],
+  },
   { name: "cli", files: /^src\/cli\/completion.*\.ts$/, stages: [cli("completion")] },
   { name: "cli", files: /^src\/cli\/redis-acl.*\.ts$/, stages: [cli("redis-acl"), cli("program")] },
   {
@@ -65,7 +70,7 @@ export const OPERATORS: readonly Room[] = [
   { name: "cli", files: /^src\/cli\/watch.*\.ts$/, stages: [cli("watch"), cli("sessions")] },
   {
     name: "cli",
-    files: /^src\/cli\/(?:sessions\/(?:many|leftovers|end.*)|output\/progress|admin-api\/failure)\.ts$/,
+    files: /^src\/cli\/(?:sessions\/(?:many|leftovers|end.*)|admin-api\/failure)\.ts$/,
     stages: [cli("many"), cli("incident"), cli("sessions", "exit-codes")],
   },
   {
