@@ -4,12 +4,13 @@ import type { SteadyClock } from "../../src/clock/steady.ts";
 export class Loop {
   nowMs = 0;
   readonly clock: SteadyClock = Object.assign(() => this.nowMs, { refresh() {} });
-  readonly #timers: { readonly ms: number; readonly then: () => void; dueMs: number }[] = [];
+  readonly #timers = new Set<{ readonly ms: number; readonly then: () => void; dueMs: number }>();
   #afterPoll: (() => void)[] = [];
 
   readonly every = (ms: number, then: () => void) => {
-    this.#timers.push({ ms, then, dueMs: this.nowMs + ms });
-    return () => {};
+    const timer = { ms, then, dueMs: this.nowMs + ms };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
   };
 
   readonly afterPoll = (then: () => void) => void this.#afterPoll.push(then);

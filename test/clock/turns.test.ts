@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { afterReading, patientTimeout } from "../../src/clock/after-reading.ts";
 import { steadyClock } from "../../src/clock/steady.ts";
 import { TURN_MS, Turns } from "../../src/clock/turns.ts";
+import { Loop } from "./loop.ts";
 
 const cleanUp: (() => void)[] = [];
 afterEach(() => {
@@ -110,6 +111,65 @@ test("turns are counted while there are followers", async () => {
   await next();
   await next();
   expect([calls, turns.ranMs()]).toEqual([ended, ran]);
+});
+
+/** Turns of a loop that goes round when the test says so. */
+function modelled() {
+  const loop = new Loop();
+  const turns = new Turns(loop);
+  const goRound = (ms: number, times = 1) => {
+    for (let time = 0; time < times; time++) {
+      loop.nowMs += ms;
+      loop.iterate(() => {});
+    }
+  };
+  return { loop, turns, goRound };
+}
+
+test.each([
+  [0, 1],
+  [1, 2],
+  [TURN_MS, 2],
+  [TURN_MS + 1, 3],
+  [20 * TURN_MS, 21],
+])("%d ms are over once %d turns have ended, the one in which they began among them", (ms, count) => {
+  const { turns, goRound } = modelled();
+  let calls = 0;
+  turns.after(ms, () => calls++);
+  goRound(TURN_MS, count - 1);
+  expect(calls).toBe(0);
+  goRound(100 * TURN_MS);
+  expect(calls).toBe(1);
+  goRound(TURN_MS, 5);
+  expect(calls).toBe(1);
+  expect(turns.ranMs()).toBe(count * TURN_MS);
+});
+
+test("what is cancelled in time is not called", () => {
+  const { turns, goRound } = modelled();
+  let calls = 0;
+  const cancel = turns.after(TURN_MS, () => calls++);
+  goRound(TURN_MS);
+  cancel();
+  goRound(TURN_MS, 5);
+  expect(calls).toBe(0);
+});
+
+test("time in which nobody followed is no time that anything has waited", () => {
+  const { loop, turns, goRound } = modelled();
+  turns.follow(() => {})();
+  loop.nowMs += 60_000;
+  expect(turns.behindMs()).toBe(60_000);
+  const stop = turns.follow(() => {});
+  expect([turns.behindMs(), turns.readUntilMs]).toEqual([0, 60_000]);
+  loop.nowMs += 10;
+  turns.follow(() => {});
+  expect(turns.behindMs()).toBe(10);
+  stop();
+  goRound(TURN_MS);
+  // A turn reads what had arrived when it began; what comes while it lasts is read by the next.
+  loop.nowMs += 7;
+  expect([turns.behindMs(), turns.behindMs(60_000)]).toEqual([7, TURN_MS + 17]);
 });
 
 test("a patient timeout gives up nothing that is there to read", async () => {
