@@ -15,7 +15,7 @@ reason="npm has no Node for this platform"
 link() {
   lock=test/toolchain/$1/package-lock.json
   to=node_modules/.toolchain/$1
-  if ! cmp -s "$lock" "$to/package-lock.json"; then
+  if ! cmp -s "$lock" "$to/package-lock.json" || [ ! -x "$to/bin/node" ]; then
     node test/toolchain/unpack.js "$lock" "$to" >&2 || exit 1
     [ -x "$to/bin/node" ] || return 1
     # Last: what ended before this is done again.
