@@ -12,7 +12,7 @@ import { type Health, ServingStatus } from "./health.ts";
 export type HealthServiceOptions = ConnectRouterOptions & {
   /** Calls of Watch at the same time; further ones get `unavailable`. Default: 1000. */
   readonly maxWatchers?: number;
-  /** Whose call it is, such as the client's address: one client has at most a quarter of `maxWatchers`. Default: clients are not told apart. */
+  /** Whose call it is, such as the client's address: one client has at most a quarter of `maxWatchers`. Default: clients are not distinguished. */
   readonly clientOf?: (context: HandlerContext) => string;
 };
 
