@@ -89,7 +89,7 @@ function createNodeServer(
   const server = createServer(
     {
       headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
-      requestTimeout: requestTimeoutMs,
+      requestTimeout: Number.isFinite(requestTimeoutMs) ? requestTimeoutMs : 0,
       keepAliveTimeout: keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
       maxHeaderSize: MAX_HEAD_BYTES,

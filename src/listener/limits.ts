@@ -29,6 +29,9 @@ export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 /** How much of a request is still read when its response has been given, bytes. */
 export const MAX_LEFTOVER_BYTES = 1024 * 1024;
 
+/** How large a part of the connections one address may hold, where not all of them come from one proxy. */
+export const ADDRESS_SHARE = 0.75;
+
 export type ListenerLimits = {
   /** Open connections. */
   readonly maxConnections: number;
@@ -37,6 +40,7 @@ export type ListenerLimits = {
   /** Requests whose bodies are still on their way. */
   readonly maxPendingBodies: number;
   readonly headTimeoutMs: number;
+  /** Infinity where the handlers decide how long a request may take. */
   readonly requestTimeoutMs: number;
   readonly writeTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
@@ -46,7 +50,7 @@ export type ListenerLimits = {
 
 export const DEFAULT_LIMITS: ListenerLimits = {
   maxConnections: 10_000,
-  maxConnectionsPerAddress: 7_500,
+  maxConnectionsPerAddress: 10_000 * ADDRESS_SHARE,
   maxPendingBodies: 2_000,
   headTimeoutMs: HEAD_TIMEOUT_MS,
   requestTimeoutMs: REQUEST_TIMEOUT_MS,

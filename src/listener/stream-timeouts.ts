@@ -14,6 +14,7 @@ type OpenStream = {
   readonly session: Http2Session | undefined;
   readonly request: Http2ServerRequest;
   readonly response: Http2ServerResponse;
+  readonly openedAt: number;
   /** When it was opened, or last found to be in order, ms. */
   since: number;
   /** Since when its response waits for the client alone, ms. */
@@ -23,15 +24,19 @@ type OpenStream = {
 export class StreamTimeouts {
   readonly #requestTimeoutMs: number;
   readonly #writeTimeoutMs: number;
+  /** After which time a stream is looked at, again and again, ms. */
+  readonly #checkMs: number;
   readonly #streams = new Map<ServerHttp2Stream, OpenStream>();
 
   constructor(requestTimeoutMs: number, writeTimeoutMs: number) {
     this.#requestTimeoutMs = requestTimeoutMs;
     this.#writeTimeoutMs = writeTimeoutMs;
+    this.#checkMs = Math.min(requestTimeoutMs, writeTimeoutMs);
   }
 
   add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
-    this.#streams.set(stream, { session: stream.session, request, response, since: nowMs, writtenAt: undefined });
+    const { session } = stream;
+    this.#streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
   }
 
   /** @returns the session that it belonged to */
@@ -43,7 +48,7 @@ export class StreamTimeouts {
 
   check(nowMs: number): void {
     for (const [stream, open] of this.#streams) {
-      if (nowMs - open.since < this.#requestTimeoutMs) return;
+      if (nowMs - open.since < this.#checkMs) return;
       this.#judge(stream, open, nowMs);
       // To the end of the list.
       open.since = nowMs;
@@ -54,7 +59,8 @@ export class StreamTimeouts {
   #judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
     // It was reset at the last check: this client does not even take that.
     if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    else if (!open.request.complete) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    else if (!open.request.complete && nowMs - open.openedAt >= this.#requestTimeoutMs)
+      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     // While it is being handled it may take its time: a stream of messages lasts.
     else if (!open.response.writableEnded) return;
     else if (open.writtenAt === undefined) open.writtenAt = nowMs;

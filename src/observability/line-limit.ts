@@ -30,7 +30,7 @@ export type LineLimit = {
 };
 
 /** @param clock milliseconds */
-export function createLineLimit(clock: () => number): LineLimit {
+export function createLineLimit(clock: () => number, linesPerSecond = LINES_PER_SECOND): LineLimit {
   const budgets = new Map<string, Budget>();
   const budgetOf = (kind: string): Budget => {
     const known = budgets.get(kind);
@@ -49,7 +49,7 @@ export function createLineLimit(clock: () => number): LineLimit {
         budget.second = second;
         budget.lines = 0;
       }
-      if (budget.lines >= LINES_PER_SECOND) {
+      if (budget.lines >= linesPerSecond) {
         budget.suppressed++;
         return undefined;
       }

@@ -2,12 +2,10 @@
  * How many connections each listener takes, and how many bodies, so that together they never use up the files that the process may
  * open, nor the memory of its container.
  */
-import { readFileSync } from "node:fs";
 import type { Config } from "../config/config.ts";
-import { type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
+import { ADDRESS_SHARE, type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
+import { OTHER_FILES, type Resources } from "../listener/resources.ts";
 
-/** Files that are no connections of clients: the store, the log, keys, those of the runtime. */
-const OTHER_FILES = 64;
 /** Connections that the admin API has for itself, whatever happens on the public one. */
 const ADMIN_CONNECTIONS = 1_000;
 const MAX_PENDING_BODIES = 2_000;
@@ -21,8 +19,6 @@ const CONNECTION_MEMORY = 36 * 1024;
 const BODY_WEIGHT = 1.5;
 /** The most that bodies on their way take of the memory that is left for them and for connections. */
 const BODIES_SHARE = 0.4;
-/** Where one address may hold no more than a share of the connections, how large it is. */
-const ADDRESS_SHARE = 0.75;
 
 type Limits = Pick<
   ListenerLimits,
@@ -33,14 +29,6 @@ type Settings = Pick<
   Config,
   "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
 >;
-
-/** What the system allows the process. */
-export type Resources = {
-  /** Files that it may open. */
-  readonly openFiles: number;
-  /** Bytes that it may take. */
-  readonly memory: number;
-};
 
 export function listenerLimits(
   config: Settings,
@@ -71,20 +59,4 @@ export function listenerLimits(
 /** What a container needs whose service may have this many connections, bytes. */
 export function memoryFor(maxConnections: number): number {
   return OTHER_MEMORY + MAX_PENDING_BODY_BYTES * BODY_WEIGHT + (maxConnections + ADMIN_CONNECTIONS) * CONNECTION_MEMORY;
-}
-
-/** Infinity: what is not known, or not limited. */
-export function resources(): Resources {
-  // 0 where it is not known, and beyond any machine where there is no limit.
-  const memory = process.constrainedMemory();
-  return { openFiles: openFileLimit(), memory: memory > 0 ? memory : Number.POSITIVE_INFINITY };
-}
-
-function openFileLimit(): number {
-  try {
-    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
-  } catch {
-    return Number.POSITIVE_INFINITY;
-  }
 }

@@ -6,9 +6,10 @@ import type { Config } from "../config/config.ts";
 import { stallTolerances } from "../limits/stall.ts";
 import { type CertificateFiles, readCertificate } from "../listener/certificate-files.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
+import { resources } from "../listener/resources.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import { listenerLimits, resources } from "./listener-limits.ts";
+import { listenerLimits } from "./listener-limits.ts";
 import { startError } from "./start-error.ts";
 
 export type Listeners = {

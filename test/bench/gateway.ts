@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import fastify from "fastify";
-import { createGrpcUpstream } from "../../src/http/gateway/index.ts";
+import { createGrpcUpstream } from "../../src/gateway/index.ts";
 import { createHttpHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
 import { startGrpcServer } from "../http/support/grpc-server.ts";

@@ -20,8 +20,8 @@ import {
   ServerReflection as V1,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { reflectServices } from "../../src/gateway/reflection.ts";
 import { addReflection } from "../../src/grpc-reflection/index.ts";
-import { reflectServices } from "../../src/http/gateway/reflection.ts";
 import { RelayService } from "../http/gen/relay/v1/relay_pb.ts";
 import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
 import { type Listener, openHttp2 } from "../http/support/servers.ts";

@@ -3,7 +3,6 @@ import { writeFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { listen } from "../../src/http/gateway/listen.ts";
 import { type Handler, openListener, respond } from "../../src/listener/listener.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, requestBlock } from "../attacks/frames.ts";
 import { selfSigned } from "../support/certificate.ts";
@@ -24,13 +23,6 @@ const startListener =
     return { url: listener.url, stop: () => listener.close(60_000, lingerMs) };
   };
 
-const startGateway: Start = async (handler) => {
-  const address = { host: "127.0.0.1", port: 0 };
-  const listener = await listen(handler as Parameters<typeof listen>[0], address, undefined);
-  onTestFinished(() => listener.close(0));
-  return { url: `http://127.0.0.1:${listener.port}`, stop: () => listener.close(60_000) };
-};
-
 const startApi =
   (api: "publicUrl" | "adminUrl"): Start =>
   async () => {
@@ -41,7 +33,6 @@ const startApi =
 const LISTENERS: Readonly<Record<string, Start>> = {
   "a listener": startListener(60_000),
   "a listener that hurries": startListener(0),
-  "the gateway": startGateway,
 };
 
 const APIS: Readonly<Record<string, Start>> = {

@@ -9,8 +9,8 @@ import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { openAdminApi } from "../../src/cli/admin-api/client.ts";
-import { parseArguments } from "../../src/http/gateway/arguments.ts";
-import { createUpstream } from "../../src/http/gateway/upstream.ts";
+import { parseArguments } from "../../src/gateway/arguments.ts";
+import { createUpstream } from "../../src/gateway/upstream.ts";
 import { type FaultyProxy, startFaultyProxy } from "../support/faulty-proxy.ts";
 
 /** HOLDS=long: a longer search. */

@@ -182,6 +182,22 @@ describe("peers that behave badly", () => {
     expect(await overHttp1(listener)).toBe("1.1");
   });
 
+  test("a response that is not taken is given up, also where requests may last", async () => {
+    const limits = { requestTimeoutMs: Number.POSITIVE_INFINITY, writeTimeoutMs: 200 };
+    const listener = await opened((_, response) => respond(response, 200, {}, Buffer.alloc(4_000_000)), { limits });
+    const session = connectHttp2(listener.url);
+    session.on("error", () => {});
+    const closed = (stream: ReturnType<typeof session.request>) =>
+      new Promise((resolve) => stream.on("error", () => {}).once("close", () => resolve(stream.rstCode)));
+    const whole = session.request({ ":path": "/" });
+    const unfinished = session.request({ ":path": "/", ":method": "POST" });
+    unfinished.write("x");
+    expect(await Promise.all([whole, unfinished].map(closed))).toEqual(
+      Array(2).fill(constants.NGHTTP2_ENHANCE_YOUR_CALM),
+    );
+    session.destroy();
+  });
+
   test("streams that are opened and reset at once (rapid reset) harm nobody else", async () => {
     const listener = await opened();
     const session = connectHttp2(listener.url);

@@ -145,6 +145,24 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
   });
 });
 
+describe("the gateway of the HTTP layer", () => {
+  let directory: Directory;
+  beforeAll(async () => {
+    directory = await installPacked("http");
+  });
+  afterAll(() => directory.remove());
+
+  test("finds all that it needs, the listener included", async () => {
+    for (const node of await nodes()) {
+      const { stdout } = await directory.run(node, [
+        "node_modules/@session-service/http/src/gateway/main.js",
+        "--help",
+      ]);
+      expect(stdout).toContain("--max-connections");
+    }
+  });
+});
+
 describe("the client of the HTTP layer", () => {
   let directory: Directory;
   beforeAll(async () => {

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { reflectServices } from "../../src/http/gateway/reflection.ts";
+import { reflectServices } from "../../src/gateway/reflection.ts";
 import { healthClient } from "../support/health-client.ts";
 import { request } from "../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";

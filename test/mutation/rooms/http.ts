@@ -2,7 +2,7 @@
 import { type Room, testsOf } from "./room.ts";
 
 const http = testsOf("http");
-const gateway = testsOf("http/gateway");
+const gateway = testsOf("gateway");
 
 const ALL = [
   http("requests", "codecs", "bodies", "failures", "options", "streams", "servers", "enum-names", "form-posts"),
@@ -13,23 +13,18 @@ const OPENAPI = testsOf("protoc-gen-openapi");
 
 export const HTTP: readonly Room[] = [
   {
-    name: "http/gateway",
-    files: /^src\/http\/gateway\/(?:main|arguments|readiness|request-log|listen)\.ts$/,
-    stages: [
-      gateway("arguments"),
-      gateway("command"),
-      gateway("upstreams", "deadlines"),
-      ["test/http2/end-session.test.ts"],
-    ],
+    name: "gateway",
+    files: /^src\/gateway\/(?:main|arguments|readiness|request-log|open-listener)\.ts$/,
+    stages: [gateway("arguments", "request-log"), gateway("command", "limits"), gateway("upstreams", "deadlines")],
   },
   {
-    name: "http/gateway",
-    files: /^src\/http\/gateway\/(?:reflection|descriptors)\.ts$/,
+    name: "gateway",
+    files: /^src\/gateway\/(?:reflection|descriptors)\.ts$/,
     stages: [gateway("reflection", "descriptors"), gateway("upstreams", "command")],
   },
   {
-    name: "http/gateway",
-    files: /^src\/http\/(?:gateway|upstream)\/.*\.ts$/,
+    name: "gateway",
+    files: /^src\/(?:gateway|http\/upstream)\/.*\.ts$/,
     stages: [gateway("forward", "deadlines"), gateway("upstreams", "command", "descriptors"), http("servers")],
   },
   {

@@ -1,11 +1,14 @@
 #!/usr/bin/env node
+import { createLineSink } from "../observability/line-sink.ts";
 import { parseArguments, USAGE } from "./arguments.ts";
 import { startGateway } from "./gateway.ts";
 import type { WriteLog } from "./request-log.ts";
 
-const write: WriteLog = (line) => {
-  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);
-};
+/** How long the end of the process waits for a reader of the log that stalls. */
+const FLUSH_TIMEOUT_MS = 1_000;
+
+const sink = createLineSink(process.stdout, (lines) => write({ event: "log lines lost", lines }));
+const write: WriteLog = (line) => sink.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);
 
 async function run(args: readonly string[]): Promise<void> {
   if (args.length === 0 || args.includes("--help")) {
@@ -16,7 +19,10 @@ async function run(args: readonly string[]): Promise<void> {
   process.on("SIGHUP", () => void gateway.reload());
   const end = () => {
     write({ event: "draining" });
-    void gateway.close().then(() => process.exit(0));
+    void gateway
+      .close()
+      .then(() => sink.flush(FLUSH_TIMEOUT_MS))
+      .then(() => process.exit(0));
   };
   process.once("SIGTERM", end);
   process.once("SIGINT", end);

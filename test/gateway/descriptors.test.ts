@@ -13,8 +13,8 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { parseArguments, startGateway } from "../../../src/http/gateway/index.ts";
-import { createRoutes, readDescriptorSet } from "../../../src/http/index.ts";
+import { parseArguments, startGateway } from "../../src/gateway/index.ts";
+import { createRoutes, readDescriptorSet } from "../../src/http/index.ts";
 
 const SOURCES = "test/http/support/grpcio";
 const directory = mkdtempSync(join(tmpdir(), "descriptors-"));

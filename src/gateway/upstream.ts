@@ -4,7 +4,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import { ClientSessions } from "../../http2/client-sessions.ts";
+import { ClientSessions } from "../http2/client-sessions.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";
 

@@ -4,7 +4,7 @@ import {
   Health,
   HealthCheckRequestSchema,
   HealthCheckResponse_ServingStatus as ServingStatus,
-} from "../../../gen/grpc/health/v1/health_pb.ts";
+} from "../../gen/grpc/health/v1/health_pb.ts";
 
 /** How long the upstream may take to respond to a probe. */
 const TIMEOUT_MS = 2_000;

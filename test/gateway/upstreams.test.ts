@@ -11,10 +11,10 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { parseArguments, startGateway } from "../../../src/http/gateway/index.ts";
-import { selfSigned, serverAuthority } from "../../support/certificate.ts";
-import { startGrpcServer } from "../support/grpc-server.ts";
-import { relayRoutes } from "../support/relay-service.ts";
+import { parseArguments, startGateway } from "../../src/gateway/index.ts";
+import { startGrpcServer } from "../http/support/grpc-server.ts";
+import { relayRoutes } from "../http/support/relay-service.ts";
+import { selfSigned, serverAuthority } from "../support/certificate.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "upstreams-"));
 afterAll(() => rmSync(directory, { recursive: true }));

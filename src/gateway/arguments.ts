@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
-import type { TableOptions } from "../routes/model.ts";
+import type { BoundsOptions } from "../http/bounds.ts";
+import type { TableOptions } from "../http/routes/model.ts";
 
 export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
 
@@ -22,6 +23,10 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --timeout-ms N              of unary calls without a deadline of their own; default 30000
   --max-timeout-ms N          the longest deadline that a client may ask for; default 3600000
   --max-body-bytes N          of a request, of a response of the upstream, or of one message of a stream; default 4194304
+  --max-pending-bytes N       of all request bodies in memory; default 134217728
+  --body-timeout-ms N         how long a body, or a message of a stream, may take to arrive; default 60000
+  --max-calls N               calls in flight, streams included; default 10000
+  --max-connections N         open connections; default 10000
   --ping-interval-ms N        HTTP/2 pings to the upstream while calls are open; default 310000, 0: none
   --retries N                 repeat unary calls that found the upstream unavailable; default 0
   --trust-forwarded           trust X-Forwarded-* of the request: behind a proxy that sets them
@@ -30,6 +35,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none
   --drain-ms N                how long open requests may take after SIGTERM; default 10000
   --log WHAT                  all (default), errors or none; one JSON object per request on stdout
+  --log-rate N                requests of each class of status that are logged in a second; default 1000
 
 SIGHUP reads descriptors, service config and certificates again. SIGTERM and SIGINT end the gateway.
 `;
@@ -51,6 +57,8 @@ export interface GatewayArguments {
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
   readonly maxBodyBytes: number;
+  readonly bounds: Required<BoundsOptions>;
+  readonly maxConnections: number;
   readonly pingIntervalMs: number;
   readonly retries: number;
   readonly trustForwarded: boolean;
@@ -59,6 +67,7 @@ export interface GatewayArguments {
   readonly heartbeatMs: number;
   readonly drainMs: number;
   readonly log: "all" | "errors" | "none";
+  readonly logRate: number;
 }
 
 const TEXT = { type: "string" } as const;
@@ -85,6 +94,10 @@ const OPTIONS = {
   "timeout-ms": { ...TEXT, default: "30000" },
   "max-timeout-ms": { ...TEXT, default: "3600000" },
   "max-body-bytes": { ...TEXT, default: "4194304" },
+  "max-pending-bytes": { ...TEXT, default: "134217728" },
+  "body-timeout-ms": { ...TEXT, default: "60000" },
+  "max-calls": { ...TEXT, default: "10000" },
+  "max-connections": { ...TEXT, default: "10000" },
   "ping-interval-ms": { ...TEXT, default: "310000" },
   retries: { ...TEXT, default: "0" },
   "trust-forwarded": FLAG,
@@ -93,6 +106,7 @@ const OPTIONS = {
   "heartbeat-ms": { ...TEXT, default: "15000" },
   "drain-ms": { ...TEXT, default: "10000" },
   log: { ...TEXT, default: "all" },
+  "log-rate": { ...TEXT, default: "1000" },
 } as const;
 
 /** @throws Error with a text for the user */
@@ -131,6 +145,12 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     timeoutMs: integer("timeout-ms", values["timeout-ms"], 1),
     maxTimeoutMs: integer("max-timeout-ms", values["max-timeout-ms"], 1),
     maxBodyBytes: integer("max-body-bytes", values["max-body-bytes"], 1),
+    bounds: {
+      maxPendingBodyBytes: integer("max-pending-bytes", values["max-pending-bytes"], 1),
+      bodyTimeoutMs: integer("body-timeout-ms", values["body-timeout-ms"], 1),
+      maxCalls: integer("max-calls", values["max-calls"], 1),
+    },
+    maxConnections: integer("max-connections", values["max-connections"], 1),
     pingIntervalMs: integer("ping-interval-ms", values["ping-interval-ms"], 0),
     retries: integer("retries", values.retries, 0),
     trustForwarded: values["trust-forwarded"],
@@ -139,6 +159,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
     drainMs: integer("drain-ms", values["drain-ms"], 0),
     log: oneOf("log", values.log, ["all", "errors", "none"]),
+    logRate: integer("log-rate", values["log-rate"], 1),
   };
 }
 

@@ -7,8 +7,8 @@ import {
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { ClientSessions, type KeepAliveOptions } from "../../http2/client-sessions.ts";
-import { HeaderMap } from "../call/header-map.ts";
+import { HeaderMap } from "../http/call/header-map.ts";
+import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.ts";
 import { envelope, type GrpcResult, readResponse } from "./grpc-call.ts";
 
 /** What keeps the connection. */

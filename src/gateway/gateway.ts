@@ -1,13 +1,15 @@
-import { readFile } from "node:fs/promises";
+/** The HTTP layer in front of a remote server, on the listener of the session service: one server, with all its limits. */
 import type { Transport } from "@connectrpc/connect";
-import { protobufCodec } from "../codec/content-codec.ts";
-import { createHttpHandler, type NodeHandler } from "../node/node-handler.ts";
-import type { NodeResponse } from "../node/node-response.ts";
+import { protobufCodec } from "../http/codec/content-codec.ts";
+import { createHttpHandler, type NodeHandler } from "../http/node/node-handler.ts";
+import { withOneHost } from "../listener/authority.ts";
+import { type Handler, type Responder, respond } from "../listener/exchange.ts";
+import { healthz, type Page, type Render, withPages } from "../listener/pages.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
-import { type GatewayListener, listen, type TlsFiles } from "./listen.ts";
+import { openGatewayListener, readTls } from "./open-listener.ts";
 import { checkReadiness } from "./readiness.ts";
-import { createRequestLog, type RequestLog, type WriteLog } from "./request-log.ts";
+import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
 import { createUpstream } from "./upstream.ts";
 
 export interface Gateway {
@@ -17,37 +19,36 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
+/** How long connections without a request stay open at the end: one may be on its way. */
+const LINGER_MS = 1_000;
+
 /** @throws Error if the contract cannot be loaded or the port is taken */
-export async function startGateway(args: GatewayArguments, write: WriteLog): Promise<Gateway> {
+export async function startGateway(args: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
+  const { write, end } = withBudget(writeLine, args.logRate);
   const upstream = await createUpstream(args);
   const { transport } = upstream;
   const log = createRequestLog(write, args.log === "errors");
   let handler = await createHandler(args, transport, log, write);
   let draining = false;
-  const entry: NodeHandler = (request, response) => {
-    const path = request.url?.split("?", 1)[0];
-    if (path === args.livePath) respond(response, 200, "ok");
-    else if (path !== args.readyPath) handler(request, response);
-    else if (draining) respond(response, 503, "draining");
-    else {
-      void checkReadiness(transport).then((state) =>
-        respond(response, state.ready ? 200 : 503, state.ready ? "ok" : state.reason),
-      );
-    }
-  };
-  const listener: GatewayListener = await listen(
-    args.log === "none" ? entry : log.wrap(entry),
-    args,
-    await readTls(args),
+  const pages = new Map<string, Render>([
+    [args.livePath, healthz],
+    [args.readyPath, () => (draining ? DRAINING : readiness(transport))],
+  ]);
+  const api: NodeHandler = (request, response) => handler(request, response);
+  const entry: Handler = withOneHost(
+    withPages(pages, () => NO_STORE, api),
+    refuseTwoHosts,
   );
+  const listener = await openGatewayListener(args, write);
+  listener.serve(args.log === "none" ? entry : log.wrap(entry));
   write({ event: "listening", port: listener.port, upstream: args.upstream });
   return {
     port: listener.port,
     async reload() {
       try {
         const [next, tls] = [await createHandler(args, transport, log, write), await readTls(args)];
-        handler = next;
         if (tls !== undefined) listener.replaceTls(tls);
+        handler = next;
         write({ event: "reloaded" });
       } catch (error) {
         write({ event: "reload failed", reason: error instanceof Error ? error.message : String(error) });
@@ -55,11 +56,29 @@ export async function startGateway(args: GatewayArguments, write: WriteLog): Pro
     },
     async close() {
       draining = true;
-      await listener.close(args.drainMs);
+      await listener.close(args.drainMs, Math.min(LINGER_MS, args.drainMs));
       upstream.close();
+      end();
     },
   };
 }
+
+const NO_STORE = [["cache-control", "no-store"]] as const;
+
+const text = (status: number, body: string): Page => ({ status, type: "text/plain", body: `${body}\n` });
+
+const DRAINING = text(503, "draining");
+
+async function readiness(transport: Transport): Promise<Page> {
+  const state = await checkReadiness(transport);
+  return state.ready ? text(200, "ok") : text(503, state.reason);
+}
+
+/** As the default failure encoder has it. */
+const TWO_HOSTS = JSON.stringify({ code: 3, message: "the request names two hosts", details: [] });
+
+const refuseTwoHosts: Responder = (_request, response) =>
+  respond(response, 400, { "content-type": "application/json", "content-length": TWO_HOSTS.length }, TWO_HOSTS);
 
 async function createHandler(
   args: GatewayArguments,
@@ -76,6 +95,7 @@ async function createHandler(
   });
   return createHttpHandler({
     ...args.reading,
+    ...args.bounds,
     codecs: args.protobuf ? [protobufCodec] : [],
     tables,
     transport,
@@ -92,21 +112,4 @@ async function createHandler(
       onUpstreamError: (error) => write({ event: "upstream error", reason: reasonsOf(error) }),
     },
   });
-}
-
-/** The messages of an error and its causes: that of a connection says the least. */
-function reasonsOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${reasonsOf(error.cause)}`;
-}
-
-async function readTls({ tls }: GatewayArguments): Promise<TlsFiles | undefined> {
-  return tls && { cert: await readFile(tls.cert), key: await readFile(tls.key) };
-}
-
-function respond(response: NodeResponse, status: number, text: string): void {
-  response.statusCode = status;
-  response.setHeader("content-type", "text/plain; charset=utf-8");
-  response.setHeader("cache-control", "no-store");
-  response.end(`${text}\n`);
 }

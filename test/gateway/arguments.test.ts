@@ -1,6 +1,6 @@
 /** The arguments of the gateway's command. */
 import { describe, expect, test } from "vitest";
-import { parseArguments, USAGE } from "../../../src/http/gateway/arguments.ts";
+import { parseArguments, USAGE } from "../../src/gateway/arguments.ts";
 
 const LEAST = ["--upstream", "http://127.0.0.1:50051", "--reflection"];
 
@@ -21,6 +21,8 @@ const DEFAULTS = {
   timeoutMs: 30_000,
   maxTimeoutMs: 3_600_000,
   maxBodyBytes: 4_194_304,
+  bounds: { maxPendingBodyBytes: 134_217_728, bodyTimeoutMs: 60_000, maxCalls: 10_000 },
+  maxConnections: 10_000,
   pingIntervalMs: 310_000,
   retries: 0,
   trustForwarded: false,
@@ -29,14 +31,16 @@ const DEFAULTS = {
   heartbeatMs: 15_000,
   drainMs: 10_000,
   log: "all",
+  logRate: 1_000,
 };
 
 test("without options there are defaults, which the help names", () => {
   expect(parseArguments(LEAST)).toEqual(DEFAULTS);
   const named = [...USAGE.matchAll(/default (?!all;|all$)([\w./:-]*\w)/g)].map(([, value]) => value);
   const { host, port, timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, heartbeatMs, drainMs } = DEFAULTS;
-  const { retries, livePath, readyPath } = DEFAULTS;
-  const numbers = [timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, retries].map(String);
+  const { retries, livePath, readyPath, bounds, maxConnections, logRate } = DEFAULTS;
+  const limits = [...Object.values(bounds), maxConnections, logRate];
+  const numbers = [timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, retries, ...limits].map(String);
   expect(named).toEqual(
     expect.arrayContaining([`${host}:${port}`, ...numbers, livePath, readyPath, String(heartbeatMs), String(drainMs)]),
   );
@@ -60,6 +64,11 @@ test.each<[readonly string[], Partial<typeof DEFAULTS> | object]>([
   [["--timeout-ms", "1"], { timeoutMs: 1 }],
   [["--max-timeout-ms", "2147483647"], { maxTimeoutMs: 2_147_483_647 }],
   [["--max-body-bytes", "1"], { maxBodyBytes: 1 }],
+  [["--max-pending-bytes", "1"], { bounds: { ...DEFAULTS.bounds, maxPendingBodyBytes: 1 } }],
+  [["--body-timeout-ms", "2"], { bounds: { ...DEFAULTS.bounds, bodyTimeoutMs: 2 } }],
+  [["--max-calls", "3"], { bounds: { ...DEFAULTS.bounds, maxCalls: 3 } }],
+  [["--max-connections", "4"], { maxConnections: 4 }],
+  [["--log-rate", "5"], { logRate: 5 }],
   [["--ping-interval-ms", "0"], { pingIntervalMs: 0 }],
   [["--retries", "3"], { retries: 3 }],
   [["--trust-forwarded"], { trustForwarded: true }],
@@ -103,7 +112,10 @@ describe("are refused where they make no sense", () => {
       [...LEAST, "--listen", text],
       `--listen: "${text}" is not HOST:PORT`,
     ]),
-    ...["timeout-ms", "max-timeout-ms", "max-body-bytes"].map((name): [string[], string] => [
+    ...[
+      ...["timeout-ms", "max-timeout-ms", "max-body-bytes", "max-pending-bytes"],
+      ...["body-timeout-ms", "max-calls", "max-connections", "log-rate"],
+    ].map((name): [string[], string] => [
       [...LEAST, `--${name}`, "0"],
       `--${name}: "0" is not an integer from 1 to 2147483647`,
     ]),

@@ -5,8 +5,8 @@ import {
   ServerReflection,
   ServerReflectionRequestSchema,
   type ServerReflectionResponse,
-} from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { createRegistryOf } from "../routes/descriptor-set.ts";
+} from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { createRegistryOf } from "../http/routes/descriptor-set.ts";
 
 type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"]>;
 

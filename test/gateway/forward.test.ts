@@ -5,13 +5,13 @@ import { connect } from "node:http2";
 import { createRegistry } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createGrpcUpstream } from "../../../src/http/gateway/index.ts";
-import { createHttpHandler, type ForwardOptions } from "../../../src/http/index.ts";
-import { startHoldingProxy } from "../../support/holding-proxy.ts";
-import { RelayServiceRoutes } from "../gen/relay/v1/relay_http.ts";
-import { ItemSchema } from "../gen/relay/v1/relay_pb.ts";
-import { type GrpcServer, startGrpcServer } from "../support/grpc-server.ts";
-import { type Listener, openHttp1, openHttp2 } from "../support/servers.ts";
+import { createGrpcUpstream } from "../../src/gateway/index.ts";
+import { createHttpHandler, type ForwardOptions } from "../../src/http/index.ts";
+import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
+import { ItemSchema } from "../http/gen/relay/v1/relay_pb.ts";
+import { type GrpcServer, startGrpcServer } from "../http/support/grpc-server.ts";
+import { type Listener, openHttp1, openHttp2 } from "../http/support/servers.ts";
+import { startHoldingProxy } from "../support/holding-proxy.ts";
 
 describe.each([
   ["createGrpcTransport", createGrpcTransport],

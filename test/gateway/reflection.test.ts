@@ -11,9 +11,9 @@ import {
   ServerReflection,
   type ServerReflectionRequest,
   ServerReflectionResponseSchema,
-} from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { createGrpcUpstream } from "../../../src/http/gateway/index.ts";
-import { type ReflectionLimits, reflectServices } from "../../../src/http/gateway/reflection.ts";
+} from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { createGrpcUpstream } from "../../src/gateway/index.ts";
+import { type ReflectionLimits, reflectServices } from "../../src/gateway/reflection.ts";
 
 type File = { readonly name: string; readonly imports?: readonly string[]; readonly bytes?: number };
 /** The files that an upstream sends when it is asked for a name. */

@@ -1,8 +1,8 @@
 /** What an upstream makes of a deadline that has expired. */
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { createFetchHandler } from "../../../src/http/index.ts";
-import { RelayServiceRoutes } from "../gen/relay/v1/relay_http.ts";
+import { createFetchHandler } from "../../src/http/index.ts";
+import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
 
 /** Fails a call after its deadline, and before any timer of this process can fire. */
 function failLate(error: ConnectError): Transport {

@@ -1,30 +1,18 @@
 /** The command connect-http-gateway as a process. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { sizeDelimitedDecodeStream } from "@bufbuild/protobuf/wire";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
-import { ItemSchema } from "../gen/relay/v1/relay_pb.ts";
-import { type GrpcServer, startGrpcServer } from "../support/grpc-server.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
+import { ItemSchema } from "../http/gen/relay/v1/relay_pb.ts";
+import { type GrpcServer, startGrpcServer } from "../http/support/grpc-server.ts";
+import { MAIN, type Running, runGateway } from "./running.ts";
 
-type Line = Readonly<Record<string, unknown>>;
-
-/** A running gateway: its log, and requests to it. */
-interface Running {
-  readonly process: ChildProcess;
-  readonly origin: string;
-  readonly log: readonly Line[];
-  /** The first line, also of those to come, that matches. */
-  line(matches: (line: Line) => boolean): Promise<Line>;
-}
-
-const MAIN = "src/http/gateway/main.ts";
 const directory = mkdtempSync(join(tmpdir(), "gateway-"));
 const set = join(directory, "set.binpb");
 let server: GrpcServer;
@@ -37,40 +25,11 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-async function startGateway(...args: string[]): Promise<Running> {
-  const child = spawn(process.execPath, [MAIN, "--listen", "127.0.0.1:0", ...args], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const exited = once(child, "exit");
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await exited;
-  });
-  const log: Line[] = [];
-  let wake = () => {};
-  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (text) => {
-    log.push(JSON.parse(text) as Line);
-    wake();
-  });
-  const line = async (matches: (line: Line) => boolean): Promise<Line> => {
-    for (;;) {
-      const found = log.find(matches);
-      if (found !== undefined) return found;
-      await new Promise<void>((resolve, reject) => {
-        wake = resolve;
-        void exited.then(() => reject(new Error("the gateway has ended")));
-      });
-    }
-  };
-  const { port } = await line(({ event }) => event === "listening");
-  return { process: child, origin: `http://127.0.0.1:${port}`, log, line };
-}
-
 const upstream = () => ["--upstream", `http://127.0.0.1:${server.port}`];
 
 describe("connect-http-gateway", () => {
   it("serves what the server's reflection describes, with probes, over HTTP/1.1 and HTTP/2", async () => {
-    const gateway = await startGateway(...upstream(), "--reflection");
+    const gateway = await runGateway(...upstream(), "--reflection");
     const response = await fetch(`${gateway.origin}/v1/items/a?number=7&secret=s`);
     expect([response.status, await response.json()]).toEqual([200, { name: "a", number: "7" }]);
     const request = await gateway.line(({ event }) => event === "request");
@@ -111,7 +70,7 @@ describe("connect-http-gateway", () => {
     writeFileSync(config, ruleFor('"/v2/{name}"'));
     const descriptors = join(directory, "copy.binpb");
     copyFileSync(set, descriptors);
-    const gateway = await startGateway(...upstream(), "--descriptors", descriptors, "--service-config", config);
+    const gateway = await runGateway(...upstream(), "--descriptors", descriptors, "--service-config", config);
     const status = async (path: string) => (await fetch(gateway.origin + path)).status;
     expect([await status("/v2/a"), await status("/v1/items/a")]).toEqual([200, 404]);
     writeFileSync(config, ruleFor('"/v3/{name}"'));
@@ -136,21 +95,21 @@ describe("connect-http-gateway", () => {
       await fetch(`${origin}/v1/items/a%2Fb`, override),
     ];
     const flags = ["--case-insensitive-enums", "--form-posts", "--method-override", "--unescape-all"];
-    const served = await responses(await startGateway(...upstream(), "--descriptors", set, ...flags));
+    const served = await responses(await runGateway(...upstream(), "--descriptors", set, ...flags));
     expect(await Promise.all(served.map((response) => response.json()))).toEqual([
       { name: "a b", size: "SIZE_LARGE" },
       { name: "a", size: "SIZE_LARGE" },
       { size: "SIZE_LARGE" },
       { name: "a/b" },
     ]);
-    const refused = await responses(await startGateway(...upstream(), "--descriptors", set));
+    const refused = await responses(await runGateway(...upstream(), "--descriptors", set));
     // An unknown value in JSON is ignored, as every unknown field.
     expect(refused.map(({ status }) => status)).toEqual([415, 400, 200, 405]);
     expect(await refused[2]?.json()).toEqual({});
   });
 
   it("accepts and sends protobuf, messages and streams, if it is asked to", async () => {
-    const { origin } = await startGateway(...upstream(), "--descriptors", set, "--protobuf");
+    const { origin } = await runGateway(...upstream(), "--descriptors", set, "--protobuf");
     const headers = { accept: "application/x-protobuf" };
     const body = new Uint8Array(toBinary(ItemSchema, create(ItemSchema, { name: "a", number: 7n })));
     const sent = { method: "POST", headers: { "content-type": "application/x-protobuf" }, body };
@@ -169,7 +128,7 @@ describe("connect-http-gateway", () => {
   it("is alive but not ready while the server is away, and serves it when it is there", async () => {
     const own = await startGrpcServer();
     own.die();
-    const gateway = await startGateway("--upstream", `http://127.0.0.1:${own.port}`, "--descriptors", set);
+    const gateway = await runGateway("--upstream", `http://127.0.0.1:${own.port}`, "--descriptors", set);
     expect((await fetch(`${gateway.origin}/healthz`)).status).toBe(200);
     expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(503);
     expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(503);
@@ -180,7 +139,7 @@ describe("connect-http-gateway", () => {
   });
 
   it("finishes open requests on SIGTERM, and ends", async () => {
-    const gateway = await startGateway(...upstream(), "--descriptors", set, "--auto-routes");
+    const gateway = await runGateway(...upstream(), "--descriptors", set, "--auto-routes");
     const ofStream = await fetch(`${gateway.origin}/v1/counts/a?number=1&how=hang`, {
       headers: { "x-server-timeout": "1" },
     });

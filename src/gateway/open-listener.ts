@@ -1,0 +1,27 @@
+import { readFile } from "node:fs/promises";
+import { ADDRESS_SHARE } from "../listener/limits.ts";
+import { type Listener, openListener, type Tls } from "../listener/listener.ts";
+import { OTHER_FILES, resources } from "../listener/resources.ts";
+import type { GatewayArguments } from "./arguments.ts";
+import { reasonsOf, type WriteLog } from "./request-log.ts";
+
+/** @throws Error if the port is taken, or the certificate cannot be used */
+export async function openGatewayListener(args: GatewayArguments, write: WriteLog): Promise<Listener> {
+  const maxConnections = Math.min(args.maxConnections, Math.max(4, resources().openFiles - OTHER_FILES));
+  return openListener("gateway", args.host, args.port, {
+    tls: await readTls(args),
+    limits: {
+      maxConnections,
+      // Behind a proxy all connections are those of one address.
+      maxConnectionsPerAddress: args.trustForwarded ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
+      // Streams of messages may last. The HTTP layer limits the time of each body and message.
+      requestTimeoutMs: Number.POSITIVE_INFINITY,
+    },
+    onBug: (error) => write({ event: "bug", reason: reasonsOf(error) }),
+    onRefused: (reason) => write({ event: "connection refused", reason }),
+  });
+}
+
+export async function readTls({ tls }: Pick<GatewayArguments, "tls">): Promise<Tls | undefined> {
+  return tls && { cert: await readFile(tls.cert), key: await readFile(tls.key) };
+}
