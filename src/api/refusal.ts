@@ -8,7 +8,7 @@ import { requestContextOf } from "./request-context.ts";
 
 export type RefusalDeps = {
   readonly audit: Audit;
-  /** How many bad credentials an address may present. */
+  /** How many requests with a bad credential, or with none, an address may make. */
   readonly failureLimit: RateLimit;
 };
 
@@ -27,7 +27,7 @@ export async function refusal(
   const requester = requestContextOf(context);
   audit(event, requester);
   // When all sessions are ended, many clients of one address come with such ones.
-  if (EVERYDAY_REFUSALS.has(event.reason)) return unauthenticated;
+  if (EVERYDAY_REFUSALS.has(event.reason) && event.reason !== "absent") return unauthenticated;
   const taken = failureLimit.take(requester.address() ?? "");
   const retryAfterMs = taken === undefined ? undefined : await taken;
   if (retryAfterMs === undefined) return unauthenticated;

@@ -12,6 +12,7 @@ import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
 import { requestValidation } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
+import { withSmallMessages } from "../api/message-sizes.ts";
 import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
 import type { Rules } from "../api/rules/model.ts";
 import type { Config } from "../config/config.ts";
@@ -58,7 +59,7 @@ export type ApiParts = {
   /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
   /** Refuses calls before their message is read: by throwing or rejecting. Comes after admission control. */
-  readonly gate: (context: HandlerContext) => void | Promise<void>;
+  readonly gate: (context: HandlerContext) => undefined | Promise<void>;
   /** Pages beside those of both APIs. */
   readonly pages: readonly (readonly [path: string, render: Render])[];
   readonly notFound: Responder;
@@ -80,7 +81,7 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const options = callOptions(config, deps, parts);
   const connect = connectNodeAdapter({
     ...options,
-    routes: (router) => withOurErrors(withProbes(parts.routes(router), deps, parts), options.onBug),
+    routes: (router) => withOurErrors(withProbes(parts.routes(router), config, deps, parts), options.onBug),
     acceptCompression,
     fallback: notFound(parts),
   });
@@ -110,12 +111,15 @@ function notFound({ notFound: otherwise }: ApiParts) {
 }
 
 /** Beside the RPCs: what gRPC's own probes and tools call. */
-function withProbes(router: ConnectRouter, { ready, draining }: ApiDeps, { service, reflection }: ApiParts) {
+function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { service, reflection }: ApiParts) {
+  const { ready, draining } = deps;
   const health = new Health({ services: [service], probe: ready });
   draining.addEventListener("abort", () => health.shutdown());
   const clientOf = (context: HandlerContext) => subnetOf(requestContextOf(context).source.address() ?? "");
-  addHealth(router, health, { maxWatchers: MAX_HEALTH_WATCHERS, clientOf });
-  return reflection ? addReflection(router) : router;
+  const small = withSmallMessages(router, config.maxBodyBytes);
+  addHealth(small, health, { maxWatchers: MAX_HEALTH_WATCHERS, clientOf });
+  if (reflection) addReflection(small);
+  return router;
 }
 
 /** The last step of the request gate. */

@@ -4,12 +4,15 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { type CrossSiteRefusal, crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
+import { withSmallMessages } from "../api/message-sizes.ts";
+import { requireCredential } from "../api/public/credentials.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
 import { createHttpHandler } from "../http/index.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import type { SecurityHeaders } from "../listener/security-headers.ts";
+import { measureRefusals } from "../observability/measure.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { type ApiDeps, apiHandler, type CallOptions } from "./api-handler.ts";
 import { docs } from "./docs.ts";
@@ -41,13 +44,21 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const { docsSignIn } = deps;
   // With SameSite=None, allowed origins are meant to call from other sites.
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
-  const routes: ApiRoutes = (router) => router.service(SessionService, sessionService(deps));
+  const routes: ApiRoutes = (router) => {
+    withSmallMessages(router, config.maxBodyBytes).service(SessionService, sessionService(deps));
+    return router;
+  };
+  const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
+  const authenticate = measureRefusals(deps.metrics, requireCredential(deps));
   return apiHandler(config, deps, {
     service: SessionService,
     rules: SessionServiceRules,
     routes,
     reflection: config.reflection,
-    gate: crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal)),
+    gate(context) {
+      refuseCrossSite(context);
+      return authenticate(context);
+    },
     pages: docs({ api: "public", page: config.docs, signIn: docsSignIn !== undefined }),
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),

@@ -4,8 +4,8 @@ import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.t
 import { type DeviceTools, NEVER_FRESH, thumbprintOf } from "./device-tools.ts";
 import type { RefusalReason, Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
-import type { RefreshTokens, SessionStore } from "./ports.ts";
-import { authenticateCookie, authenticateCookies, type PresentedCookie } from "./presented-cookie.ts";
+import type { SessionStore } from "./ports.ts";
+import { type AuthenticTokens, newestFirst, type PresentedTokens } from "./presented-cookie.ts";
 
 /**
  * A device cookie to set, and a challenge for the next renewal.
@@ -46,7 +46,6 @@ function withoutToken(reason: RefusalReason): NothingToRenew | Undecided {
 
 type Deps<Verb extends keyof SessionStore> = {
   readonly store: Pick<SessionStore, Verb>;
-  readonly refreshTokens: Pick<RefreshTokens, "parse">;
   readonly audit: Audit;
 };
 
@@ -58,13 +57,13 @@ type Deps<Verb extends keyof SessionStore> = {
 export async function registerDevice(
   deps: Deps<"registerKey" | "find">,
   tools: DeviceTools,
-  cookie: PresentedCookie,
+  tokens: PresentedTokens,
   jwt: string | undefined,
   requester: Requester,
 ): Promise<DeviceGranted | ProofRequired | Refused> {
-  const authenticated = await authenticateCookie(deps, cookie);
-  if (!authenticated.ok) return authenticated;
-  const { token } = authenticated;
+  const ordered = await newestFirst(deps.store, tokens);
+  if (!ordered.ok) return ordered;
+  const [token] = ordered.tokens;
   const { sid } = token;
   const proof = checkProof(tools, jwt, { kind: "registration" }, sid);
   if (!proof.ok) {
@@ -93,18 +92,19 @@ export async function registerDevice(
 /**
  * Renews the device cookie of the session of a refresh token.
  *
+ * @param presented a refusal is no error: a browser that has no token of ours has nothing to renew
  * @param sessionId the session that the browser names, if it names one
  * @throws StoreUnavailable
  */
 export async function renewDevice(
   deps: Deps<"find">,
   tools: DeviceTools,
-  cookie: PresentedCookie,
+  presented: AuthenticTokens | Refused,
   sessionId: string | undefined,
   jwt: string | undefined,
   requester: Requester,
 ): Promise<DeviceGranted | ProofRequired | NothingToRenew | Undecided> {
-  const authenticated = await authenticateCookies(deps, cookie);
+  const authenticated = presented.ok ? await newestFirst(deps.store, presented.tokens) : presented;
   if (!authenticated.ok) {
     deps.audit({ event: "authn_failed", operation: "RenewDevice", reason: authenticated.reason }, requester);
     return withoutToken(authenticated.reason);

@@ -4,7 +4,7 @@ import { originOf } from "./due-lines.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "./ports.ts";
-import { authenticateCookies, type PresentedCookie, parseAll } from "./presented-cookie.ts";
+import { authenticateCookie, newestFirst, type PresentedCookie, type PresentedTokens } from "./presented-cookie.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
@@ -43,46 +43,60 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
+/** What a logout is authenticated by. */
+export type LogoutCredential = {
+  readonly ok: true;
+  readonly caller: AccessClaims;
+  /** Then `byCookie` has the session of the caller. */
+  readonly isExpired: boolean;
+  /** The sessions of the refresh tokens that came along. */
+  readonly byCookie: readonly SessionId[];
+};
+
 /**
- * Ends the session of a bearer access token, and those of the same subject whose refresh tokens are in the cookies of the request: the
- * response clears these cookies. A session that the store has lost is marked nevertheless: its access tokens may be valid. An expired
- * token counts together with the refresh token of the same live session: a client that is rejected would otherwise assume that it is
- * logged out.
+ * Verifies the credential of a logout: an access token, or an expired one together with a refresh token of the same session. A client whose
+ * expired token is rejected would otherwise assume that it is logged out.
  */
-export async function logout(
-  deps: Deps<"end" | "endOwned"> & Credentials,
+export function authenticateLogout(
+  { accessTokens, refreshTokens, audiences }: Credentials,
   bearer: string | undefined,
   cookie: PresentedCookie,
-  requester: Requester,
-): Promise<Done | Refused> {
+): LogoutCredential | Refused {
   if (bearer === undefined) return ABSENT;
-  const verified = deps.accessTokens.verify(bearer);
+  const verified = accessTokens.verify(bearer);
   const isExpired = !verified.ok && verified.reason === "expired";
   if (!verified.ok && !isExpired) return verified;
   const { claims: caller } = verified;
-  const authenticated = requireAudience({ ok: true, claims: caller }, deps.audiences);
+  const authenticated = requireAudience({ ok: true, claims: caller }, audiences);
   if (!authenticated.ok) return authenticated;
+  const presented = authenticateCookie(refreshTokens, cookie);
+  const byCookie = presented.ok ? presented.tokens.map(({ sid }) => sid) : [];
+  if (isExpired && !byCookie.includes(caller.sid)) return { ok: false, reason: "expired", sid: caller.sid };
+  return { ok: true, caller, isExpired, byCookie };
+}
+
+/**
+ * Ends the session of an access token, and those of the same subject whose refresh tokens are in the cookies of the request: the response
+ * clears these cookies. A session that the store has lost is marked nevertheless: its access tokens may be valid. An expired token counts
+ * only while its session lives.
+ */
+export async function logout(
+  deps: Deps<"end" | "endOwned">,
+  { caller, isExpired, byCookie }: LogoutCredential,
+  requester: Requester,
+): Promise<Done | Refused> {
   const { sid } = caller;
-  const byCookie = sessionsOf(deps, cookie);
-  if (isExpired && !byCookie.includes(sid)) return { ok: false, reason: "expired", sid };
   const origin = originOf(requester);
   // Before the session of the caller: should one of them fail, the client can try again.
   for (const other of byCookie) {
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
   }
-  // The token proves that there was a session; an expired one counts only while it lives.
+  // The token proves that there was a session.
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);
   return DONE;
-}
-
-/** The sessions of the refresh tokens in a cookie. */
-function sessionsOf({ refreshTokens }: Pick<Credentials, "refreshTokens">, cookie: PresentedCookie): SessionId[] {
-  if (cookie === undefined) return [];
-  const parsed = parseAll({ refreshTokens }, typeof cookie === "string" ? [cookie] : cookie);
-  return parsed.ok ? parsed.tokens.map(({ sid }) => sid) : [];
 }
 
 /**
@@ -90,13 +104,13 @@ function sessionsOf({ refreshTokens }: Pick<Credentials, "refreshTokens">, cooki
  * them, and both may end the sessions. A session that has ended already is no error.
  */
 export async function logoutByCookie(
-  deps: Deps<"end" | "find"> & Pick<Credentials, "refreshTokens">,
-  cookie: PresentedCookie,
+  deps: Deps<"end" | "find">,
+  tokens: PresentedTokens,
   requester: Requester,
 ): Promise<Done | Refused> {
-  const authenticated = await authenticateCookies(deps, cookie);
-  if (!authenticated.ok) return authenticated;
-  for (const { sid } of authenticated.tokens) {
+  const ordered = await newestFirst(deps.store, tokens);
+  if (!ordered.ok) return ordered;
+  for (const { sid } of ordered.tokens) {
     const outcome = await deps.store.end(sid, "logout", originOf(requester));
     if (outcome.ok && outcome.wasLive) {
       deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);

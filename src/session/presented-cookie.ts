@@ -17,66 +17,26 @@ const MAX_SESSIONS = 4;
 
 const AMBIGUOUS: Refused = { ok: false, reason: "ambiguous" };
 
-export type CookieDeps = {
-  readonly store: Pick<SessionStore, "find">;
-  readonly refreshTokens: Pick<RefreshTokens, "parse">;
-};
-
-/** The newest token of each session, the newest live session first. */
-export type AuthenticTokens = { readonly ok: true; readonly tokens: readonly [RefreshToken, ...RefreshToken[]] };
+/** The newest token of each session in a cookie. */
+export type PresentedTokens = readonly [RefreshToken, ...RefreshToken[]];
+export type AuthenticTokens = { readonly ok: true; readonly tokens: PresentedTokens };
 
 /** Orders the tokens of one session: positive if `a` is newer than `b`. */
 export function compareAge(a: PresentedToken, b: PresentedToken): number {
   return a.generation - b.generation || a.issuedAt - b.issuedAt;
 }
 
-/** The token that counts, and of several sessions the tokens of the others. */
-export type AuthenticCookie = {
-  readonly ok: true;
-  readonly token: RefreshToken;
-  readonly others?: readonly RefreshToken[];
-};
+type Parser = Pick<RefreshTokens, "parse">;
 
-/**
- * Verifies the refresh token of a cookie; of several, that of the newest live session. The store decides whether its session is live
- * in the step that acts on it.
- *
- * @returns a promise only where the store has to be asked which session that is
- */
-export function authenticateCookie(
-  deps: CookieDeps,
-  cookie: PresentedCookie,
-): AuthenticCookie | Refused | Promise<AuthenticCookie | Refused> {
+/** Verifies the refresh tokens of a cookie, without the store: those that are none of ours mean nothing beside one that is. */
+export function authenticateCookie(refreshTokens: Parser, cookie: PresentedCookie): AuthenticTokens | Refused {
   if (cookie === undefined || cookie === "") return { ok: false, reason: "absent" };
-  return typeof cookie === "string"
-    ? deps.refreshTokens.parse(cookie)
-    : authenticateCookies(deps, cookie).then(firstOf);
+  if (typeof cookie === "object") return parseAll(refreshTokens, cookie);
+  const parsed = refreshTokens.parse(cookie);
+  return parsed.ok ? { ok: true, tokens: [parsed.token] } : parsed;
 }
 
-function firstOf(result: AuthenticTokens | Refused): AuthenticCookie | Refused {
-  if (!result.ok) return result;
-  const [token, ...others] = result.tokens;
-  return { ok: true, token, others };
-}
-
-/** Verifies the refresh tokens of a cookie, for all that its browser may be signed in by. @throws StoreUnavailable */
-export async function authenticateCookies(
-  deps: CookieDeps,
-  cookie: PresentedCookie,
-): Promise<AuthenticTokens | Refused> {
-  if (typeof cookie === "object") {
-    const parsed = parseAll(deps, cookie);
-    return parsed.ok && parsed.tokens.length > 1 ? order(deps, parsed.tokens) : parsed;
-  }
-  const one = await authenticateCookie(deps, cookie);
-  return one.ok ? { ok: true, tokens: [one.token] } : one;
-}
-
-/** The tokens among the values, the newest of each session. */
-export function parseAll(
-  { refreshTokens }: Pick<CookieDeps, "refreshTokens">,
-  values: readonly string[],
-): AuthenticTokens | Refused {
+function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTokens | Refused {
   const newest = new Map<string, RefreshToken>();
   let refusal: Refused = { ok: false, reason: "absent" };
   for (const value of values) {
@@ -96,12 +56,21 @@ export function parseAll(
 }
 
 /**
- * The newest live session first. Live sessions of different subjects are refused: one of them may be planted, and nobody can say which.
- * One that is not live decides nothing.
+ * The tokens, that of the newest live session first. Live sessions of different subjects are refused: one of them may be planted, and
+ * nobody can say which. One that is not live decides nothing. The store decides again whether a session is live, in the step that acts
+ * on it.
  *
- * @throws StoreUnavailable
+ * @returns a promise only where the store has to be asked
  */
-async function order({ store }: CookieDeps, tokens: AuthenticTokens["tokens"]): Promise<AuthenticTokens | Refused> {
+export function newestFirst(
+  store: Pick<SessionStore, "find">,
+  tokens: PresentedTokens,
+): AuthenticTokens | Promise<AuthenticTokens | Refused> {
+  return tokens.length === 1 ? { ok: true, tokens } : order(store, tokens);
+}
+
+/** @throws StoreUnavailable */
+async function order(store: Pick<SessionStore, "find">, tokens: PresentedTokens): Promise<AuthenticTokens | Refused> {
   const found = await Promise.all(
     tokens.map(async (token) => {
       const result = await store.find(token.sid);

@@ -22,11 +22,11 @@ import type {
   RotateOutcome,
   SessionStore,
 } from "./ports.ts";
-import { authenticateCookie, type PresentedCookie } from "./presented-cookie.ts";
+import { newestFirst, type PresentedTokens } from "./presented-cookie.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "rotate" | "find" | "endOwned">;
-  readonly refreshTokens: RefreshTokens;
+  readonly refreshTokens: Pick<RefreshTokens, "mint">;
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Pick<Random, "nonce">;
   readonly audit: Audit;
@@ -68,7 +68,8 @@ const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
 /**
- * Trades a refresh token for a fresh access token and the session's current child.
+ * Trades a refresh token for a fresh access token and the session's current child. Of the tokens of several sessions, which one browser
+ * has, that of the newest counts.
  *
  * Commit first, then sign: a client whose response is lost tries again and gets `repeat`.
  *
@@ -76,14 +77,14 @@ const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
  */
 export async function refresh(
   deps: Deps,
-  cookie: PresentedCookie,
+  tokens: PresentedTokens,
   requester: Requester,
   presented: PresentedDevice = NO_DEVICE,
 ): Promise<Refreshed | Refused | KeyRequired | RenewalDue | Limited> {
-  const presentedToken = authenticateCookie(deps, cookie);
-  const authenticated = presentedToken instanceof Promise ? await presentedToken : presentedToken;
-  if (!authenticated.ok) return authenticated;
-  const { token, others } = authenticated;
+  const ordering = newestFirst(deps.store, tokens);
+  const ordered = ordering instanceof Promise ? await ordering : ordering;
+  if (!ordered.ok) return ordered;
+  const [token, ...others] = ordered.tokens;
 
   // After the MAC: only its client uses up a session's limit. Before the store: nothing is rotated over the limit.
   const { device } = deps;
@@ -107,7 +108,7 @@ export async function refresh(
   const { outcome, session, child, now } = rotated;
   const { sid, subject } = session;
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
-  if (others !== undefined) await replace(deps, session, others, requester);
+  if (others.length > 0) await replace(deps, session, others, requester);
   if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);

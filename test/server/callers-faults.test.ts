@@ -7,11 +7,15 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RawResponse, request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
-import { bearer } from "../support/sessions.ts";
+import { bearer, cookie, logIn } from "../support/sessions.ts";
 
 let service: Service;
+/** Without one a message is not read. */
+let credentials: Record<string, string>;
 beforeAll(async () => {
   service = await startService({ LOG_LEVEL: "debug" });
+  const { refreshToken, accessToken } = await logIn(service);
+  credentials = { ...cookie(refreshToken), ...bearer(accessToken) };
 });
 afterAll(async () => {
   await service.stop();
@@ -29,8 +33,10 @@ const half = gzipSync("{}".repeat(100)).subarray(0, 15);
 const envelope = (flags: number, data: Buffer) => Buffer.concat([Buffer.from([flags, 0, 0, 0, data.length]), data]);
 
 async function post(path: string, headers: Record<string, string>, body: Buffer): Promise<RawResponse> {
-  const url = path === WATCH ? service.adminUrl : service.publicUrl;
-  return request(url, { method: "POST", path, headers: { ...bearer(service.adminToken), ...headers }, body });
+  const [url, credential] = path.startsWith("/auth.admin")
+    ? [service.adminUrl, bearer(service.adminToken)]
+    : [service.publicUrl, credentials];
+  return request(url, { method: "POST", path, headers: { ...credential, ...headers }, body });
 }
 
 /** The error of a response as text, whatever the protocol. */
@@ -99,23 +105,30 @@ test.each([
   expect(reported(await post(path, { "content-type": type }, envelope(1, half)))).toContain("E400_INVALID_REQUEST");
 });
 
-test.each([
+describe.each([
   ["Connect JSON", "application/json"],
   ["gRPC", "application/grpc+proto"],
-])("a message of MAX_BODY_BYTES is read over %s, one byte more is too large", async (_, type) => {
-  const isGrpc = type.startsWith("application/grpc");
-  const send = async (length: number) => {
-    // An unknown field: its bytes are read and ignored.
-    const data = isGrpc
-      ? Buffer.concat([Buffer.from([0xfa, 0x01, ...varint(length - 5)]), Buffer.alloc(length - 5)])
-      : Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
-    expect(data.length).toBe(length);
-    const head = Buffer.alloc(5);
-    head.writeUInt32BE(length, 1);
-    return post(UNARY, { "content-type": type }, isGrpc ? Buffer.concat([head, data]) : data);
-  };
-  expect(reported(await send(65_536))).toContain("E001_AUTH_FAILURE");
-  expect(reported(await send(65_537))).toContain("E413_TOO_LARGE");
+])("%s", (_, type) => {
+  test.each([
+    ["a method of no fields", UNARY, 512],
+    ["a method of few", "/auth.v1.SessionService/ListSessions", 4096],
+    ["gRPC's health check", "/grpc.health.v1.Health/Check", 4096],
+    ["an admin RPC", "/auth.admin.v1.SessionAdminService/CreateSession", 65_536],
+  ])("a message for %s is read up to its length, one byte more is too large", async (__, path, most) => {
+    const isGrpc = type.startsWith("application/grpc");
+    const send = async (length: number) => {
+      // An unknown field: its bytes are read and ignored.
+      const data = isGrpc
+        ? Buffer.concat([Buffer.from([0xfa, 0x01, ...varint(length - 5)]), Buffer.alloc(length - 5)])
+        : Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
+      expect(data.length).toBe(length);
+      const head = Buffer.alloc(5);
+      head.writeUInt32BE(length, 1);
+      return reported(await post(path, { "content-type": type }, isGrpc ? Buffer.concat([head, data]) : data));
+    };
+    expect(await send(most)).not.toContain("E413_TOO_LARGE");
+    expect(await send(most + 1)).toContain("E413_TOO_LARGE");
+  });
 });
 
 function varint(value: number): number[] {
@@ -124,7 +137,10 @@ function varint(value: number): number[] {
 
 describe("Connect by GET", () => {
   const get = (query: string) =>
-    request(service.publicUrl, { path: `/auth.v1.SessionService/ListSessions?connect=v1&${query}` });
+    request(service.publicUrl, {
+      path: `/auth.v1.SessionService/ListSessions?connect=v1&${query}`,
+      headers: credentials,
+    });
 
   test.each([
     ["not base64", "encoding=json&base64=1&message=%25%25%25"],

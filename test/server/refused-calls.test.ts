@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { ErrorDetailSchema } from "../../gen/auth/v1/session_pb.ts";
 import { aService } from "../support/every-protocol.ts";
 import { type RawRequest, request } from "../support/raw-http.ts";
-import { bearer } from "../support/sessions.ts";
+import { bearer, cookie, logIn } from "../support/sessions.ts";
 
 const service = aService();
 const JSON_TYPE = { "content-type": "application/json" };
@@ -108,7 +108,11 @@ describe.each([
     "an unknown compression is UNIMPLEMENTED, with those that are known: %s",
     async (path) => {
       const compressed = Buffer.concat([Buffer.from([1, 0, 0, 0, 2]), Buffer.from("{}")]);
-      const headers = { "grpc-encoding": "br", ...bearer(service.adminToken) };
+      const headers = {
+        "grpc-encoding": "br",
+        ...bearer(service.adminToken),
+        ...cookie((await logIn(service)).refreshToken),
+      };
       const { error, header } = await call(path, headers, compressed);
       expect([error?.code, error?.findDetails(ErrorDetailSchema)[0]?.code]).toEqual([
         Code.Unimplemented,
@@ -122,7 +126,7 @@ describe.each([
     ["none", Buffer.alloc(0)],
     ["two", Buffer.alloc(10)],
   ])("%s instead of one message is UNIMPLEMENTED, and not NOT_FOUND", async (_, body) => {
-    const { error } = await call(`${PUBLIC}/Refresh`, {}, body);
+    const { error } = await call(`${PUBLIC}/Refresh`, cookie((await logIn(service)).refreshToken), body);
     expect([error?.code, error?.findDetails(ErrorDetailSchema)[0]?.code]).toEqual([
       Code.Unimplemented,
       "E400_INVALID_REQUEST",

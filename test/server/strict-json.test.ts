@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { aService } from "../support/every-protocol.ts";
 import { request } from "../support/raw-http.ts";
-import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin } from "../support/sessions.ts";
 
 const service = aService();
 const post = (url: string, rpc: string, body: string | Buffer, type = "application/json") =>
@@ -55,8 +55,9 @@ describe("CreateSession", () => {
 
 test("the public API refuses a body that is not UTF-8, by RPC and by route", async () => {
   const body = Buffer.from('{"x":"\xff"}', "latin1");
-  for (const path of ["auth.v1.SessionService/Refresh", "v1/auth/refresh"]) {
-    const response = await post(service.publicUrl, path, body);
+  const headers = { "content-type": "application/json", ...cookie((await logIn(service)).refreshToken) };
+  for (const path of ["/auth.v1.SessionService/Refresh", "/v1/auth/refresh"]) {
+    const response = await request(service.publicUrl, { method: "POST", path, headers, body });
     expect(response.status, path).toBe(400);
   }
 });

@@ -29,7 +29,7 @@ test("of two refreshes in the same millisecond one is recorded as the first use 
   const deps = {
     store,
     device,
-    refreshTokens: { parse: () => ({ ok: true, token }) as const, mint: () => "" },
+    refreshTokens: { mint: () => "" },
     accessTokens: {
       issue(_session: unknown, now: number, isProven?: boolean) {
         proven.push(isProven);
@@ -41,7 +41,7 @@ test("of two refreshes in the same millisecond one is recorded as the first use 
     audit: (event: AuditEvent) => void events.push([event.event, "sid" in event ? event.sid : undefined]),
   };
   for (let count = 0; count < 2; count++) {
-    const refreshed = await refresh(deps, "cookie", UNKNOWN_REQUESTER, { cookies: ["device cookie"], skipped: [] });
+    const refreshed = await refresh(deps, [token], UNKNOWN_REQUESTER, { cookies: ["device cookie"], skipped: [] });
     expect(refreshed).toMatchObject({ ok: true, sid });
   }
   expect(proven).toEqual([true, true]);

@@ -131,32 +131,26 @@ const refuse = () => ({ ok: false, reason: "malformed" }) as const;
 
 const toolsOf = ({ store }: Deps) => {
   const device = deviceTools((sid) => store.now(sid));
-  return { accessTokens, random: { nonce }, refreshLimit: noLimit, device };
+  return { accessTokens, refreshTokens: { mint: () => "" }, random: { nonce }, refreshLimit: noLimit, device };
 };
 
 /** Presents a token of the first generation that the session never had. */
 async function reuse(deps: Deps, { a }: Known, requester: Requester) {
   const token: RefreshToken = { sid: a, generation: 1, nonce: nonce(), issuedAt: 0 };
-  const refreshTokens = { mint: () => "", parse: () => ({ ok: true, token }) as const };
-  return refresh({ ...deps, ...toolsOf(deps), refreshTokens }, "token", requester);
+  return refresh({ ...deps, ...toolsOf(deps) }, [token], requester);
 }
 
-/** The tokens of two sessions that a browser presents, by the texts `a` and `b`. */
-const tokensOf = ({ a, token }: Known) => {
-  const old: RefreshToken = { sid: a, generation: 1, nonce: "", issuedAt: 0 };
-  return { mint: () => "", parse: (text: string) => ({ ok: true, token: text === "a" ? old : token }) as const };
-};
+/** The token of the session that ends. */
+const oldToken = ({ a }: Known): RefreshToken => ({ sid: a, generation: 1, nonce: "", issuedAt: 0 });
 
 /** A browser has a cookie of an older session beside the one that is served. */
 async function refreshInPlaceOfAnother(deps: Deps, known: Known, requester: Requester) {
-  return refresh({ ...deps, ...toolsOf(deps), refreshTokens: tokensOf(known) }, ["a", "b"], requester);
+  return refresh({ ...deps, ...toolsOf(deps) }, [oldToken(known), known.token], requester);
 }
 
 async function logOut(deps: Deps, known: Known, requester: Requester) {
-  const claims = { sid: known.a, sub: known.user, aud: ["here"] } as unknown as AccessClaims;
-  const verify = () => ({ ok: true, claims }) as const;
-  const tools = { accessTokens: { verify, verifyExpired: verify }, audiences: new Set(["here"]) };
-  return logout({ ...deps, ...tools, refreshTokens: tokensOf(known) }, "token", undefined, requester);
+  const caller = { sid: known.a, sub: known.user, aud: ["here"] } as unknown as AccessClaims;
+  return logout(deps, { ok: true, caller, isExpired: false, byCookie: [] }, requester);
 }
 
 type Step = (deps: Deps, known: Known, requester: Requester) => Promise<unknown>;
@@ -173,8 +167,7 @@ const STEPS: Readonly<Record<string, Step>> = {
   reuse,
   refreshInPlaceOfAnother,
   logOut,
-  logOutByCookie: (deps, known, requester) =>
-    logoutByCookie({ ...deps, refreshTokens: tokensOf(known) }, "a", requester),
+  logOutByCookie: (deps, known, requester) => logoutByCookie(deps, [oldToken(known)], requester),
 };
 
 const MUTATING = new Set(["create", "end", "endOwned", "endAll", "revokeAll", "rotate"]);

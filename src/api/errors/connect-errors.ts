@@ -68,6 +68,7 @@ export const SHARED_ERRORS = {
   /** A bearer credential was presented and is proven bad (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
   crossSite: shared("E403_FORBIDDEN"),
+  notFound: shared("E404_NOT_FOUND"),
   unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),
   /** The same as gRPC has it (compression.md). */
   unknownGrpcEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE", undefined, Code.Unimplemented),

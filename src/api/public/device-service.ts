@@ -2,7 +2,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeviceSessionSchema } from "../../../gen/auth/v1/session_pb.ts";
-import type { Audit } from "../../session/audit.ts";
 import {
   type DeviceGranted,
   type NothingToRenew,
@@ -13,13 +12,14 @@ import {
 } from "../../session/device.ts";
 import type { DeviceTools, PresentedDevice } from "../../session/device-tools.ts";
 import { ServiceError } from "../../session/errors.ts";
-import type { RefreshTokens, SessionStore } from "../../session/ports.ts";
+import type { SessionStore } from "../../session/ports.ts";
 import { secondsLeft } from "../../session/refresh.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
-import type { RefreshCookie } from "./cookie.ts";
+import { credentialOf } from "./credentials.ts";
 import type { DeviceCookie } from "./device-cookie.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
+import { type RefusedDeps, refuse } from "./refused.ts";
 
 /** The routes, as proto/auth/v1/session.proto has them. */
 export const REGISTER_PATH = "/v1/auth/device";
@@ -32,11 +32,8 @@ export type DeviceBindingParts = DeviceTools & {
   readonly allowedInitiators: readonly string[];
 };
 
-export type DeviceServiceDeps = {
+export type DeviceServiceDeps = RefusedDeps & {
   readonly store: Pick<SessionStore, "find" | "registerKey">;
-  readonly refreshTokens: RefreshTokens;
-  readonly audit: Audit;
-  readonly cookie: RefreshCookie;
   readonly device: DeviceBindingParts;
 };
 
@@ -50,32 +47,24 @@ const SCOPE_RULES = [
 ];
 
 export async function register(deps: DeviceServiceDeps, context: HandlerContext) {
-  const { device, cookie, audit } = deps;
-  const { requestHeader } = context;
-  const proof = proofOf(requestHeader);
-  // What another instance has offered is honoured; a challenge would be an offer.
-  if (!device.offers && proof === undefined) throw new ServiceError("E404_NOT_FOUND");
-  const requester = requestContextOf(context);
-  const presented = cookie.read(requestHeader.get("cookie"));
-  const result = await registerDevice(deps, device, presented, proof, requester);
+  const { device } = deps;
+  const { tokens } = credentialOf(context, "registerDevice");
+  const proof = proofOf(context.requestHeader);
+  const result = await registerDevice(deps, device, tokens, proof, requestContextOf(context));
   if (result.ok) return { session: grant(device, result, context) };
   if (result.reason === "proof_required") {
     throw device.offers ? proofRequired(result, context) : new ServiceError("E404_NOT_FOUND");
   }
-  const { reason, sid } = result;
-  // Never 429: it would end what the browser has of the session.
-  audit({ event: "authn_failed", operation: context.method.name, reason, sid }, requester);
-  throw SHARED_ERRORS.noCredential;
+  return refuse(deps, result, context);
 }
 
 export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
-  const { device, cookie } = deps;
   const { requestHeader } = context;
-  const requester = requestContextOf(context);
-  const presented = cookie.read(requestHeader.get("cookie"));
+  const { presented } = credentialOf(context, "renewDevice");
   const named = readSessionId(requestHeader.get(SESSION_ID));
-  const result = await renewDevice(deps, device, presented, named, proofOf(requestHeader), requester);
-  return { session: renewed(device, result, context) };
+  const requester = requestContextOf(context);
+  const result = await renewDevice(deps, deps.device, presented, named, proofOf(requestHeader), requester);
+  return { session: renewed(deps.device, result, context) };
 }
 
 function renewed(

@@ -4,31 +4,34 @@ import type { ListSessionsRequest, SessionService } from "../../../gen/auth/v1/s
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { isDeviceBound, parseSessionId } from "../../session/model.ts";
 import * as owner from "../../session/owner.ts";
-import type { AccessClaims, AccessTokens, Random, RateLimit, SessionStore } from "../../session/ports.ts";
+import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import { refresh } from "../../session/refresh.ts";
-import { bearerToken } from "../../verifier/bearer-token.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { timesOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
-import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
+import { type CredentialDeps, credentialOf } from "./credentials.ts";
 import { REGISTRATION, registrationValue } from "./device-headers.ts";
-import { type DeviceServiceDeps, presentedDevice, REGISTER_PATH, register, renew } from "./device-service.ts";
+import {
+  type DeviceBindingParts,
+  type DeviceServiceDeps,
+  presentedDevice,
+  REGISTER_PATH,
+  register,
+  renew,
+} from "./device-service.ts";
+import { expireElsewhere, refuse, setCookies } from "./refused.ts";
 
-export type SessionServiceDeps = DeviceServiceDeps & {
-  readonly store: SessionStore;
-  readonly accessTokens: AccessTokens;
-  readonly random: Random;
-  /** Access tokens act on sessions if their `aud` names one of these. */
-  readonly audiences: ReadonlySet<string>;
-  /** By session. */
-  readonly refreshLimit: RateLimit;
-  /** By address. */
-  readonly failureLimit: RateLimit;
-};
-
-/** Operations without a bearer credential. */
-const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
+export type SessionServiceDeps = DeviceServiceDeps &
+  CredentialDeps & {
+    readonly store: SessionStore;
+    readonly accessTokens: AccessTokens;
+    readonly refreshTokens: RefreshTokens;
+    readonly device: DeviceBindingParts;
+    readonly random: Random;
+    /** By session. */
+    readonly refreshLimit: RateLimit;
+  };
 
 /** The handlers of the service. Refusals of the domain become errors of the closed table (errors/). */
 export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof SessionService> {
@@ -36,7 +39,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
   return {
     async refresh(_request, context) {
       const presented = presentedDevice(deps.device, context);
-      const result = await refresh(deps, cookieOf(deps, context), requestContextOf(context), presented);
+      const { tokens } = credentialOf(context, "refresh");
+      const result = await refresh(deps, tokens, requestContextOf(context), presented);
       const refreshed = result.ok ? result : await refuseRefresh(deps, result, context);
       setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid));
       expireElsewhere(deps, context);
@@ -48,14 +52,15 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     renewDevice: (_request, context) => renew(deps, context),
 
     async logout(_request, context) {
-      const result = await owner.logout(deps, bearerOf(context), cookieOf(deps, context), requestContextOf(context));
+      const result = await owner.logout(deps, credentialOf(context, "logout"), requestContextOf(context));
       await granted(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
     },
 
     async logoutByCookie(_request, context) {
-      const result = await owner.logoutByCookie(deps, cookieOf(deps, context), requestContextOf(context));
+      const { tokens } = credentialOf(context, "logoutByCookie");
+      const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context));
       await granted(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
@@ -64,7 +69,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     listSessions: (request, context) => listSessions(deps, request, context),
 
     async revokeSession(request, context) {
-      const caller = await authenticated(deps, context);
+      const { claims: caller } = credentialOf(context, "revokeSession");
       const target = parseSessionId(request.sessionId);
       const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
       if (!result.ok && result.reason === "not_found") throw new ServiceError("E404_NOT_FOUND");
@@ -73,7 +78,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     },
 
     async revokeOtherSessions(_request, context) {
-      const caller = await authenticated(deps, context);
+      const { claims: caller } = credentialOf(context, "revokeOtherSessions");
       const result = await owner.revokeOthers(deps, caller, requestContextOf(context));
       return { data: { revokedCount: (await granted(deps, result, context)).count } };
     },
@@ -101,7 +106,7 @@ function offerRegistration({ responseHeader }: HandlerContext, challenge: string
 }
 
 async function listSessions(deps: SessionServiceDeps, request: ListSessionsRequest, context: HandlerContext) {
-  const caller = await authenticated(deps, context);
+  const { claims: caller } = credentialOf(context, "listSessions");
   const limit = pageSizeOf(request.pageSize);
   const from = parsePageToken(request.pageToken);
   const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
@@ -116,15 +121,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
 }
 
-const bearerOf = ({ requestHeader }: HandlerContext) => bearerToken(requestHeader.get("authorization"));
-const cookieOf = ({ cookie }: SessionServiceDeps, { requestHeader }: HandlerContext) =>
-  cookie.read(requestHeader.get("cookie"));
-
-async function authenticated(deps: SessionServiceDeps, context: HandlerContext): Promise<AccessClaims> {
-  return (await granted(deps, owner.authenticate(deps, bearerOf(context)), context)).claims;
-}
-
-/** The result, or a rejection. The reason goes to the audit; the caller gets one error for all of them. */
+/** The result, or a rejection. */
 function granted<T extends { readonly ok: true }>(
   deps: SessionServiceDeps,
   result: T | Refused | Limited,
@@ -135,33 +132,10 @@ function granted<T extends { readonly ok: true }>(
   return refuse(deps, result, context);
 }
 
-async function refuse(deps: SessionServiceDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
-  if (reason === "ambiguous") expireElsewhere(deps, context);
-  const operation = context.method.name;
-  const { noCredential, invalidToken } = SHARED_ERRORS;
-  const error = reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken;
-  throw await refusal(deps, { event: "authn_failed", operation, reason, sid }, context, error);
-}
-
 function clearCookies(deps: SessionServiceDeps, context: HandlerContext): void {
   const { cookie, device } = deps;
   setCookies(context, cookie.clear());
   const isUsed = device.offers || device.cookie.read(context.requestHeader.get("cookie")).length > 0;
   if (isUsed) setCookies(context, device.cookie.clear());
   expireElsewhere(deps, context);
-}
-
-/**
- * Removes the cookies that a changed `COOKIE_DOMAIN` or `COOKIE_PATH` has left, where a request brings several. Not if one of them is no
- * token of ours: it may belong to another service below the same domain.
- */
-function expireElsewhere({ cookie, refreshTokens }: SessionServiceDeps, context: HandlerContext): void {
-  const presented = cookie.read(context.requestHeader.get("cookie"));
-  if (typeof presented !== "object" || presented.some((value) => !refreshTokens.parse(value).ok)) return;
-  const url = URL.parse(requestContextOf(context).source.origin() ?? "");
-  if (url !== null) setCookies(context, cookie.expireElsewhere(url.hostname));
-}
-
-function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {
-  for (const value of values) responseHeader.append("set-cookie", value);
 }

@@ -1,0 +1,71 @@
+/**
+ * The credential comes first: it is verified before anything of the message is read, inflated or parsed, and once. The store decides whether
+ * its session is live, in the step that acts on it.
+ */
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import type { Refused } from "../../session/errors.ts";
+import { authenticate, authenticateLogout } from "../../session/owner.ts";
+import type { AccessTokens } from "../../session/ports.ts";
+import { authenticateCookie } from "../../session/presented-cookie.ts";
+import { bearerToken } from "../../verifier/bearer-token.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { PROOF } from "./device-headers.ts";
+import { type RefusedDeps, refuse } from "./refused.ts";
+
+export type CredentialDeps = RefusedDeps & {
+  readonly accessTokens: Pick<AccessTokens, "verify">;
+  /** Access tokens act on sessions if their `aud` names one of these. */
+  readonly audiences: ReadonlySet<string>;
+  /** Whether this instance offers device binding. */
+  readonly device: { readonly offers: boolean };
+};
+
+type Rpc = keyof typeof SessionService.method;
+type Check = (deps: CredentialDeps, headers: Headers) => { readonly ok: true } | Refused;
+
+const byCookie = ({ refreshTokens, cookie }: CredentialDeps, headers: Headers) =>
+  authenticateCookie(refreshTokens, cookie.read(headers.get("cookie")));
+const byBearer = (deps: CredentialDeps, headers: Headers) => authenticate(deps, bearerOf(headers));
+const bearerOf = (headers: Headers) => bearerToken(headers.get("authorization"));
+
+/** How each RPC is authenticated. An RPC that is not here does not compile. */
+const CHECKS = {
+  refresh: byCookie,
+  logoutByCookie: byCookie,
+  registerDevice(deps: CredentialDeps, headers: Headers) {
+    // What another instance has offered is honoured; a challenge would be an offer.
+    if (!deps.device.offers && !headers.get(PROOF)) throw SHARED_ERRORS.notFound;
+    return byCookie(deps, headers);
+  },
+  /** Without a token there is nothing to renew, which is a response and no refusal: a browser that was refused would keep its key. */
+  renewDevice: (deps: CredentialDeps, headers: Headers) => ({ ok: true, presented: byCookie(deps, headers) }) as const,
+  logout: (deps: CredentialDeps, headers: Headers) =>
+    authenticateLogout(deps, bearerOf(headers), deps.cookie.read(headers.get("cookie"))),
+  listSessions: byBearer,
+  revokeSession: byBearer,
+  revokeOtherSessions: byBearer,
+} as const satisfies { readonly [rpc in Rpc]: Check };
+
+type Credential<R extends Rpc> = Extract<ReturnType<(typeof CHECKS)[R]>, { readonly ok: true }>;
+const key = createContextKey<{ readonly ok: true } | undefined>(undefined, { description: "credential" });
+
+/** Refuses calls of the service that are not authenticated. */
+export function requireCredential(deps: CredentialDeps): (context: HandlerContext) => undefined | Promise<never> {
+  return (context) => {
+    const { method, requestHeader, values } = context;
+    // Probes of orchestrators cannot present one.
+    if (method.parent.typeName !== SessionService.typeName) return undefined;
+    const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader);
+    if (!checked.ok) return refuse(deps, checked, context);
+    values.set(key, checked);
+    return undefined;
+  };
+}
+
+/** What the credential of a call proves. @throws Error for a call that did not pass `requireCredential` */
+export function credentialOf<R extends Rpc>({ values }: Pick<HandlerContext, "values">, _rpc: R): Credential<R> {
+  const credential = values.get(key);
+  if (credential === undefined) throw new Error("the call has not been authenticated");
+  return credential as Credential<R>;
+}
