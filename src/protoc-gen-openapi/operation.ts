@@ -6,6 +6,7 @@ import { contentOf, type MediaTypes, requestStreamOf, responseStreamOf } from ".
 import type { JsonObject } from "./json.ts";
 import { pathParameter, queryParameters } from "./parameters.ts";
 import type { PathParameter } from "./paths.ts";
+import { isRequired } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
@@ -46,8 +47,8 @@ export function describeOperation(
 const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
 
 /**
- * Bodies are never required: an empty body is an empty message. A DELETE with body "*" has one in the document only if it
- * has fields to carry.
+ * An empty body is an empty message: a body is required where such a message is not valid. A DELETE with body "*" has one in the
+ * document only if it has fields to carry.
  */
 function requestBody(
   method: DescMethod,
@@ -63,12 +64,16 @@ function requestBody(
     method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
       ? requestStreamOf(schema, mediaTypes)
       : contentOf(schema, mediaTypes, field === undefined);
-  if (field !== undefined) return { description: commentOf(field), content: content(schemas.field(field)) };
+  if (field !== undefined) {
+    const required = isRequired(field) || undefined;
+    return { description: commentOf(field), required, content: content(schemas.field(field)) };
+  }
   // With body "*" the body holds all fields that the path does not bind.
   const rest = input.fields.filter((inner) => !bound.includes(inner.name));
   if (rest.length === 0 && WITHOUT_BODY.has(route.method)) return undefined;
   const schema = rest.length === input.fields.length ? schemas.message(input) : schemas.object(rest);
-  return { content: content(schema) };
+  const required = rest.some(isRequired) || undefined;
+  return { required, content: content(schema) };
 }
 
 function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes: MediaTypes): JsonObject {

@@ -10,6 +10,8 @@ export interface PathParameter {
   readonly variable: Variable | undefined;
   /** Whether it is the whole variable, so that its value is that of the field. */
   readonly whole: boolean;
+  /** The literal segment before it, or "". */
+  readonly collection: string;
 }
 
 export interface Path {
@@ -51,16 +53,34 @@ function wildcardsOf({ segments, variables }: Route): Wildcard[] {
   return segments.flatMap((segment, at) => {
     if (segment !== "*" && segment !== "**") return [];
     const variable = variables.find(({ start, end }) => start <= at && at < end);
-    return [
-      { multi: segment === "**", variable, whole: variable !== undefined && variable.end - variable.start === 1 },
-    ];
+    const whole = variable !== undefined && variable.end - variable.start === 1;
+    const before = segments[at - 1] ?? "";
+    return [{ multi: segment === "**", variable, whole, collection: before.startsWith("*") ? "" : before }];
   });
 }
 
-/** Without dots, which some tools do not find in paths. */
-function nameOf({ variable, whole }: Wildcard, index: number): string {
+/**
+ * The field of a whole variable, without dots, which some tools do not find in paths; of a part of one the collection that it is
+ * of: `shelf` in `shelves/*`.
+ */
+function nameOf({ variable, whole, multi, collection }: Wildcard, index: number): string {
   const field = variable?.field.replaceAll(".", "_") ?? "segment";
-  return whole ? field : `${field}_${index + 1}`;
+  if (whole) return field;
+  return (variable === undefined || multi ? undefined : singularOf(collection)) ?? `${field}_${index + 1}`;
+}
+
+/** Collections are plurals of English words (google.aip.dev/122). */
+const PLURALS: readonly (readonly [plural: RegExp, singular: string])[] = [
+  [/lves$/, "lf"],
+  [/ies$/, "y"],
+  [/(ss|x|ch|sh|z)es$/, "$1"],
+  [/(?<!s)s$/, ""],
+];
+
+function singularOf(collection: string): string | undefined {
+  if (!/^[a-zA-Z]\w*$/.test(collection)) return undefined;
+  const found = PLURALS.find(([plural]) => plural.test(collection));
+  return found && collection.replace(...found);
 }
 
 /** The segments with `{name}` for each wildcard. */

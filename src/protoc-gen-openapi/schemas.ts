@@ -147,7 +147,8 @@ function choices(fields: readonly DescField[]): Schema[] {
     const each = present.map((name) => ({ required: [name] }));
     // A field that is elsewhere, as in the path, may be the one that is set.
     if (required && present.length === names.length) return { oneOf: each };
-    const none = { properties: Object.fromEntries(present.map((name) => [name, false])) };
+    // Not as properties that are `false`: generators take those for fields.
+    const none = { not: { anyOf: each } };
     return present.length > 1 ? { oneOf: [...each, none] } : [];
   });
 }

@@ -7,12 +7,28 @@ describe("bodies", () => {
   const json = (schema: object) => ({ "application/json": { schema } });
   const M = { $ref: "#/components/schemas/t.v1.M" };
 
-  test("`*` is the message, less what the path binds; nothing is required, an empty body is an empty message", () => {
+  test("`*` is the message, less what the path binds; it is not required, an empty body is an empty message", () => {
     expect(get(`post: "/v1" body: "*"`).operation.requestBody).toEqual({ content: json(M) });
     expect(get(`post: "/v1/{name}" body: "*"`).operation.requestBody).toEqual({
       content: json({ type: "object", properties: { other: { type: "string" } } }),
     });
     expect(get(`delete: "/v1"`).operation.requestBody).toBeUndefined();
+  });
+
+  test("a body is required where an empty message is not valid", () => {
+    const rule = "[(google.api.field_behavior) = REQUIRED]";
+    const fields = `string name = 1 ${rule}; Inner inner = 3 ${rule}; string other = 4;`;
+    const required = (binding: string, of = fields) => get(binding, of).operation.requestBody?.required;
+    expect(required(`post: "/v1" body: "*"`)).toBe(true);
+    expect(required(`post: "/v1/{name}" body: "inner"`)).toBe(true);
+    expect(required(`post: "/v1/{name}" body: "*"`, `string name = 1 ${rule}; string other = 4;`)).toBeUndefined();
+    expect(required(`post: "/v1" body: "inner"`, "Inner inner = 3;")).toBeUndefined();
+  });
+
+  test("none of a oneof is said without fields that are false, which generators take for fields", () => {
+    const document = describeText(service(`post: "/v1" body: "*"`, "oneof choice { string a = 3; string b = 4; }"));
+    const each = [{ required: ["a"] }, { required: ["b"] }];
+    expect(document.components.schemas["t.v1.M"]?.oneOf).toEqual([...each, { not: { anyOf: each } }]);
   });
 
   test("a DELETE has a body only if there are fields that nothing else can carry", () => {

@@ -56,6 +56,10 @@ async function lint(name: string, document: object): Promise<Finding[]> {
   return (JSON.parse(output) as { problems: Finding[] }).problems;
 }
 
+/** Redocly does not look for the fields of `required` where they are: two levels above a `not`. */
+const isOfNone = ({ ruleId, location }: Finding) =>
+  ruleId === "no-required-schema-properties-undefined" && /\/not\/anyOf\//.test(location[0]?.pointer ?? "");
+
 const describeFinding = ({ ruleId, message, location }: Finding) => `${ruleId}: ${location[0]?.pointer}: ${message}`;
 
 /** Everything that the plugin can express, beside the kinds of fields and bindings. */
@@ -116,7 +120,7 @@ describe("recommended rules of Redocly", () => {
     expect(findings.filter(({ severity }) => severity === "error").map(describeFinding)).toEqual([]);
     // Warnings about what is not the plugin's, or is meant.
     const known = ["operation-4xx-response", "no-unused-components", "info-license", "operation-summary"];
-    expect(findings.filter(({ ruleId }) => !known.includes(ruleId)).map(describeFinding)).toEqual([]);
+    expect(findings.filter((each) => !known.includes(each.ruleId) && !isOfNone(each)).map(describeFinding)).toEqual([]);
   });
 
   test("report errors of a document that has some", async () => {
