@@ -1,25 +1,31 @@
 /**
- * The published packages with the newest dependencies that their ranges allow, as npm installs them today. All other tests
- * run on the other end of the ranges, which the lock file has.
+ * The published packages at the ends of their ranges: with the newest dependencies and peers that npm has today, and with the
+ * oldest peers. All other tests run on what the lock file has, the oldest dependencies.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { buildPackages, packageNames } from "../../deploy/packages/build.ts";
+import { buildPackages, packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { scratch } from "../support/service.ts";
 import { installScript } from "./installed.ts";
 
 const OUT = resolve(import.meta.dirname, "../../dist/newest");
 const TIMEOUT_MS = 600_000;
-/** Peers of the packages, which their users have. */
-const PEERS = ["@opentelemetry/api", "react"];
+/** The oldest version of a range such as `>=18` or `^1.3.0`. */
+const oldestOf = (range: string) => [...range.replace(/^\D+/, "").split("."), "0", "0"].slice(0, 3).join(".");
+
+const ENDS = [
+  ["the newest dependencies", packageNames(), () => "latest"],
+  ["the oldest peers", packageNames().filter((folder) => readManifest(folder).peerDependencies), oldestOf],
+] as const;
 
 /** What a consumer of a package does first. Prints "works". */
 const FIRST_USE: Readonly<Record<string, string>> = {
   browser: `
     const { createSession } = await import("@session-service/browser");
     await import("@session-service/browser/device");
+    await import("@session-service/browser/react");
     if (typeof createSession !== "function") throw new Error("no createSession");`,
   "grpc-health": `
     import { Health } from "connect-grpc-health";
@@ -57,18 +63,21 @@ function installedBelow(modules: string): string[] {
   return packages.flatMap((path) => [path, ...installedBelow(join(path, "node_modules"))]);
 }
 
-describe.runIf(process.env.PACKAGES === "long")("with the newest dependencies", () => {
-  beforeAll(() => buildPackages(packageNames(), OUT));
+describe.runIf(process.env.PACKAGES === "long").each(ENDS)("with %s", (_, folders, versionOf) => {
+  beforeAll(() => buildPackages(folders, OUT));
 
-  test.each(packageNames())("%s installs without a script, and works", { timeout: TIMEOUT_MS }, (folder) => {
+  test.each(folders)("%s installs without a script, and works", { timeout: TIMEOUT_MS }, (folder) => {
     const directory = scratch();
     const run = (command: string, ...args: string[]) =>
       execFileSync(command, args, { cwd: directory, encoding: "utf8" });
     writeFileSync(join(directory, "package.json"), '{"type":"module"}');
     const file = run("npm", "pack", "--silent", join(OUT, folder)).trim().split("\n").at(-1) as string;
-    run("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", `./${file}`, ...PEERS);
+    const peers = Object.entries(readManifest(folder).peerDependencies ?? {}).map(
+      ([name, range]) => `${name}@${versionOf(range)}`,
+    );
+    run("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", `./${file}`, ...peers);
     const installed = installedBelow(join(directory, "node_modules"));
-    expect(installed.length).toBeGreaterThan(PEERS.length);
+    expect(installed.length).toBeGreaterThan(peers.length);
     expect(installed.flatMap((path) => installScript(path) ?? [])).toEqual([]);
     writeFileSync(join(directory, "use.js"), `${FIRST_USE[folder]}\nconsole.log("works");`);
     expect(run(process.execPath, "use.js")).toBe("works\n");
