@@ -1,0 +1,120 @@
+/** What a request costs the service, and the service under a constant rate of bytes. */
+import { readdirSync, readFileSync } from "node:fs";
+import { Agent, request as send } from "node:http";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { type Candidate, numbered } from "./requests.ts";
+
+/** Processor time of all threads of a process, µs. */
+export function processorTimeUs(pid: number): number {
+  const tasks = readdirSync(`/proc/${pid}/task`);
+  const spentNs = tasks.map((task) =>
+    Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[0]),
+  );
+  return spentNs.reduce((all, each) => all + each, 0) / 1000;
+}
+
+/** A client with one connection, which counts what it sends. */
+export interface Sender {
+  /** Sends a request; resolves with its status, 0 for none. */
+  send(candidate: Candidate): Promise<number>;
+  sentBytes(): number;
+  close(): void;
+}
+
+export function overHttp1(url: string, localAddress?: string): Sender {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const sockets = new Set<Socket>();
+  return {
+    send: ({ method, path, headers, body }) =>
+      new Promise((resolve) => {
+        const length = body.length === 0 ? {} : { "content-length": String(body.length) };
+        const options = { agent, method, path, headers: { ...headers, ...length }, localAddress };
+        const outgoing = send(url, options, (incoming) => {
+          incoming.resume().once("close", () => resolve(incoming.statusCode ?? 0));
+        });
+        outgoing.once("socket", (socket) => sockets.add(socket));
+        outgoing.once("error", () => resolve(0)).end(body);
+      }),
+    sentBytes: () => [...sockets].reduce((all, { bytesWritten }) => all + bytesWritten, 0),
+    close: () => agent.destroy(),
+  };
+}
+
+/** Repeated headers take a byte each: HPACK has them in its table. */
+export function overHttp2(url: string, localAddress?: string): Sender {
+  const { hostname, port } = new URL(url);
+  const sockets: Socket[] = [];
+  let session: ClientHttp2Session | undefined;
+  const open = () => {
+    const socket = connect({ port: Number(port), host: hostname, ...(localAddress && { localAddress }) });
+    sockets.push(socket);
+    return connectHttp2(url, { createConnection: () => socket }).on("error", () => {});
+  };
+  return {
+    send: ({ method, path, headers, body }) =>
+      new Promise((resolve) => {
+        if (session === undefined || session.closed || session.destroyed) session = open();
+        const fields = { ...headers, ":method": method, ":path": path };
+        const stream = session.request(fields, { endStream: body.length === 0 });
+        let status = 0;
+        stream.once("response", (head) => {
+          status = Number(head[":status"]);
+        });
+        stream.on("error", () => {}).once("close", () => resolve(status));
+        if (body.length > 0) stream.end(body);
+        stream.resume();
+      }),
+    sentBytes: () => sockets.reduce((all, { bytesWritten }) => all + bytesWritten, 0),
+    close: () => session?.destroy(),
+  };
+}
+
+export type Cost = {
+  readonly candidate: Candidate;
+  readonly protocol: string;
+  readonly status: number;
+  readonly bytes: number;
+  /** Processor time of one, µs. */
+  readonly us: number;
+  readonly usPerByte: number;
+};
+
+/** Sends a request again and again, one after the other. */
+export async function costOf(
+  pid: number,
+  protocol: string,
+  sender: Sender,
+  candidate: Candidate,
+  times: number,
+): Promise<Cost> {
+  // The first pays for the connection, and for HPACK's table.
+  await sender.send(candidate);
+  const [usBefore, bytesBefore] = [processorTimeUs(pid), sender.sentBytes()];
+  let status = 0;
+  for (let count = 0; count < times; count++) status = await sender.send(numbered(candidate, count));
+  const us = (processorTimeUs(pid) - usBefore) / times;
+  const bytes = (sender.sentBytes() - bytesBefore) / times;
+  return { candidate, protocol, status, bytes, us, usPerByte: us / bytes };
+}
+
+/** Sends a request so often that so many bytes a second are sent, until `stop`. @returns how many were sent */
+export function startFlood(senders: readonly Sender[], { candidate, bytes }: Cost, bytesPerSecond: number) {
+  const started = performance.now();
+  let sent = 0;
+  let isOver = false;
+  const floods = senders.map(async (sender) => {
+    while (!isOver) {
+      const due = ((performance.now() - started) / 1000) * (bytesPerSecond / bytes);
+      if (sent < due) {
+        await sender.send(numbered(candidate, sent++));
+      } else await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  });
+  return async () => {
+    isOver = true;
+    await Promise.all(floods);
+    for (const sender of senders) sender.close();
+    return { sent, bytesPerSecond: (sent * bytes * 1000) / (performance.now() - started) };
+  };
+}
