@@ -32,6 +32,8 @@ export interface Tests {
   measure(files: readonly string[]): Promise<boolean>;
   /** @returns whether they pass without a mutant, as far as is known, or by a measurement */
   pass(files: readonly string[]): Promise<boolean>;
+  /** Whether this file has failed without a mutant. */
+  isBroken(file: string): boolean;
 }
 
 /** How long tests may take: the machine may have become busier since it was known how long they take. */
@@ -43,6 +45,7 @@ export function openTests(root: string, start: Start = startIn(root)): Tests {
   /** How long tests took that passed, with a mutant that they do not notice or without, ms. */
   const usualMs = new Map<string, number>();
   const passing = new Set<string>();
+  const broken = new Set<string>();
 
   async function run(files: readonly string[], limit: number): Promise<Outcome> {
     const { code, timedOut, tookMs, output } = await start(files, limit);
@@ -61,6 +64,7 @@ export function openTests(root: string, start: Start = startIn(root)): Tests {
       const { hangs, failed } = await run(files, HANG_MS);
       if (!hangs && failed === undefined) return true;
     }
+    if (files.length === 1) broken.add(files[0] as string);
     process.stderr.write(`these tests fail without a mutant and judge none: ${files.join(" ")}\n`);
     return false;
   }
@@ -68,6 +72,7 @@ export function openTests(root: string, start: Start = startIn(root)): Tests {
   return {
     run: (files) => run(files, limitMs(usualMs.get(files.join(" ")))),
     measure,
+    isBroken: (file) => broken.has(file),
     pass: async (files) => files.every((file) => passing.has(file)) || measure(files),
   };
 }

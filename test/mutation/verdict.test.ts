@@ -16,10 +16,12 @@ const HANGS: Outcome = { hangs: true };
 async function judged(outcomes: readonly Outcome[], passWithout = true) {
   const left = [...outcomes];
   const steps: string[] = [];
+  const broken = new Set<string>();
   let inPlace = false;
   const without = (step: string) => async (files: readonly string[]) => {
     expect(inPlace).toBe(false);
     steps.push(`${step} ${files.join(" ")}`);
+    if (!passWithout && files.length === 1) broken.add(files[0] as string);
     return passWithout;
   };
   const tests = {
@@ -30,6 +32,7 @@ async function judged(outcomes: readonly Outcome[], passWithout = true) {
     },
     measure: without("measure"),
     pass: without("pass"),
+    isBroken: (file: string) => broken.has(file),
   };
   const verdict = await judgeBy(tests, ["a.test.ts", "b.test.ts"], async (act) => {
     inPlace = true;
@@ -45,7 +48,12 @@ test("a test that fails twice kills, if it passes without the mutant", async () 
   const { outcome, by, steps } = await judged([FAILS]);
   expect({ outcome, by }).toEqual({ outcome: "killed", by: "b.test.ts fails" });
   expect(steps).toEqual(["run a.test.ts b.test.ts", "pass b.test.ts"]);
-  expect((await judged([FAILS], false)).outcome).toBeUndefined();
+});
+
+test("a file that fails without the mutant is left out, and the others judge", async () => {
+  const { outcome, steps } = await judged([FAILS, PASSES], false);
+  expect(outcome).toBeUndefined();
+  expect(steps).toEqual(["run a.test.ts b.test.ts", "pass b.test.ts", "run a.test.ts"]);
 });
 
 test("what fails without a test is run again, alone", async () => {
@@ -91,5 +99,6 @@ test("tests pass without a mutant when one of two runs passes", async () => {
   }));
   expect(await tests.measure(["a.test.ts"])).toBe(true);
   expect(await tests.pass(["b.test.ts"])).toBe(false);
+  expect(["a.test.ts", "b.test.ts"].map(tests.isBroken)).toEqual([false, true]);
   expect(codes).toEqual([]);
 });

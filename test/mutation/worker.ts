@@ -104,11 +104,13 @@ export async function judgeBy(
   stage: readonly string[],
   mutated: <T>(act: () => Promise<T>) => Promise<T>,
 ): Promise<Omit<Verdict, "seconds"> | undefined> {
-  let outcome = await mutated(() => tests.run(stage));
+  const files = stage.filter((file) => !tests.isBroken(file));
+  if (files.length === 0) return undefined;
+  let outcome = await mutated(() => tests.run(files));
   if (outcome.hangs) {
-    if (!(await tests.measure(stage))) return undefined;
-    outcome = await mutated(() => tests.run(stage));
-    if (outcome.hangs) return { outcome: "timeout", by: stage.join(" ") };
+    if (!(await tests.measure(files))) return undefined;
+    outcome = await mutated(() => tests.run(files));
+    if (outcome.hangs) return { outcome: "timeout", by: files.join(" ") };
   }
   const { failed } = outcome;
   if (failed === undefined) return undefined;
@@ -116,5 +118,7 @@ export async function judgeBy(
     const again = await mutated(() => tests.run(failed.files));
     if (!again.hangs && again.failed === undefined) return undefined;
   }
-  return (await tests.pass(failed.files)) ? { outcome: "killed", by: failed.name } : undefined;
+  if (await tests.pass(failed.files)) return { outcome: "killed", by: failed.name };
+  // The others judge without those that fail anyway.
+  return files.some((file) => tests.isBroken(file)) ? judgeBy(tests, files, mutated) : undefined;
 }

@@ -51,6 +51,7 @@ export const HTTP: readonly Room[] = [
     files: /^src\/http\/(?:call|response|node|fetch)\/.*\.ts$/,
     stages: [http("requests", "call/header-map", "failures", "options", "streams", "servers", "bodies"), ...ALL],
   },
+  { name: "http/call", files: /^src\/http\/bounds\.ts$/, stages: [http("bounds"), ...ALL] },
   { name: "http/call", files: /^src\/http\/[^/]*\.ts$/, stages: ALL },
   {
     name: "http2",
