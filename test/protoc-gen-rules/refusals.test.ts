@@ -24,6 +24,8 @@ const REFUSED: readonly [declarations: string, fault: string][] = [
   [`string f = 1 [${RULE}.string.pattern = "^(a+)+$"];`, "the pattern ^(a+)+$ is not one class, as in ^[a-z]+$"],
   [`string f = 1 [${RULE}.string.pattern = "^.*$"];`, "the pattern ^.*$ is not one class, as in ^[a-z]+$"],
   [`string f = 1 [${RULE}.string.pattern = "^[a-z]+"];`, "the pattern ^[a-z]+ is not one class, as in ^[a-z]+$"],
+  [`string f = 1 [${RULE}.string.pattern = "^[a-z]+$|b"];`, "the pattern ^[a-z]+$|b is not one class, as in ^[a-z]+$"],
+  [`string f = 1 [${RULE}.string.pattern = "b|^[a-z]+$"];`, "the pattern b|^[a-z]+$ is not one class, as in ^[a-z]+$"],
   [`string f = 1 [${RULE}.string.pattern = "^[\\\\w]+$"];`, "the pattern ^[\\w]+$ is not one class, as in ^[a-z]+$"],
   [`google.protobuf.Duration f = 1 [${RULE}.duration.gte = {nanos: 5}];`, "a duration has to be in whole seconds"],
   [`google.protobuf.Timestamp f = 1 [${RULE}.timestamp.lt_now = true];`, "rules of timestamp do not fit"],
