@@ -82,3 +82,34 @@ test("abort ends the call, over HTTP/2 without the other calls of its connection
   session.destroy();
   http2.close();
 });
+
+/** What the log says of a request with these headers. */
+const correlationOf = (headers: Record<string, string>, traceId?: () => string | undefined) =>
+  new NodeRequestSource({ headers } as unknown as Request, 0, traceId).correlation();
+
+test("the id of a request is the one that its caller gave, if it is one", () => {
+  for (const id of ["a", "A.b:c/d=e-f+_9", "x".repeat(64)]) {
+    expect(correlationOf({ "x-request-id": id })).toEqual({ requestId: id });
+  }
+  for (const id of ["", "x".repeat(65), "a b", "a\n", "é"]) {
+    expect(correlationOf({ "x-request-id": id }).requestId).toMatch(/^[\da-f]{16}$/);
+  }
+  const source = new NodeRequestSource({ headers: {} } as Request, 0);
+  expect(source.correlation()).toEqual(source.correlation());
+});
+
+test("the trace of a request is that of this process, or the one that its caller sent", () => {
+  const [trace, span] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
+  const traceOf = (traceparent: string) => correlationOf({ traceparent }).traceId;
+  expect(traceOf(`00-${trace}-${span}-01`)).toBe(trace);
+  expect(traceOf(`01-${trace}-${span}-01-more`)).toBe(trace);
+  for (const text of [
+    ...[`ff-${trace}-${span}-01`, `00-${"0".repeat(32)}-${span}-01`, `00-${trace}-${"0".repeat(16)}-01`],
+    ...[`00-${trace}-${span}`, `00-${trace}-${span}-012`, `x00-${trace}-${span}-01`, ""],
+  ]) {
+    expect(traceOf(text)).toBeUndefined();
+  }
+  const headers = { traceparent: `00-${trace}-${span}-01` };
+  expect(correlationOf(headers, () => "own").traceId).toBe("own");
+  expect(correlationOf(headers, () => undefined).traceId).toBe(trace);
+});

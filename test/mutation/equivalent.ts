@@ -40,4 +40,11 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason:
       "Buf records no place within an additional binding: the binding itself is named, as it is without this entry.",
   },
+  {
+    file: "src/http/bounds.ts",
+    source: "const isMore = bytes > call.bytes;",
+    before: ">",
+    replacement: ">=",
+    reason: "The sum is within its bound after every change, so that a change by nothing finds nothing to refuse.",
+  },
 ];
