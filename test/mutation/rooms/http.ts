@@ -6,7 +6,11 @@ const gateway = testsOf("gateway");
 
 const ALL = [
   http("requests", "codecs", "bodies", "failures", "options", "streams", "servers", "enum-names", "form-posts"),
-  [...http("message-limits", "request-streams"), "test/server/http.test.ts", "test/server/strict-json.test.ts"],
+  [
+    ...http("message-limits", "bounds", "request-streams"),
+    "test/server/http.test.ts",
+    "test/server/strict-json.test.ts",
+  ],
   http("round-trip", "fuzz"),
 ];
 const OPENAPI = testsOf("protoc-gen-openapi");
