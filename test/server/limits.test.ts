@@ -10,7 +10,7 @@ import { afterEach, expect, test } from "vitest";
 import { listenerLimits, memoryFor } from "../../src/server/listener-limits.ts";
 import { request } from "../support/raw-http.ts";
 import { scratch, startService } from "../support/service.ts";
-import { bearer } from "../support/sessions.ts";
+import { bearer, cookie, logIn } from "../support/sessions.ts";
 
 const sockets: Socket[] = [];
 afterEach(() => {
@@ -85,8 +85,10 @@ test.each([
   ["HTTP/1.1, a body in pieces that never ends", "Transfer-Encoding: chunked", "1\r\n{\r\n"],
 ])("a request takes no longer than REQUEST_TIMEOUT over %s", async (_, length, body) => {
   const service = await startService({ REQUEST_TIMEOUT: "1s" });
+  // Without a credential nothing is waited for.
+  const credential = `Cookie: refresh_token=${(await logIn(service)).refreshToken}\r\n`;
   const { socket, closed } = dial(service.publicUrl);
-  socket.write(`POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n${body}`);
+  socket.write(`POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n${credential}${length}\r\n\r\n${body}`);
   const drip = setInterval(() => socket.write(length.startsWith("T") ? "1\r\n \r\n" : " "), 100);
   expect(await closed).toMatch(/^HTTP\/1\.1 408 /);
   clearInterval(drip);
@@ -97,7 +99,8 @@ test("a stream takes no longer than REQUEST_TIMEOUT, whatever PINGs its connecti
   const service = await startService({ REQUEST_TIMEOUT: "1s" });
   const session = connectHttp2(service.publicUrl);
   session.on("error", () => {});
-  const stream = session.request({ ":method": "POST", ":path": "/v1/auth/refresh" });
+  const credential = cookie((await logIn(service)).refreshToken);
+  const stream = session.request({ ":method": "POST", ":path": "/v1/auth/refresh", ...credential });
   stream.on("error", () => {});
   stream.write("{");
   const drip = setInterval(() => {
