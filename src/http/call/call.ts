@@ -111,7 +111,10 @@ export class Call implements HandlerContext {
     if (this.#deadline === undefined) return nothing;
     const left = this.#deadline - Date.now();
     const onDeadline = () => abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
-    if (left <= 0) onDeadline();
+    if (left <= 0) {
+      onDeadline();
+      return nothing;
+    }
     // Timers take 31 bits.
     const timer = setTimeout(onDeadline, Math.min(left, 2 ** 31 - 1));
     return () => clearTimeout(timer);
