@@ -1,8 +1,6 @@
-import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Metrics } from "./metrics.ts";
-
-type Gate = (context: HandlerContext) => Promise<void> | undefined;
 
 /**
  * Measures every call on every protocol: its duration and its code. A stream is measured when it ends, and counted
@@ -30,17 +28,6 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
     } finally {
       if (!streaming) metrics.handled(name, code, secondsSince(start));
     }
-  };
-}
-
-/** Measures the calls that a request gate refuses by its promise: no interceptor sees them. */
-export function measureRefusals(metrics: Pick<Metrics, "handled">, gate: Gate): Gate {
-  return (context) => {
-    const start = performance.now();
-    return gate(context)?.catch((error: unknown) => {
-      metrics.handled(context.method.name, codeOf(error), secondsSince(start));
-      throw error;
-    });
   };
 }
 

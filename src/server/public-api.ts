@@ -4,6 +4,7 @@ import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
 import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
 import { type CrossSiteRefusal, crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
+import { observedGate } from "../api/interceptors/observed-gate.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
@@ -12,7 +13,7 @@ import { createHttpHandler } from "../http/index.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import type { SecurityHeaders } from "../listener/security-headers.ts";
-import { measureRefusals } from "../observability/measure.ts";
+import { measure } from "../observability/measure.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { type ApiDeps, apiHandler, type CallOptions } from "./api-handler.ts";
 import { docs } from "./docs.ts";
@@ -49,7 +50,8 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     return router;
   };
   const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
-  const authenticate = measureRefusals(deps.metrics, requireCredential(deps));
+  const observers = [...(deps.telemetry?.interceptors ?? []), measure(deps.metrics)];
+  const authenticate = observedGate(observers, requireCredential(deps));
   return apiHandler(config, deps, {
     service: SessionService,
     rules: SessionServiceRules,

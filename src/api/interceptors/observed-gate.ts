@@ -1,0 +1,37 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
+
+/** Returns a promise only where it refuses the call, which rejects. */
+export type RefusingGate = (context: HandlerContext) => Promise<never> | undefined;
+
+/**
+ * Shows what a gate refuses to interceptors that observe: a refused call comes to no other, and is to be measured and traced as any. They
+ * see the request without its message, which is not read.
+ *
+ * @param observers the first is the outermost
+ */
+export function observedGate(observers: readonly Interceptor[], gate: RefusingGate): RefusingGate {
+  return (context) => {
+    const refused = gate(context);
+    if (refused === undefined) return undefined;
+    const call = observers.reduceRight<ReturnType<Interceptor>>(
+      (next, observer) => observer(next),
+      () => refused,
+    );
+    return call(requestOf(context)) as Promise<never>;
+  };
+}
+
+function requestOf({ method, requestMethod, url, signal, requestHeader, values }: HandlerContext): UnaryRequest {
+  return {
+    stream: false,
+    service: method.parent,
+    method: method as UnaryRequest["method"],
+    requestMethod,
+    url,
+    signal,
+    header: requestHeader,
+    contextValues: values,
+    message: create(method.input),
+  };
+}
