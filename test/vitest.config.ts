@@ -5,6 +5,9 @@ import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 /** A container and a bare machine have namespaces of their own, which only root may make. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
+/** They install from the registry: `npm run test:packages`. */
+const LONG_FORMS = process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts"];
+
 export default defineConfig({
   test: {
     reporters: ["default", "./test/support/summary.ts"],
@@ -19,7 +22,7 @@ export default defineConfig({
         test: {
           name: "all",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, "test/leaks.test.ts", ...NEED_ROOT],
+          exclude: [...configDefaults.exclude, "test/leaks.test.ts", ...NEED_ROOT, ...LONG_FORMS],
           globalSetup: "test/support/emissions/collect.ts",
           sequence: { groupOrder: 0 },
         },

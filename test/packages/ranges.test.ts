@@ -63,7 +63,7 @@ function installedBelow(modules: string): string[] {
   return packages.flatMap((path) => [path, ...installedBelow(join(path, "node_modules"))]);
 }
 
-describe.runIf(process.env.PACKAGES === "long").each(ENDS)("with %s", (_, folders, versionOf) => {
+describe.each(ENDS)("with %s", (_, folders, versionOf) => {
   beforeAll(() => buildPackages(folders, OUT));
 
   test.each(folders)("%s installs without a script, and works", { timeout: TIMEOUT_MS }, (folder) => {

@@ -55,6 +55,10 @@ function counted(outcome: EndAllOutcome) {
   return outcome.ok ? outcome.count : outcome.reason;
 }
 
+/**
+ * An end is followed by another millisecond: a login in its own is dated a millisecond later, and an end of everybody then takes the time
+ * of that login, or not, as the store has deleted it already.
+ */
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
   const start = backends.map((backend) => backend.now());
@@ -93,7 +97,7 @@ async function play(history: readonly Step[]): Promise<void> {
         const options = except === undefined ? {} : { except };
         model.endAll(user, step.reason, options);
         await Promise.all(backends.map((backend) => backend.beginEndAll(user, step.reason, options)));
-        await advance(1); // a login in the same millisecond is dated a millisecond later while the end is under way
+        await advance(1);
         isUnderWay = true;
         break;
       }
@@ -105,6 +109,7 @@ async function play(history: readonly Step[]): Promise<void> {
         const options = { ...(except !== undefined && { except }), ...(actor !== undefined && { actor }) };
         const expected = counted(model.endAll(user, step.reason, options));
         await all(expected, async (store) => counted(await store.endAll(user, step.reason, options)));
+        await advance(1);
         break;
       }
       case "create":
@@ -140,6 +145,7 @@ async function play(history: readonly Step[]): Promise<void> {
       }
       case "revokeAll":
         await all(model.revokeAll(undefined), (store) => store.revokeAll(undefined));
+        await advance(1);
         break;
       case "list":
         await all(model.list(user), async (store) => [...(await store.list(user, 500, undefined)).sessions]);
