@@ -62,8 +62,6 @@ const KEEPERS: Record<string, readonly string[]> = {
   "@bufbuild/protovalidate": [],
   // The independent oracle of token tests: at runtime, node:crypto does what is needed of it.
   jose: [],
-  "rate-limiter-flexible": ["limits"],
-  "rate-limiter-flexible/lib/RateLimiterMemory.js": ["limits"],
   "structured-headers": ["api"],
   pino: ["observability"],
   "prom-client": ["observability"],

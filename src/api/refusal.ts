@@ -18,18 +18,17 @@ export type RefusalDeps = {
  *
  * @param unauthenticated the error below the limit
  */
-export async function refusal(
+export function refusal(
   { audit, failureLimit }: RefusalDeps,
   event: Extract<AuditEvent, { event: "authn_failed" }>,
   context: Pick<HandlerContext, "values">,
   unauthenticated: ConnectError,
-): Promise<ConnectError> {
+): ConnectError {
   const requester = requestContextOf(context);
   audit(event, requester);
   // When all sessions are ended, many clients of one address come with such ones.
   if (EVERYDAY_REFUSALS.has(event.reason) && event.reason !== "absent") return unauthenticated;
-  const taken = failureLimit.take(requester.address() ?? "");
-  const retryAfterMs = taken === undefined ? undefined : await taken;
+  const retryAfterMs = failureLimit.take(requester.address() ?? "");
   if (retryAfterMs === undefined) return unauthenticated;
   audit({ event: "rate_limited", limit: "failures" }, requester);
   return rateLimited(retryAfterMs);

@@ -19,10 +19,8 @@ export type RateSettings = {
   readonly create: Rate | undefined;
 };
 
-/** @param seed makes 32 random bits */
-export function createRateLimits({ refresh, failures, create }: RateSettings, seed: () => number): RateLimits {
-  const limit = (rate: Rate | undefined) =>
-    rate === undefined ? NO_LIMIT : createRateLimit({ ...rate, seed: seed() });
+export function createRateLimits({ refresh, failures, create }: RateSettings): RateLimits {
+  const limit = (rate: Rate | undefined) => (rate === undefined ? NO_LIMIT : createRateLimit(rate));
   const byAddress = limit(failures);
   return {
     refreshLimit: limit(refresh),

@@ -113,7 +113,7 @@ function commonDeps(deps: Deps) {
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
     device: createDeviceBinding(config, ring, entropy, clock),
-    ...createRateLimits(config.rateLimits, () => Math.floor(entropy.fraction() * 2 ** 32)),
+    ...createRateLimits(config.rateLimits),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),
   };

@@ -122,7 +122,7 @@ async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise
     };
     const event = { event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true } as const;
     deps.audit(event, requester);
-    const retryAfterMs = await deps.failureLimit.take(source.address() ?? "");
+    const retryAfterMs = deps.failureLimit.take(source.address() ?? "");
     if (retryAfterMs === undefined) return refuse(response, 401, "unauthenticated");
     deps.audit({ event: "rate_limited", limit: "failures" }, requester);
     return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });

@@ -37,8 +37,7 @@ export async function create(
   requester: Requester,
   replaces?: SessionId,
 ): Promise<Created | Limited> {
-  const taken = deps.createLimit.take(wanted.subject);
-  const retryAfterMs = taken === undefined ? undefined : await taken;
+  const retryAfterMs = deps.createLimit.take(wanted.subject);
   if (retryAfterMs !== undefined) {
     deps.audit({ event: "rate_limited", limit: "create", subject: wanted.subject }, requester);
     return { ok: false, reason: "rate_limited", limit: "create", retryAfterMs };

@@ -197,10 +197,10 @@ export interface AccessTokens {
   verify(text: string): AccessTokenResult;
 }
 
-/** How often something may be done, by key. Never rejects, and trouble of its own refuses nothing. */
+/** How often something may be done, by key. */
 export interface RateLimit {
-  /** Counts one more for `key`. Within the limit: undefined, mostly at once; over it: how long to wait, ms. */
-  take(key: string): undefined | Promise<number | undefined>;
+  /** Counts one more for `key`. Returns undefined within the limit, and over it how long to wait, ms. */
+  take(key: string): number | undefined;
   /** Takes one back that came to nothing for no fault of its caller. */
   giveBack(key: string): void;
 }

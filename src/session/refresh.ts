@@ -90,8 +90,7 @@ export async function refresh(
   const { device } = deps;
   const presentation = devicePresentation(device, presented, token.sid);
   const limitKey = refreshLimitKey(device, presentation, token.sid);
-  const taken = deps.refreshLimit.take(limitKey);
-  const retryAfterMs = taken === undefined ? undefined : await taken;
+  const retryAfterMs = deps.refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined) {
     deps.audit({ event: "rate_limited", limit: "refresh", sid: token.sid }, requester);
     return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };

@@ -29,7 +29,7 @@ export function adminAuthentication(
     if (!identified.ok) {
       const { reason } = identified;
       const event = { event: "authn_failed", operation: method.name, reason, admin: true } as const;
-      throw await refusal({ audit, failureLimit }, event, context, SHARED_ERRORS.noCredential);
+      throw refusal({ audit, failureLimit }, event, context, SHARED_ERRORS.noCredential);
     }
     request.admin = identified.caller;
     const scope = scopeOf(method);

@@ -26,12 +26,7 @@ export async function refuse(deps: RefusedDeps, { reason, sid }: Refused, contex
     deps.audit(event, requestContextOf(context));
     throw noCredential;
   }
-  throw await refusal(
-    deps,
-    event,
-    context,
-    reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken,
-  );
+  throw refusal(deps, event, context, reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken);
 }
 
 /**
