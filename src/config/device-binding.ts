@@ -12,7 +12,7 @@ type Needs = {
 export function readDeviceBinding(read: Read, addFault: AddFault, { cookie, tlsCertFile, trustProxy }: Needs) {
   const device = {
     deviceBinding: read("DEVICE_BINDING", oneOf("off", "on"), "off" as const) === "on",
-    deviceSessionTtl: read("DEVICE_SESSION_TTL", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
+    deviceSessionTtlMs: read("DEVICE_SESSION_TTL", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
   };
   if (!device.deviceBinding) return device;
   if (tlsCertFile === undefined && trustProxy === 0) {

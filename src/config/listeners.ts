@@ -23,8 +23,8 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
     maxConnectionsPerAddress: read("MAX_CONNECTIONS_PER_ADDRESS", integer(1, 1_000_000), undefined),
     requestTimeoutMs: read("REQUEST_TIMEOUT", duration(SECOND_MS, 600 * SECOND_MS), 20 * SECOND_MS),
     drainDelayMs: read("DRAIN_DELAY", duration(0, 600 * SECOND_MS), 5 * SECOND_MS),
-    shutdownTimeout: read("SHUTDOWN_TIMEOUT", duration(0, 600 * SECOND_MS), 10 * SECOND_MS),
-    jwksMaxAge: read("JWKS_MAX_AGE", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
+    shutdownTimeoutMs: read("SHUTDOWN_TIMEOUT", duration(0, 600 * SECOND_MS), 10 * SECOND_MS),
+    jwksMaxAgeMs: read("JWKS_MAX_AGE", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
   };
   if ((listeners.tlsCertFile === undefined) !== (listeners.tlsKeyFile === undefined)) {
     addFault("TLS_CERT_FILE and TLS_KEY_FILE must be set together");

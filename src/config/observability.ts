@@ -6,6 +6,6 @@ export function readObservability(read: Read) {
   return {
     logLevel: read("LOG_LEVEL", oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"), "info" as const),
     /** How long events of sessions are kept, ms; 0: not at all. */
-    eventRetention: read("EVENT_RETENTION", duration(0, 400 * DAY_MS), 7 * DAY_MS),
+    eventRetentionMs: read("EVENT_RETENTION", duration(0, 400 * DAY_MS), 7 * DAY_MS),
   };
 }

@@ -35,7 +35,7 @@ export function readStore(read: Read, addFault: AddFault) {
   const store = {
     redis: readRedis(read, addFault),
     redisWaitReplicas: read("REDIS_WAIT_REPLICAS", integer(0, 16), 0),
-    redisCommandTimeout: read("REDIS_COMMAND_TIMEOUT", duration(10, 10 * SECOND_MS), 500),
+    redisCommandTimeoutMs: read("REDIS_COMMAND_TIMEOUT", duration(10, 10 * SECOND_MS), 500),
     dataDir: read("DATA_DIR", text(4096), "./data"),
   };
   if (store.redis === undefined && store.redisWaitReplicas > 0) addFault("REDIS_WAIT_REPLICAS needs REDIS_URL");

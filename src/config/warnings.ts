@@ -27,8 +27,8 @@ function uselessPrefix({ cookie }: Config): string[] {
 /** Measured in Chromium: it renews a cookie that lives no longer before each request. */
 const MIN_DEVICE_COOKIE_MS = 100_000;
 
-function shortDeviceLife({ deviceBinding, deviceSessionTtl }: Config): string[] {
-  if (!deviceBinding || deviceSessionTtl > MIN_DEVICE_COOKIE_MS) return [];
+function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[] {
+  if (!deviceBinding || deviceSessionTtlMs > MIN_DEVICE_COOKIE_MS) return [];
   return ["DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh"];
 }
 

@@ -25,7 +25,7 @@ export async function checkKeys(config: Config, now: number): Promise<readonly F
     const remedy = error.absent ? "session-service keys create" : "correct the file, or restore it from a backup";
     return [fault(error.message, remedy)];
   }
-  const findings = KEY_KINDS.flatMap((kind) => checkKind(ring, kind, { ...config, pickUp: PICK_UP_MS }, now));
+  const findings = KEY_KINDS.flatMap((kind) => checkKind(ring, kind, { ...config, pickUpMs: PICK_UP_MS }, now));
   return findings.length > 0 ? findings : [ok(`the keys of ${config.keysFile} are in use for less than 90 days`)];
 }
 

@@ -19,7 +19,7 @@ export type OverloadControl = {
 
 export type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
   /** R of rotation.ts, ms. */
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   /** Called for each call or command that is refused under overload. */
   readonly onRefused: (cause: OverloadCause) => void;
   /** Called when a command of the store has ended. */
@@ -27,14 +27,14 @@ export type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> 
 };
 
 export function createOverloadControl({
-  reuseInterval,
+  reuseIntervalMs,
   onRefused,
   onReply,
   ...options
 }: OverloadOptions): OverloadControl {
   const admission = new Admission(options);
   const stop = turns.follow(() => admission.turn());
-  const stall = new StallGuard(reuseInterval);
+  const stall = new StallGuard(reuseIntervalMs);
   return {
     accept() {
       const cause = admission.accept();

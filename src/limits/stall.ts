@@ -22,9 +22,9 @@ export type Tolerances = {
  * For rotation a quarter of the reuse interval, which leaves as much for the network, and at least 500 ms: the start warns of a
  * reuse interval below 2 s. Without a reuse interval nothing is promised, and no refresh is refused.
  */
-export function stallTolerances(reuseInterval: number): Tolerances {
-  const rotationMs = reuseInterval === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseInterval / 4, MIN_TOLERANCE_MS);
-  return { rotationMs, othersMs: Math.max(reuseInterval / 4, OTHERS_TOLERANCE_MS) };
+export function stallTolerances(reuseIntervalMs: number): Tolerances {
+  const rotationMs = reuseIntervalMs === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseIntervalMs / 4, MIN_TOLERANCE_MS);
+  return { rotationMs, othersMs: Math.max(reuseIntervalMs / 4, OTHERS_TOLERANCE_MS) };
 }
 
 export class StallGuard {
@@ -32,8 +32,8 @@ export class StallGuard {
   readonly #turns: Turns;
   readonly #stop: () => void;
 
-  constructor(reuseInterval: number, turns = turnsOfProcess) {
-    this.#tolerances = stallTolerances(reuseInterval);
+  constructor(reuseIntervalMs: number, turns = turnsOfProcess) {
+    this.#tolerances = stallTolerances(reuseIntervalMs);
     this.#turns = turns;
     this.#stop = turns.follow(() => {});
   }

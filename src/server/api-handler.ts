@@ -93,7 +93,7 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
-    ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAge / 1000)],
+    ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAgeMs / 1000)],
     ...parts.pages,
   ]);
   const api = around(calls, options, headersFor);
@@ -133,7 +133,7 @@ function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: Ap
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
-  const admit = admissionControl(deps.accept, stallTolerances(config.reuseInterval));
+  const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
   return {
     onBug,
     requestGate(context: HandlerContext) {

@@ -106,7 +106,7 @@ function commonDeps(deps: Deps) {
     accessTokens: createAccessTokens({
       keys: ring,
       issuer,
-      ttl: config.accessTokenTtl,
+      ttlMs: config.accessTokenTtlMs,
       entropy,
       clock,
     }),

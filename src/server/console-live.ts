@@ -11,7 +11,7 @@ type Deps = {
   readonly metrics: Pick<Metrics, "values">;
   readonly feed: Pick<RevocationFeed, "state">;
   readonly ring: Pick<KeyRing, "current" | "lost">;
-  readonly times: Omit<RingTimes, "pickUp">;
+  readonly times: Omit<RingTimes, "pickUpMs">;
   /** Resolves when the store responds. */
   readonly ready: () => Promise<void>;
 };
@@ -43,7 +43,7 @@ export async function liveData({ metrics, feed, ring, times, ready }: Deps) {
     feed: feed.state(),
     ringLost: ring.lost,
     keys: ring.current.states.map(({ kind, ...key }) => {
-      const next = nextStep(kind, key, { ...times, pickUp: PICK_UP_MS });
+      const next = nextStep(kind, key, { ...times, pickUpMs: PICK_UP_MS });
       const { kid, alg, state, since } = key;
       return { kind, kid, alg, state, since, ...(next !== undefined && { next }) };
     }),

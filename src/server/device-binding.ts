@@ -9,7 +9,7 @@ import { verifyDeviceProof } from "../tokens/device-proof.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 
-type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtl" | "reuseInterval" | "allowedOrigins">;
+type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" | "reuseIntervalMs" | "allowedOrigins">;
 
 /** A browser keeps a challenge from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
@@ -20,14 +20,14 @@ export function createDeviceBinding(
   entropy: Entropy,
   clock: SessionStore["now"],
 ): DeviceBindingParts {
-  const lifeMs = config.deviceSessionTtl;
+  const lifeMs = config.deviceSessionTtlMs;
   return {
     offers: config.deviceBinding,
     verifyProof: verifyDeviceProof,
     challenges: createDeviceChallenges({ keys, maxAgeMs: CHALLENGE_LIVES * lifeMs, entropy }),
     cookies: createDeviceCookies(keys),
     lifeMs,
-    reuseInterval: config.reuseInterval,
+    reuseIntervalMs: config.reuseIntervalMs,
     clock,
     cookie: deviceCookie(config.cookie, lifeMs, Date.now),
     allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],

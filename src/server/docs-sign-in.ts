@@ -61,8 +61,8 @@ async function signIn(config: Config, deps: SignInDeps, request: Request, respon
     audience: deps.audience,
     claims: "{}",
     client: { userAgent, ipAddress: source.address() ?? "", displayName: "API reference" },
-    idleTimeout: config.sessionIdleTtl,
-    absoluteLifetime: config.sessionAbsoluteTtl,
+    idleTimeoutMs: config.sessionIdleTtlMs,
+    absoluteLifetimeMs: config.sessionAbsoluteTtlMs,
   };
   const created = await create(deps, wanted, requester);
   if (!created.ok) return sendJson(response, 429, {});

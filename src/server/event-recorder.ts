@@ -20,7 +20,7 @@ function steady(): number {
 }
 
 export function openEventRecorder(
-  { eventRetention, redisCommandTimeout }: Pick<Config, "eventRetention" | "redisCommandTimeout">,
+  { eventRetentionMs, redisCommandTimeoutMs }: Pick<Config, "eventRetentionMs" | "redisCommandTimeoutMs">,
   store: SessionStore,
   log: Logger,
   lines: Audit,
@@ -32,8 +32,8 @@ export function openEventRecorder(
     clock: Date.now,
     steady,
     newId: () => entropy.text(ID_BYTES),
-    retention: eventRetention,
-    maxStepMs: COMMANDS_PER_STEP * redisCommandTimeout,
+    retentionMs: eventRetentionMs,
+    maxStepMs: COMMANDS_PER_STEP * redisCommandTimeoutMs,
     onLost: (count) => log.warn({ event: "session_events_lost", count }, "events of sessions were not kept"),
   });
 }

@@ -27,7 +27,7 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
       tls: certificate && { ...certificate.current, ...(name === "admin" && { clientCa }) },
-      limits: { ...limits[name], maxWaitMs: stallTolerances(config.reuseInterval).rotationMs },
+      limits: { ...limits[name], maxWaitMs: stallTolerances(config.reuseIntervalMs).rotationMs },
       onBug: (err) => log.error({ event: "bug", err }, "bug"),
       onRefused: (reason) => metrics.connectionRefused(name, reason),
     });

@@ -8,9 +8,9 @@ import { overloadReport } from "../observability/overload.ts";
 export function openOverloadControl(config: Config, log: Logger, metrics: Metrics): OverloadControl {
   const overload = createOverloadControl({
     ...config.overload,
-    reuseInterval: config.reuseInterval,
+    reuseIntervalMs: config.reuseIntervalMs,
     // Half of the command timeout: a call that is accepted then still gets its response.
-    maxStoreDelayMs: config.redisCommandTimeout / 2,
+    maxStoreDelayMs: config.redisCommandTimeoutMs / 2,
     onRefused: overloadReport(log, metrics),
     onReply: metrics.stored,
   });

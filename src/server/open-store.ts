@@ -17,19 +17,19 @@ export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dat
 export const loadRedisStore = () => import("../store/redis/store.ts");
 
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
-  const { reuseInterval } = config;
-  const markerLife = config.accessTokenTtl + MARKER_SLACK;
+  const { reuseIntervalMs } = config;
+  const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK;
   if (config.redis === undefined) {
     const path = embeddedFile(config);
-    return { kind: "embedded", store: createEmbeddedStore({ path, clock: Date.now, reuseInterval, markerLife }) };
+    return { kind: "embedded", store: createEmbeddedStore({ path, clock: Date.now, reuseIntervalMs, markerLifeMs }) };
   }
   const { createRedisStore } = await loadRedisStore();
   const store = await createRedisStore({
     target: config.redis,
-    reuseInterval,
-    markerLife,
+    reuseIntervalMs,
+    markerLifeMs,
     waitReplicas: config.redisWaitReplicas,
-    commandTimeout: config.redisCommandTimeout,
+    commandTimeoutMs: config.redisCommandTimeoutMs,
     log: (level, message) => log[level]({ event: "redis" }, message),
   });
   return { kind: "redis", store };

@@ -34,7 +34,7 @@ const UNLIMITED = {
   rateLimits: { refresh: undefined, failures: undefined, create: undefined },
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },
   // Without it a stall of this process refuses nothing.
-  reuseInterval: 0,
+  reuseIntervalMs: 0,
 };
 
 /** Never rejects: a start that succeeds without it is a slower one. What fails is logged as a bug. */
@@ -43,7 +43,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
     const silent = await createLogger("silent");
     const metrics = createMetrics(undefined, { ofProcess: false });
     const token = entropy.text(43);
-    const store = createEmbeddedStore({ path: IN_MEMORY, clock: Date.now, reuseInterval: 0, markerLife: 1 });
+    const store = createEmbeddedStore({ path: IN_MEMORY, clock: Date.now, reuseIntervalMs: 0, markerLifeMs: 1 });
     const unlimited = { ...config, ...UNLIMITED };
     const apis = createApis({
       config: unlimited,

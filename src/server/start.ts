@@ -94,7 +94,7 @@ export async function start(config: Config, { log, logCounts, out, releaseMemory
 
   const stop = createStop({
     drainDelayMs: config.drainDelayMs,
-    shutdownTimeoutMs: config.shutdownTimeout,
+    shutdownTimeoutMs: config.shutdownTimeoutMs,
     listeners: [publicListener, adminListener],
     onDrain: apis.drain,
     async onDrained() {
@@ -146,13 +146,13 @@ function reportSettings(config: Config, issuer: string, log: Logger): void {
       "ISSUER is not set: instances on other ports will not accept each other's access tokens",
     );
   }
-  if (config.reuseInterval > 0 && config.reuseInterval < MIN_REUSE_INTERVAL_MS) {
+  if (config.reuseIntervalMs > 0 && config.reuseIntervalMs < MIN_REUSE_INTERVAL_MS) {
     log.warn(
       { event: "reuse_interval_short" },
       "REUSE_INTERVAL is less than 2s: a stall of the service or the store may log out a browser (docs/rotation.md)",
     );
   }
-  if (config.accessTokenTtl < MIN_TTL_IN_REUSE_INTERVALS * config.reuseInterval) {
+  if (config.accessTokenTtlMs < MIN_TTL_IN_REUSE_INTERVALS * config.reuseIntervalMs) {
     log.warn(
       { event: "token_life_short" },
       "ACCESS_TOKEN_TTL is less than 9 REUSE_INTERVAL: an attacker that keeps polling may stay undetected (docs/rotation.md)",

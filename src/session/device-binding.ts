@@ -47,14 +47,14 @@ export type DeviceSubject = {
  *
  * @param session its times are the store's
  * @param now the store's clock, ms
- * @param reuseInterval R, ms
+ * @param reuseIntervalMs R, ms
  */
 export function judgeDevice(
   { device, deviceRequired, createdAt }: DeviceSubject,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
   { lifeMs, cookie, skipped }: DevicePresentation,
   now: number,
-  reuseInterval: number,
+  reuseIntervalMs: number,
 ): DeviceVerdict {
   const isGraceOver = deviceRequired === true && now > createdAt + lifeMs;
   if (device === undefined) return isGraceOver ? "required" : "unproven";
@@ -66,14 +66,14 @@ export function judgeDevice(
   }
   if (!isBound) return isGraceOver ? "required" : "unproven";
   // A request that left before the browser had its first device cookie, or a token that was returned to one.
-  const inFlightMs = 2 * reuseInterval;
+  const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
   return issuedAt <= device.since + inFlightMs && !skipped ? "two_holders" : "missing";
 }
 
 /** Whether another key may be registered in place of one: the first wins, unless its response was lost on the way. */
-export function isReplaceable(device: DeviceBinding, now: number, reuseInterval: number): boolean {
-  return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseInterval;
+export function isReplaceable(device: DeviceBinding, now: number, reuseIntervalMs: number): boolean {
+  return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 
 /** Whether a refresh token may register a key: one that is older was replaced in every browser that may have it. */

@@ -18,7 +18,7 @@ export type DeviceTools = {
   /** How long a device cookie is fresh, ms. */
   readonly lifeMs: number;
   /** R, ms. */
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   /** Stamps challenges as it does access tokens: the clocks of the instances that a browser meets may differ. */
   readonly clock: SessionStore["now"];
 };
@@ -64,11 +64,11 @@ export function refreshLimitKey(
 
 /** A challenge to register a key by, if a session that was refreshed is to have one. @param now by the clock, as the session's times */
 export function registrationOffer(
-  { offers, challenges, reuseInterval, clock }: DeviceTools,
+  { offers, challenges, reuseIntervalMs, clock }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,
   now: number,
 ): string | undefined {
-  if (!offers || (device !== undefined && !isReplaceable(device, now, reuseInterval))) return undefined;
+  if (!offers || (device !== undefined && !isReplaceable(device, now, reuseIntervalMs))) return undefined;
   return challenges.issue(sid, clock(sid));
 }
 

@@ -95,12 +95,12 @@ export type EventRecord = {
 
 export interface SessionEventLog {
   /**
-   * Keeps events, each for `retention` ms (0: not at all), and takes their due records away. An event whose due record is not there
+   * Keeps events, each for `retentionMs` (0: not at all), and takes their due records away. An event whose due record is not there
    * is recorded already: nothing is written.
    *
    * @returns those that the store did not take, or may not have taken: to be written again
    */
-  recordEvents(records: readonly EventRecord[], retention: number): Promise<readonly EventRecord[]>;
+  recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]>;
 
   /** In no particular order, with the ends of all among them. */
   events(of: EventsOf): Promise<readonly SessionEvent[]>;

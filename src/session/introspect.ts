@@ -6,7 +6,7 @@ type Deps = {
   readonly store: Pick<SessionStore, "find">;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
   readonly accessTokens: Pick<AccessTokens, "verify">;
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   readonly issuer: string;
 };
 
@@ -30,7 +30,7 @@ export async function introspect(deps: Deps, text: string): Promise<Introspectio
     const found = await deps.store.find(parsed.token.sid);
     if (!found.ok) return INACTIVE;
     const { session, rotation, now } = found;
-    if (decide(rotation, parsed.token, "", now, deps.reuseInterval).outcome === "reuse") return INACTIVE;
+    if (decide(rotation, parsed.token, "", now, deps.reuseIntervalMs).outcome === "reuse") return INACTIVE;
     return {
       active: true,
       tokenType: "refresh_token",

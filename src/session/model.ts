@@ -54,8 +54,8 @@ export type NewSession = {
   /** Further claims of its access tokens: the text of a JSON object, within its size limit. */
   readonly claims: string;
   readonly client: ClientData;
-  readonly idleTimeout: number;
-  readonly absoluteLifetime: number;
+  readonly idleTimeoutMs: number;
+  readonly absoluteLifetimeMs: number;
   /** Absent when nothing is known of it. */
   readonly authentication?: Authentication;
   /** Whether it must be bound to the key of a device; absent if it need not. */

@@ -36,7 +36,7 @@ type Deps = {
   /** What tells apart events that are equal otherwise. */
   readonly newId: () => string;
   /** How long events are kept, ms; 0: not at all. */
-  readonly retention: number;
+  readonly retentionMs: number;
   /** How long a step of the store may take in a process that is not stopped, ms. */
   readonly maxStepMs: number;
   readonly onLost: (count: number) => void;
@@ -124,7 +124,7 @@ class Recorder implements EventRecorder {
   }
 
   async #write(): Promise<void> {
-    const { log, retention } = this.#deps;
+    const { log, retentionMs } = this.#deps;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#isWriting = true;
@@ -132,7 +132,7 @@ class Recorder implements EventRecorder {
     this.#waiting = [];
     let rest = this.#sent;
     try {
-      if (rest.length > 0) rest = await log.recordEvents(rest, retention);
+      if (rest.length > 0) rest = await log.recordEvents(rest, retentionMs);
     } catch {
       // Whatever it was: they are written again.
     }

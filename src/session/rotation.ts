@@ -59,27 +59,27 @@ export function firstState(childNonce: string): RotationState {
  *
  * @param freshNonce nonce of the child, should one be minted
  * @param now the store's clock, ms
- * @param reuseInterval R, ms
+ * @param reuseIntervalMs R, ms
  */
 export function decide(
   state: RotationState,
   token: PresentedToken,
   freshNonce: string,
   now: number,
-  reuseInterval: number,
+  reuseIntervalMs: number,
 ): Decision {
   // A clock that was set back makes a time lie in the future: that is as far from now as one in the past.
   const within = (time: number, limit: number) => Math.abs(now - time) <= limit;
   const { childNonce, childMintedAt, childServedAt, siblingsSince } = state;
   const ahead = token.generation - state.generation;
 
-  const child = ahead === 1 && (token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseInterval);
+  const child = ahead === 1 && (token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
   const confirmed = ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince);
   // A request that left before its tab saw what is confirmed now.
-  const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseInterval);
+  const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
   // Rule 1: another tab, a resent command, a slow request.
-  if (within(childMintedAt, reuseInterval) && (child || confirmed || late)) {
+  if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }
 
@@ -87,7 +87,7 @@ export function decide(
   const { generation, nonce } = token;
   if (child) {
     // Rule 2: any child is used. The cookie jar may be left with the current one although a sibling of it was used first.
-    const since = within(childServedAt, reuseInterval) ? childMintedAt : NEVER;
+    const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }
   if (ahead > 1) {

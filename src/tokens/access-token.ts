@@ -26,7 +26,7 @@ export type AccessTokenOptions = {
   readonly keys: SigningKeys;
   readonly issuer: string;
   /** The longest life of a token, ms. */
-  readonly ttl: number;
+  readonly ttlMs: number;
   readonly entropy: Entropy;
   /** For `exp` in verify: the clock that stamps the tokens of a session, ms. There is no leeway: we are the issuer, and no session's life may be stretched. */
   readonly clock: (sid: SessionId) => number;
@@ -48,7 +48,7 @@ const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** Access tokens by RFC 9068: signed, verified, and never older than their session. */
-export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: AccessTokenOptions): AccessTokens {
+export function createAccessTokens({ keys, issuer, ttlMs, entropy, clock }: AccessTokenOptions): AccessTokens {
   const iss = JSON.stringify(issuer);
   const signatures = new KnownSignatures<SignatureCheck>();
 
@@ -74,7 +74,7 @@ export function createAccessTokens({ keys, issuer, ttl, entropy, clock }: Access
      */
     issue(session: Session, now: number, deviceProven = false): AccessToken {
       const { signing } = keys.current;
-      const life = ttl - Math.floor(ttl * JITTER * entropy.fraction());
+      const life = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
       const end = Math.min(now + life, session.idleExpiresAt, session.absoluteExpiresAt);
       const exp = Math.floor(end / 1000);
       const payload =

@@ -3,12 +3,12 @@ import { KEY_KINDS, type KeyKind, type Ring, type RingKey } from "./ring.ts";
 /** The times that determine how long a key must stay in a state, ms. */
 export type RingTimes = {
   /** How long verifiers may keep the JWKS. */
-  readonly jwksMaxAge: number;
-  readonly accessTokenTtl: number;
+  readonly jwksMaxAgeMs: number;
+  readonly accessTokenTtlMs: number;
   /** The longest time between two refreshes: the life of a refresh token. */
-  readonly sessionIdleTtl: number;
+  readonly sessionIdleTtlMs: number;
   /** How long until every instance has a changed ring in force. */
-  readonly pickUp: number;
+  readonly pickUpMs: number;
 };
 
 /** Makes a `published` key of a kind. */
@@ -23,18 +23,18 @@ export class StepRefused extends Error {
 export type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
 
 export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
-  const { pickUp, jwksMaxAge, accessTokenTtl, sessionIdleTtl } = times;
-  const tokenLife = kind === "signing" ? accessTokenTtl : sessionIdleTtl;
-  const jwksLife = kind === "signing" ? jwksMaxAge : 0;
+  const { pickUpMs, jwksMaxAgeMs, accessTokenTtlMs, sessionIdleTtlMs } = times;
+  const tokenLifeMs = kind === "signing" ? accessTokenTtlMs : sessionIdleTtlMs;
+  const jwksLifeMs = kind === "signing" ? jwksMaxAgeMs : 0;
   switch (key.state) {
     case "published": // every verifier must know it before its first token: instances by the ring, others by the JWKS
-      return { step: "sign", from: key.since + pickUp + jwksLife };
+      return { step: "sign", from: key.since + pickUpMs + jwksLifeMs };
     case "signing":
       return undefined;
     case "retired": // an instance signs with it until it has picked the ring up, and that token lives its whole life
-      return { step: "leave", from: key.since + pickUp + tokenLife };
+      return { step: "leave", from: key.since + pickUpMs + tokenLifeMs };
     case "revoked": // a verifier may have kept the JWKS that still had it
-      return { step: "leave", from: key.since + pickUp + tokenLife + jwksLife };
+      return { step: "leave", from: key.since + pickUpMs + tokenLifeMs + jwksLifeMs };
   }
 }
 

@@ -91,7 +91,7 @@ function row(name: string, times: readonly number[] = []): string {
 
 async function onRedis(): Promise<void> {
   const redis = await startRedis();
-  const store = await createRedisStore(redisOptions(redis.url, { commandTimeout: 10_000 }));
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 10_000 }));
   await until(() => store.ping());
   await redis.admin.config("SET", "slowlog-log-slower-than", "0");
   await redis.admin.config("SET", "slowlog-max-len", "100000");
@@ -140,8 +140,8 @@ async function onEmbedded(): Promise<void> {
   const store = createEmbeddedStore({
     path: join(directory, "sessions.db"),
     clock: Date.now,
-    reuseInterval: REUSE_INTERVAL,
-    markerLife: MARKER_LIFE,
+    reuseIntervalMs: REUSE_INTERVAL,
+    markerLifeMs: MARKER_LIFE,
   });
   /** How long each call runs before it lets go of the event loop for the first time, µs. */
   const held = async (times: number, step: (at: number) => Promise<unknown>): Promise<number[]> => {

@@ -29,7 +29,7 @@ const now = Date.now();
 const year = 365 * 86_400_000;
 const [issuer, audience] = ["https://auth.example", "https://api.example"];
 const keys = { current: readyKeys(generateRing("ES256", now)) };
-const tokens = createAccessTokens({ keys, issuer, ttl: 3_600_000, entropy, clock: Date.now });
+const tokens = createAccessTokens({ keys, issuer, ttlMs: 3_600_000, entropy, clock: Date.now });
 
 function mint(): string {
   const [idleExpiresAt, absoluteExpiresAt] = [now + year, now + year];
@@ -40,7 +40,7 @@ function mint(): string {
     audience,
     claims: '{"scope":"read write"}',
   };
-  const times = { createdAt: now, lastRefreshedAt: now, idleTimeout: year, absoluteLifetime: year };
+  const times = { createdAt: now, lastRefreshedAt: now, idleTimeoutMs: year, absoluteLifetimeMs: year };
   const client = { userAgent: "", ipAddress: "", displayName: "" };
   return tokens.issue({ ...session, ...times, client, idleExpiresAt, absoluteExpiresAt }, now).token;
 }

@@ -109,10 +109,10 @@ test("without any variable the defaults of the contract hold", () => {
     port: 8080,
     adminPort: 8081,
     redis: undefined,
-    accessTokenTtl: 300_000,
-    sessionIdleTtl: 14 * 86_400_000,
-    sessionAbsoluteTtl: 90 * 86_400_000,
-    reuseInterval: 10_000,
+    accessTokenTtlMs: 300_000,
+    sessionIdleTtlMs: 14 * 86_400_000,
+    sessionAbsoluteTtlMs: 90 * 86_400_000,
+    reuseIntervalMs: 10_000,
     keysFile: "data/keys.json",
     cookie: { name: "refresh_token", sameSite: "Lax", secure: true },
   });
@@ -127,7 +127,7 @@ test.each([
   ["60500ms", 60_500],
   ["2h", 7_200_000],
 ])("a duration of %s is %d ms", (text, ms) => {
-  expect(readConfig({ SESSION_ABSOLUTE_TTL: text, SESSION_IDLE_TTL: "60s" }).sessionAbsoluteTtl).toBe(ms);
+  expect(readConfig({ SESSION_ABSOLUTE_TTL: text, SESSION_IDLE_TTL: "60s" }).sessionAbsoluteTtlMs).toBe(ms);
 });
 
 test("the reference page is on by default only with the embedded store", () => {

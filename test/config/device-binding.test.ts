@@ -13,7 +13,7 @@ function faultsOf(env: Record<string, string>): readonly string[] {
 }
 
 test("device binding is off by default, and a device cookie lives for 5 minutes", () => {
-  expect(readConfig({})).toMatchObject({ deviceBinding: false, deviceSessionTtl: 300_000 });
+  expect(readConfig({})).toMatchObject({ deviceBinding: false, deviceSessionTtlMs: 300_000 });
   expect(readConfig({ DEVICE_BINDING: "ON", TRUST_PROXY: "1" })).toMatchObject({ deviceBinding: true });
 });
 

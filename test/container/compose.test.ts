@@ -38,9 +38,9 @@ test("the admin API is published to this machine alone", () => {
 });
 
 test("a container has more time to end than its drain takes", () => {
-  const { drainDelayMs, shutdownTimeout } = readConfig({});
+  const { drainDelayMs, shutdownTimeoutMs } = readConfig({});
   const seconds = Number.parseInt(serviceOf("session-service").stop_grace_period ?? "", 10);
-  expect(seconds * 1000).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeout + 5000);
+  expect(seconds * 1000).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeoutMs + 5000);
 });
 
 describe("with its secrets", () => {

@@ -55,12 +55,12 @@ describe.each([
   });
 
   test("a pod has more time to end than its drain takes, and a drain more than readiness needs to see it", () => {
-    const { drainDelayMs, shutdownTimeout } = configOf(manifests);
+    const { drainDelayMs, shutdownTimeoutMs } = configOf(manifests);
     const { periodSeconds, failureThreshold, timeoutSeconds } = containerOf(manifests).readinessProbe;
     const graceMs = podOf(manifests).spec.terminationGracePeriodSeconds * 1000;
-    expect(graceMs).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeout + 5000);
+    expect(graceMs).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeoutMs + 5000);
     // Connections without a request stay open for another DRAIN_DELAY.
-    expect(shutdownTimeout).toBeGreaterThan(drainDelayMs);
+    expect(shutdownTimeoutMs).toBeGreaterThan(drainDelayMs);
     expect(drainDelayMs).toBeGreaterThan((periodSeconds * failureThreshold + timeoutSeconds) * 1000);
   });
 

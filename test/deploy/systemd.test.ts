@@ -35,9 +35,9 @@ test("its exposure is low", () => {
 });
 
 test("it waits longer than a drain takes", () => {
-  const { drainDelayMs, shutdownTimeout } = readConfig({});
+  const { drainDelayMs, shutdownTimeoutMs } = readConfig({});
   const [seconds] = setting("TimeoutStopSec").map((value) => Number.parseInt(value, 10));
-  expect((seconds ?? 0) * 1000).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeout + 5000);
+  expect((seconds ?? 0) * 1000).toBeGreaterThanOrEqual(drainDelayMs + shutdownTimeoutMs + 5000);
 });
 
 test("the service starts in its environment", () => {

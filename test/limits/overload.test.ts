@@ -18,7 +18,7 @@ beforeEach(async () => {
     maxWaiting: 1_000,
     maxLoopDelayMs: 200,
     maxStoreDelayMs: 250,
-    reuseInterval: REUSE_INTERVAL_MS,
+    reuseIntervalMs: REUSE_INTERVAL_MS,
     onRefused: () => {},
   });
   store = overload.limit(await backend.open());

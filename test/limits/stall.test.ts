@@ -142,9 +142,9 @@ test.each([
   [0, 10_000],
   [10_000, 10_000],
   [60_000, 15_000],
-])("with R = %d ms what rotates nothing is refused after %d ms", (reuseInterval, mostMs) => {
+])("with R = %d ms what rotates nothing is refused after %d ms", (reuseIntervalMs, mostMs) => {
   const loop = new Loop();
-  const guard = new StallGuard(reuseInterval, new Turns(loop));
+  const guard = new StallGuard(reuseIntervalMs, new Turns(loop));
   loop.nowMs += mostMs;
   expect(guard.mayBeTooOld("othersMs")).toBe(false);
   loop.nowMs += 1;

@@ -40,8 +40,8 @@ beforeAll(async () => {
   store = createEmbeddedStore({
     path: join(scratch(), "s.db"),
     clock: Date.now,
-    reuseInterval: 10_000,
-    markerLife: 60_000,
+    reuseIntervalMs: 10_000,
+    markerLifeMs: 60_000,
   });
   const watched = new Proxy(store, {
     get:
@@ -61,7 +61,7 @@ beforeAll(async () => {
   listener = await openListener("public", "127.0.0.1", 0);
   const deps = {
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({ keys: ring, issuer: listener.url, ttl: 300_000, entropy, clock: Date.now }),
+    accessTokens: createAccessTokens({ keys: ring, issuer: listener.url, ttlMs: 300_000, entropy, clock: Date.now }),
     random: createRandom(entropy),
     audit: () => {},
     audiences: new Set(["api"]),
@@ -82,7 +82,7 @@ beforeAll(async () => {
   listener.serve(publicHandler(config, { ...deps, store: watched }));
   const client = { userAgent: "", ipAddress: "", displayName: "" };
   const wanted = { subject: "alice", clientId: "web", audience: "api", claims: "{}", client };
-  const lifetimes = { idleTimeout: 60_000, absoluteLifetime: 60_000 };
+  const lifetimes = { idleTimeoutMs: 60_000, absoluteLifetimeMs: 60_000 };
   const created = await create(
     { ...deps, store, maxSessionsPerSubject: 10 },
     { ...wanted, ...lifetimes },

@@ -23,7 +23,7 @@ test("of two refreshes in the same millisecond one is recorded as the first use 
     issue: () => "",
     read: () => ({ ok: true, sid, thumbprint: key.thumbprint, issuedAtMs: backend.now() }),
   };
-  const device = deviceTools(backend.now, { cookies, lifeMs: LIFE, reuseInterval: REUSE_INTERVAL });
+  const device = deviceTools(backend.now, { cookies, lifeMs: LIFE, reuseIntervalMs: REUSE_INTERVAL });
   const proven: (boolean | undefined)[] = [];
   const events: [AuditEvent["event"], SessionId | undefined][] = [];
   const deps = {

@@ -19,7 +19,7 @@ const NOTHING_DUE = {
   clock: () => 5,
   steady: () => Date.now(),
   newId: () => "id",
-  retention: 1_000,
+  retentionMs: 1_000,
   maxStepMs: 10_000,
 };
 
@@ -33,9 +33,9 @@ function setUp() {
     lines: (line) => lines.push(line),
     log: {
       ...NOTHING_DUE.log,
-      async recordEvents(records, retention) {
+      async recordEvents(records, retentionMs) {
         if (!store.responds) throw new StoreUnavailable("out");
-        expect(retention).toBe(1_000);
+        expect(retentionMs).toBe(1_000);
         written.push(records);
         return [];
       },

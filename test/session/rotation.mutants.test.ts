@@ -19,8 +19,8 @@ type Found = { readonly counterexample: readonly unknown[] };
 const SEARCHES: Record<Mutant["noticedBy"], (rule: typeof decide) => Found> = {
   browser: (rule) => explore(browser({ decide: rule, time, inFlight: 2 })),
   failover: (rule) => explore(browser({ decide: rule, time, inFlight: 1, failover: "lost" })),
-  holders: (rule) => explore(holders({ decide: rule, reuseInterval: 10, hoards: false, allowed: 2 })),
-  "close holders": (rule) => explore(holders({ decide: rule, reuseInterval: 10, hoards: true, allowed: "any" })),
+  holders: (rule) => explore(holders({ decide: rule, reuseIntervalMs: 10, hoards: false, allowed: 2 })),
+  "close holders": (rule) => explore(holders({ decide: rule, reuseIntervalMs: 10, hoards: true, allowed: "any" })),
   poller: (rule) => explore(poller({ decide: rule, ticks: 2, apart: 4, hoard: 2 })),
   "kept asking": (rule) => ({ counterexample: asked(rule).filter((outcome) => outcome !== "reuse") }),
   "another tab": (rule) => ({ counterexample: play(rule, "vs", R / 2).filter((outcome) => outcome === "recover") }),

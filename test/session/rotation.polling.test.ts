@@ -26,7 +26,7 @@ function refreshes(thief: Habit, { quiet, window, rhythm, steady, seed }: Drawn,
     {
       decide,
       thief,
-      reuseInterval: R,
+      reuseIntervalMs: R,
       quiet: quiet * R,
       pause: () => Math.round((quiet + window * roll()) * R),
       rhythm: () => Math.round(rhythm * R * (steady ? 1 : 1 + roll())),
@@ -49,7 +49,7 @@ function outlasting(thief: Habit, pause: number, lives: number): number {
     const roll = () => below(1_000_000) / 1_000_000;
     const rhythm = () => Math.round(R * (roll() < 0.5 ? (EDGES[below(EDGES.length)] ?? 1) : 2 * roll()));
     const pauses = () => Math.round(R * (pause + 0.02 * roll()));
-    if (served({ decide, thief, reuseInterval: R, quiet: pause * R, pause: pauses, rhythm }, 5) > 0) found++;
+    if (served({ decide, thief, reuseIntervalMs: R, quiet: pause * R, pause: pauses, rhythm }, 5) > 0) found++;
   }
   return found;
 }

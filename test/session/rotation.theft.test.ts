@@ -13,13 +13,13 @@ describe("theft is cut off: two holders of one token, more than R apart, in ever
     ["when both use what they were given", 0, false, 1],
     ["when the attacker keeps and uses whatever it ever had", R, true, 3],
     ["when the attacker keeps and uses whatever it ever had", 0, true, 2],
-  ])("%s (R = %d): changes of hands that are served", (_, reuseInterval, hoards, most) => {
-    expect(explore(holders({ decide, reuseInterval, hoards, allowed: most }))).toMatchObject(proved);
-    expect(explore(holders({ decide, reuseInterval, hoards, allowed: most - 1 })).fixpoint).toBe(false);
+  ])("%s (R = %d): changes of hands that are served", (_, reuseIntervalMs, hoards, most) => {
+    expect(explore(holders({ decide, reuseIntervalMs, hoards, allowed: most }))).toMatchObject(proved);
+    expect(explore(holders({ decide, reuseIntervalMs, hoards, allowed: most - 1 })).fixpoint).toBe(false);
   });
 
   it("a token two generations behind is never served, however close together they come", () => {
-    expect(explore(holders({ decide, reuseInterval: R, hoards: true, allowed: "any" }))).toMatchObject(proved);
+    expect(explore(holders({ decide, reuseIntervalMs: R, hoards: true, allowed: "any" }))).toMatchObject(proved);
   });
 });
 

@@ -42,7 +42,7 @@ test("a refresh token is introspected with its own time and its session's end, i
     store: { find: async () => ({ ok: true as const, session, rotation: firstState("AAAAAAAAAAA"), now: NOW }) },
     refreshTokens,
     accessTokens: { verify: () => "malformed" as const },
-    reuseInterval: 10_000,
+    reuseIntervalMs: 10_000,
     issuer: "https://auth.example",
   };
   expect(await introspect(deps as never, token)).toEqual({

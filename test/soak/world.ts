@@ -30,7 +30,7 @@ export async function createWorld(lossy: boolean): Promise<World> {
   const setClock = () => Promise.all(TAGS.map((tag) => server.admin.set(`${tag}clock`, now)));
   await setClock();
   const open = () =>
-    createRedisStore(redisOptions(server.url, { ...movable(() => now), commandTimeout: COMMAND_TIMEOUT_MS }));
+    createRedisStore(redisOptions(server.url, { ...movable(() => now), commandTimeoutMs: COMMAND_TIMEOUT_MS }));
   const instances = [await open(), await open(), await open()];
   const back = async () => {
     await server.start();

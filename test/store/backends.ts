@@ -38,10 +38,10 @@ export function target(url: string): RedisTarget {
 export function redisOptions(url: string, more: Partial<RedisStoreOptions> = {}): RedisStoreOptions {
   return {
     target: target(url),
-    reuseInterval: REUSE_INTERVAL,
-    markerLife: MARKER_LIFE,
+    reuseIntervalMs: REUSE_INTERVAL,
+    markerLifeMs: MARKER_LIFE,
     waitReplicas: 0,
-    commandTimeout: 500,
+    commandTimeoutMs: 500,
     ...more,
   };
 }
@@ -55,8 +55,8 @@ export async function embeddedBackend(): Promise<Backend> {
       path: join(directory, "sessions.db"),
       clock: () => now,
       steady: () => now,
-      reuseInterval: REUSE_INTERVAL,
-      markerLife: MARKER_LIFE,
+      reuseIntervalMs: REUSE_INTERVAL,
+      markerLifeMs: MARKER_LIFE,
     });
     stores.push(store);
     return store;
@@ -105,7 +105,7 @@ export const MOVABLE_CLOCK = "local function clock() return tonumber(redis.call(
  * moments at which a test moves its two clocks, would take that for a clock that was set.
  */
 export function movable(steady: () => number): Partial<RedisStoreOptions> {
-  return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeout: 5_000, recheckMs: NEVER_MS };
+  return { scripts: loadScripts(MOVABLE_CLOCK), steady, commandTimeoutMs: 5_000, recheckMs: NEVER_MS };
 }
 
 /** The longest delay of a timer: for tests that count what a store asks Redis. */

@@ -79,7 +79,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       });
 
       test("the idle expiry is never later than the absolute one", async () => {
-        const session = newSession(subject(), { idleTimeout: 2 * ABSOLUTE });
+        const session = newSession(subject(), { idleTimeoutMs: 2 * ABSOLUTE });
         const { session: created } = await store.create(session, nonce(), CAP);
         expect(created.idleExpiresAt).toBe(created.absoluteExpiresAt);
       });
@@ -128,9 +128,9 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
 
       test("expired sessions do not count towards the cap", async () => {
         const user = subject();
-        await login(user, { idleTimeout: SECOND });
+        await login(user, { idleTimeoutMs: SECOND });
         const kept = await login(user);
-        await login(user, { idleTimeout: SECOND });
+        await login(user, { idleTimeoutMs: SECOND });
         await backend.advance(SECOND);
         expect((await store.create(newSession(user), nonce(), 2)).evicted).toEqual([]);
         expect((await store.find(kept.sid)).ok).toBe(true);
@@ -373,7 +373,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       });
 
       test("the absolute expiry is never slid", async () => {
-        const { sid, first } = await login(subject(), { absoluteLifetime: IDLE + SECOND });
+        const { sid, first } = await login(subject(), { absoluteLifetimeMs: IDLE + SECOND });
         await backend.advance(IDLE - SECOND);
         const { session } = await refresh(sid, first);
         expect(session.idleExpiresAt).toBe(session.absoluteExpiresAt);
@@ -453,7 +453,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       });
 
       test("a session past its lifetime is marked, not ended", async () => {
-        const { sid } = await login(subject(), { idleTimeout: SECOND });
+        const { sid } = await login(subject(), { idleTimeoutMs: SECOND });
         await backend.advance(SECOND);
         expect(await store.end(sid, "logout")).toEqual(MARKED);
       });
@@ -544,7 +544,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
 
       test("an expired session is not among the ended", async () => {
         const user = subject();
-        await login(user, { idleTimeout: SECOND });
+        await login(user, { idleTimeoutMs: SECOND });
         const live = await login(user);
         await backend.advance(SECOND);
         expect(await store.endAll(user, "revoked_subject")).toEqual(endedAll(live.sid));

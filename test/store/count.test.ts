@@ -22,8 +22,8 @@ describe.each(BACKENDS)("over %s", (_, open) => {
   });
   afterAll(() => backend.stop());
 
-  const create = (user: string, idleTimeout = IDLE) =>
-    store.create(newSession(user, { idleTimeout }), nonce(), 10_000).then(({ session }) => session.sid);
+  const create = (user: string, idleTimeoutMs = IDLE) =>
+    store.create(newSession(user, { idleTimeoutMs }), nonce(), 10_000).then(({ session }) => session.sid);
 
   test("only live sessions count: none that ended, by itself, with others or by expiry", async () => {
     expect(await store.count()).toBe(0);

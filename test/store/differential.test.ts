@@ -134,7 +134,7 @@ async function play(history: readonly Step[]): Promise<void> {
   for (const step of history) {
     switch (step.does) {
       case "create": {
-        const lifetimes = { idleTimeout: IDLE, absoluteLifetime: 4 * IDLE };
+        const lifetimes = { idleTimeoutMs: IDLE, absoluteLifetimeMs: 4 * IDLE };
         const required = step.required ? { deviceRequired: true as const } : {};
         const session = newSession(user(step.user), { clientId, ...lifetimes, ...required });
         const first = nonce();

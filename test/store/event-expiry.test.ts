@@ -27,7 +27,7 @@ test("the embedded store returns none that has expired, and removes them as othe
 test("in Redis all keys of events expire when their time is over", async () => {
   const redis = await startRedis();
   cleanUp.push(() => redis.stop());
-  const store = await createRedisStore(redisOptions(redis.url, { commandTimeout: 5_000 }));
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 5_000 }));
   cleanUp.push(() => store.close());
   const user = subject();
   const sid = sidOf(user);

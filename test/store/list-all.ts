@@ -61,7 +61,7 @@ export function listAllContract(context: () => Context): void {
     await backend.advance(SECOND);
     const filter = { createdFrom: backend.now() };
     const user = subject();
-    await login(subject(), { idleTimeout: SECOND });
+    await login(subject(), { idleTimeoutMs: SECOND });
     const one = await login(user);
     await login(user);
     const kept = await login(subject());

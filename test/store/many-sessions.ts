@@ -52,7 +52,7 @@ export function manySessionsContract(context: () => Context): void {
   test("pages hold every live one once, newest first, whatever has ended or expired between", async () => {
     const { backend, store } = context();
     const user = subject();
-    const created = await logins(user, MANY, (at) => (at % 7 === 0 ? { idleTimeout: SECOND } : {}));
+    const created = await logins(user, MANY, (at) => (at % 7 === 0 ? { idleTimeoutMs: SECOND } : {}));
     const ended = created.filter((_, at) => at % 10 === 1);
     for (const { sid } of ended) await store.end(sid, "logout");
     await backend.advance(SECOND);
@@ -64,7 +64,7 @@ export function manySessionsContract(context: () => Context): void {
   test("beyond the cap the oldest end, and of those that have expired none counts, wherever they are", async () => {
     const { backend, store } = context();
     const user = subject();
-    const created = await logins(user, MANY, (at) => (at === 200 ? { idleTimeout: SECOND } : {}));
+    const created = await logins(user, MANY, (at) => (at === 200 ? { idleTimeoutMs: SECOND } : {}));
     await backend.advance(SECOND);
     const next = async () => (await store.create(newSession(user), nonce(), MANY)).evicted;
     expect(await next()).toEqual([]);
@@ -165,7 +165,7 @@ export function manySessionsContract(context: () => Context): void {
   test("those that have expired are not counted among the ended", async () => {
     const { backend, store } = context();
     const user = subject();
-    await logins(user, MANY, (at) => (at % 3 === 0 ? { idleTimeout: SECOND } : {}));
+    await logins(user, MANY, (at) => (at % 3 === 0 ? { idleTimeoutMs: SECOND } : {}));
     await backend.advance(SECOND);
     expect(await store.endAll(user, "revoked_subject")).toMatchObject({ ok: true, count: (MANY * 2) / 3 });
   });

@@ -32,12 +32,12 @@ export class ModelStore {
     const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
     for (const sid of evicted) this.#end(sid, "session_limit");
     const createdAt = Math.max(this.now, this.#endedUntil + 1);
-    const absoluteExpiresAt = createdAt + session.absoluteLifetime;
+    const absoluteExpiresAt = createdAt + session.absoluteLifetimeMs;
     const created: Session = {
       ...session,
       createdAt,
       lastRefreshedAt: createdAt,
-      idleExpiresAt: Math.min(createdAt + session.idleTimeout, absoluteExpiresAt),
+      idleExpiresAt: Math.min(createdAt + session.idleTimeoutMs, absoluteExpiresAt),
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
@@ -68,7 +68,7 @@ export class ModelStore {
     const lastRefreshedAt = Math.max(session.createdAt, this.now);
     const slid = {
       lastRefreshedAt,
-      idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeout, session.absoluteExpiresAt),
+      idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeoutMs, session.absoluteExpiresAt),
     };
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });

@@ -90,7 +90,7 @@ export class Instance {
       clock: backend.now,
       steady: backend.now,
       newId: nonce,
-      retention: RETENTION,
+      retentionMs: RETENTION,
       maxStepMs: MAX_STEP_MS,
       onLost: () => {},
     });

@@ -38,8 +38,8 @@ export function newSession(subject: string, more: Partial<NewSession> = {}): New
     audience: "https://api.example.test",
     claims: "{}",
     client: { userAgent: "", ipAddress: "", displayName: "" },
-    idleTimeout: IDLE,
-    absoluteLifetime: ABSOLUTE,
+    idleTimeoutMs: IDLE,
+    absoluteLifetimeMs: ABSOLUTE,
     ...more,
   };
 }

@@ -79,7 +79,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
     });
 
     test("a session lives as long as its timeouts say, by the time that has passed", async () => {
-      const { sid, first } = await login({ idleTimeout: IDLE, absoluteLifetime: ABSOLUTE });
+      const { sid, first } = await login({ idleTimeoutMs: IDLE, absoluteLifetimeMs: ABSOLUTE });
       const { child } = await present(sid, first);
       await backend.step(IDLE / 20);
       await backend.advance(IDLE - 1);

@@ -8,7 +8,7 @@ export function deviceTools(clock: DeviceTools["clock"], more: Partial<DeviceToo
     challenges: { issue: () => "", check: () => ({ ok: true }) },
     cookies: { issue: () => "", read: () => ({ ok: false, reason: "malformed" }) },
     lifeMs: 300_000,
-    reuseInterval: 10_000,
+    reuseIntervalMs: 10_000,
     clock,
     ...more,
   };

@@ -17,7 +17,7 @@ function tokensOf(options: Partial<Parameters<typeof createAccessTokens>[0]> = {
   return createAccessTokens({
     keys,
     issuer: ISSUER,
-    ttl: TTL,
+    ttlMs: TTL,
     entropy: countingEntropy(),
     clock: () => NOW,
     ...options,
@@ -184,7 +184,7 @@ describe("the life of an access token", () => {
     const fraction = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(fraction, fc.integer({ min: 1000, max: 86_400_000 }), (drawn, ttl) => {
-        const { expiresAt } = tokensOf({ entropy: countingEntropy(drawn), ttl }).issue(someSession(), NOW);
+        const { expiresAt } = tokensOf({ entropy: countingEntropy(drawn), ttlMs: ttl }).issue(someSession(), NOW);
         expect(expiresAt).toBeLessThanOrEqual(NOW + ttl);
         expect(expiresAt).toBeGreaterThan(NOW + ttl * 0.8 - 1000);
       }),

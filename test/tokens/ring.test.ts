@@ -8,10 +8,10 @@ import { NOW } from "./support.ts";
 
 const MINUTE = 60_000;
 const times = {
-  jwksMaxAge: 5 * MINUTE,
-  accessTokenTtl: 5 * MINUTE,
-  sessionIdleTtl: 14 * 1440 * MINUTE,
-  pickUp: MINUTE,
+  jwksMaxAgeMs: 5 * MINUTE,
+  accessTokenTtlMs: 5 * MINUTE,
+  sessionIdleTtlMs: 14 * 1440 * MINUTE,
+  pickUpMs: MINUTE,
 };
 const generateAt =
   (now: number): GenerateKey =>
@@ -119,21 +119,21 @@ describe("rotation of keys", () => {
   const both = ["signing", "mac"] as const;
 
   it("waits until every verifier knows the successor", () => {
-    const due = NOW + times.pickUp + times.jwksMaxAge;
+    const due = NOW + times.pickUpMs + times.jwksMaxAgeMs;
     const step = (now: number, force = false) => rotate(ring, ["signing"], generateAt(now), now, times, force);
     expect(() => step(due - 1)).toThrow(/may sign from 2026-01-02T03:10:05.678Z/);
     expect(kidOf(step(due).signing, "signing")).toBe(kidOf(ring.signing, "published"));
     expect(kidOf(step(due - 1, true).signing, "signing")).toBe(kidOf(ring.signing, "published"));
     // MAC keys are no public matter: the instances alone must know them.
-    expect(() => rotate(ring, ["mac"], generateAt(NOW), NOW + times.pickUp - 1, times, false)).toThrow(/mac key/);
-    const now = NOW + times.pickUp;
+    expect(() => rotate(ring, ["mac"], generateAt(NOW), NOW + times.pickUpMs - 1, times, false)).toThrow(/mac key/);
+    const now = NOW + times.pickUpMs;
     expect(kidOf(rotate(ring, ["mac"], generateAt(now), now, times, false).mac, "signing")).toBe(
       kidOf(ring.mac, "published"),
     );
   });
 
   it("changes neither kind when one is too young", () => {
-    const now = NOW + times.pickUp; // the MAC key may, the signing key may not
+    const now = NOW + times.pickUpMs; // the MAC key may, the signing key may not
     expect(() => rotate(ring, ["mac", "signing"], generateAt(now), now, times, false)).toThrow(/signing key/);
   });
 
@@ -152,7 +152,7 @@ describe("rotation of keys", () => {
       }
       for (const [kid, last] of born) {
         const there = at.signing.some((key) => key.kid === kid);
-        expect(there).toBe(now < last + times.pickUp + times.accessTokenTtl);
+        expect(there).toBe(now < last + times.pickUpMs + times.accessTokenTtlMs);
       }
       expect(parseRing(writeRing(at))).toEqual(at);
     }
@@ -173,11 +173,11 @@ describe("taking a key out", () => {
 
   it("is refused while tokens under it may live", () => {
     for (const [kind, life] of [
-      ["signing", times.accessTokenTtl],
-      ["mac", times.sessionIdleTtl],
+      ["signing", times.accessTokenTtlMs],
+      ["mac", times.sessionIdleTtlMs],
     ] as const) {
       const kid = kidOf(ring[kind], "retired");
-      const due = late + times.pickUp + life;
+      const due = late + times.pickUpMs + life;
       expect(() => remove(ring, kid, generateAt(due), due - 1, times, false)).toThrow(/is needed until/);
       expect(kidOf(remove(ring, kid, generateAt(due), due, times, false)[kind], "retired")).toBe("");
       expect(kidOf(remove(ring, kid, generateAt(late), late, times, true)[kind], "retired")).toBe("");
@@ -227,7 +227,7 @@ describe("the emergency", () => {
 
   it("keeps the name until no verifier can hold the key any more", () => {
     const revoked = revoke(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
-    const due = NOW + times.pickUp + times.jwksMaxAge + times.accessTokenTtl;
+    const due = NOW + times.pickUpMs + times.jwksMaxAgeMs + times.accessTokenTtlMs;
     expect(readyKeys(withoutSpent(revoked, due - 1, times)).revokedKids).toEqual([kidOf(ring.signing, "signing")]);
     expect(readyKeys(withoutSpent(revoked, due, times)).revokedKids).toEqual([]);
   });

@@ -10,7 +10,7 @@ import { startIssuer } from "../support/verifier/issuer.ts";
 const LIMIT_MS = 5000;
 
 describe("keys", () => {
-  const times = { jwksMaxAge: 0, accessTokenTtl: 300_000, sessionIdleTtl: 86_400_000, pickUp: 0 };
+  const times = { jwksMaxAgeMs: 0, accessTokenTtlMs: 300_000, sessionIdleTtlMs: 86_400_000, pickUpMs: 0 };
   const generate = (kind: "signing" | "mac") =>
     kind === "mac" ? generateMacKey(Date.now()) : generateSigningKey("ES256", Date.now());
   const rotated = (ring: Ring): Ring => rotate(ring, ["signing"], generate, Date.now(), times, true);

@@ -28,7 +28,7 @@ export async function createSession(
 
 function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequest) {
   const audience = audienceOf(request.audience, request.audiences, deps.audience);
-  const absoluteLifetime = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtl);
+  const absoluteLifetimeMs = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtlMs);
   const authentication = authenticationOf(request, deps.clock());
   const deviceRequired = request.deviceBindingPolicy === DeviceBindingPolicy.REQUIRED;
   if (deviceRequired && !deps.device.offers) {
@@ -44,8 +44,8 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
       ipAddress: request.client?.ipAddress ?? "",
       displayName: request.client?.displayName ?? "",
     },
-    idleTimeout: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtl),
-    absoluteLifetime,
+    idleTimeoutMs: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtlMs),
+    absoluteLifetimeMs,
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired: true as const }),
   };

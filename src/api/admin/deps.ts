@@ -20,10 +20,10 @@ export type SessionAdminServiceDeps = {
   /** `aud` of a session whose request names none. */
   readonly audience: string;
   /** ms; also the maximum that a request may set. */
-  readonly sessionIdleTtl: number;
+  readonly sessionIdleTtlMs: number;
   /** ms; also the maximum that a request may set. */
-  readonly sessionAbsoluteTtl: number;
-  readonly reuseInterval: number;
+  readonly sessionAbsoluteTtlMs: number;
+  readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
   /** Checks the times in requests; ms since the epoch. */
   readonly clock: Clock;

@@ -122,9 +122,14 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
   return aside;
 }
 
-async function endSessions({ accessTokenTtl, reuseInterval }: Config, path: string): Promise<void> {
+async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: string): Promise<void> {
   // Markers outlast the access tokens by a minute, as the service has it.
-  const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval, markerLife: accessTokenTtl + 60_000 });
+  const store = createEmbeddedStore({
+    path,
+    clock: Date.now,
+    reuseIntervalMs,
+    markerLifeMs: accessTokenTtlMs + 60_000,
+  });
   try {
     await refusing([StoreUnavailable], () => store.revokeAll(undefined));
   } finally {

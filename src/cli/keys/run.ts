@@ -77,7 +77,7 @@ export function runKeys(
         path: options.file ?? config.keysFile,
         alg: options.alg,
         configuredAlg: config.signingAlgorithm,
-        times: { ...config, pickUp: Number(options.pickUp ?? "60") * 1000 },
+        times: { ...config, pickUpMs: Number(options.pickUp ?? "60") * 1000 },
         force: options.force ?? false,
         ifMissing: options.ifMissing ?? false,
         json: options.json ?? false,

@@ -35,9 +35,9 @@ export class EmbeddedEvents implements SessionEventLog {
     this.#clock = clock;
   }
 
-  async recordEvents(records: readonly EventRecord[], retention: number): Promise<readonly EventRecord[]> {
+  async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
     this.#transactions.write("NORMAL", (now) => {
-      for (const record of records) this.#record(record, now, retention);
+      for (const record of records) this.#record(record, now, retentionMs);
     });
     return [];
   }
@@ -77,11 +77,11 @@ export class EmbeddedEvents implements SessionEventLog {
     if (note !== "") this.#sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
   }
 
-  #record(record: EventRecord, now: number, retention: number): void {
+  #record(record: EventRecord, now: number, retentionMs: number): void {
     const { event } = record;
     const key = dueKeyOf(event);
     if (key !== undefined && this.#sql.takeDue.run(key).changes === 0) return; // recorded already
-    if (retention > 0) this.#append(record, now, now + retention);
+    if (retentionMs > 0) this.#append(record, now, now + retentionMs);
   }
 
   #append(record: EventRecord, now: number, expiresAt: number): void {

@@ -10,24 +10,24 @@ const ALL = "*";
 export class RevocationLog {
   readonly #sql: Statements;
   readonly #id: string;
-  readonly #markerLife: number;
+  readonly #markerLifeMs: number;
 
-  /** @param markerLife how long an ended session is remembered, ms */
-  constructor(sql: Statements, markerLife: number) {
+  /** @param markerLifeMs how long an ended session is remembered, ms */
+  constructor(sql: Statements, markerLifeMs: number) {
     this.#sql = sql;
     this.#id = String(sql.storeId.get()?.id);
-    this.#markerLife = markerLife;
+    this.#markerLifeMs = markerLifeMs;
   }
 
   append(sid: SessionId, reason: EndReason, now: number): Revocation {
-    const expiresAt = now + this.#markerLife;
+    const expiresAt = now + this.#markerLifeMs;
     this.#sql.append.run(sid, now, expiresAt, reason);
     this.#sql.sweepLog.run(now);
     return { sid, revokedAt: now, expiresAt, reason };
   }
 
   appendAll(createdUntil: number, now: number): void {
-    this.#sql.append.run(ALL, createdUntil, now + this.#markerLife, "revoked_all");
+    this.#sql.append.run(ALL, createdUntil, now + this.#markerLifeMs, "revoked_all");
   }
 
   has(sid: SessionId, now: number): boolean {

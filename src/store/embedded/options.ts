@@ -11,7 +11,7 @@ export type EmbeddedStoreOptions = {
   /** Our own clock, ms: never set, and not that of the day. That of the process but for tests. */
   readonly steady?: Clock;
   /** R of rotation.ts, ms. */
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   /** How long an ended session is remembered: at least the longest access token life, ms. */
-  readonly markerLife: number;
+  readonly markerLifeMs: number;
 };

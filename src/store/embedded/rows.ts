@@ -5,7 +5,12 @@ import type { DeviceBinding } from "../../session/device-key.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
 
-type Fixed = Omit<NewSession, "sid" | "subject"> & { readonly device?: DeviceText };
+/** What the column `fixed` holds of a session, as JSON. Its durations are milliseconds. */
+type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs"> & {
+  readonly idleTimeout: number;
+  readonly absoluteLifetime: number;
+  readonly device?: DeviceText;
+};
 
 /** A DeviceBinding, its bytes as base64url. */
 type DeviceText = Omit<DeviceBinding, "key"> & {
@@ -38,12 +43,12 @@ export type LogRow = {
 
 /** The session at its creation. */
 export function newborn(session: NewSession, now: number): Session {
-  const absoluteExpiresAt = now + session.absoluteLifetime;
+  const absoluteExpiresAt = now + session.absoluteLifetimeMs;
   return {
     ...session,
     createdAt: now,
     lastRefreshedAt: now,
-    idleExpiresAt: Math.min(now + session.idleTimeout, absoluteExpiresAt),
+    idleExpiresAt: Math.min(now + session.idleTimeoutMs, absoluteExpiresAt),
     absoluteExpiresAt,
   };
 }
@@ -54,7 +59,7 @@ export function slid(session: Session, now: number): Session {
   return {
     ...session,
     lastRefreshedAt,
-    idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeout, session.absoluteExpiresAt),
+    idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeoutMs, session.absoluteExpiresAt),
   };
 }
 
@@ -72,10 +77,10 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 }
 
 export function fixedOf(session: Session): string {
-  const { clientId, audience, claims, client, idleTimeout, absoluteLifetime } = session;
+  const { clientId, audience, claims, client, idleTimeoutMs, absoluteLifetimeMs } = session;
   const { authentication, deviceRequired, device } = session;
   const fixed: Fixed = {
-    ...{ clientId, audience, claims, client, idleTimeout, absoluteLifetime },
+    ...{ clientId, audience, claims, client, idleTimeout: idleTimeoutMs, absoluteLifetime: absoluteLifetimeMs },
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired }),
     ...(device && { device: deviceText(device) }),
@@ -95,17 +100,28 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 
 export function sessionOf(row: SessionRow): Session {
   const fixed = JSON.parse(row.fixed) as Fixed;
-  const { device } = fixed;
-  const session = {
+  const { authentication, deviceRequired, device } = fixed;
+  const session: Session = {
     sid: row.sid,
     subject: row.subject,
-    ...(fixed as Omit<Fixed, "device">),
+    clientId: fixed.clientId,
+    audience: fixed.audience,
+    claims: fixed.claims,
+    client: fixed.client,
+    idleTimeoutMs: fixed.idleTimeout,
+    absoluteLifetimeMs: fixed.absoluteLifetime,
     createdAt: row.created_at,
     lastRefreshedAt: row.last_refreshed_at,
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
   };
-  return device === undefined ? session : { ...session, device: deviceOf(device) };
+  if (authentication === undefined && deviceRequired === undefined && device === undefined) return session;
+  return {
+    ...session,
+    ...(authentication && { authentication }),
+    ...(deviceRequired && { deviceRequired }),
+    ...(device && { device: deviceOf(device) }),
+  };
 }
 
 export function rotationOf(row: SessionRow): RotationState {

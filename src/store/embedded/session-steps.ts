@@ -25,7 +25,7 @@ type Deps = {
   readonly log: RevocationLog;
   readonly clock: StoreClock;
   /** R, ms. */
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: number) => void;
 };
 
@@ -67,18 +67,18 @@ export class SessionSteps {
     now: number,
     mayEnd: boolean,
   ): RotateOutcome | undefined {
-    const { sessions, sql, reuseInterval, clock } = this.#deps;
+    const { sessions, sql, reuseIntervalMs, clock } = this.#deps;
     const row = sessions.get(sid);
     if (row === undefined) return this.gone(sid, now);
     if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" };
     if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
     if (row.ended) return { ok: false, reason: "revoked" };
     const session = sessionOf(row);
-    const verdict = judgeDevice(session, token, device ?? NO_PRESENTATION, now, reuseInterval);
+    const verdict = judgeDevice(session, token, device ?? NO_PRESENTATION, now, reuseIntervalMs);
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: this.byClock(session) };
     if (verdict === "required") return { ok: false, reason: "device_required", session: this.byClock(session) };
     if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);
-    const decision = decide(rotationOf(row), token, freshNonce, now, reuseInterval);
+    const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs);
     if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);
     const { outcome, next } = decision;
     const used = this.#used(session, verdict, now);
@@ -88,7 +88,7 @@ export class SessionSteps {
   }
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: number): RegisterKeyOutcome {
-    const { sessions, sql, reuseInterval } = this.#deps;
+    const { sessions, sql, reuseIntervalMs } = this.#deps;
     const row = sessions.live(sid, now);
     if (row === undefined) return this.gone(sid, now);
     if (!mayRegister(token, rotationOf(row))) return { ok: false, reason: "outdated" };
@@ -97,7 +97,7 @@ export class SessionSteps {
     if (device !== undefined && isSameThumbprint(device.key.thumbprint, key.thumbprint)) {
       return { ok: true, session: this.byClock(before), now };
     }
-    if (device !== undefined && !isReplaceable(device, now, reuseInterval)) return { ok: false, reason: "other_key" };
+    if (device !== undefined && !isReplaceable(device, now, reuseIntervalMs)) return { ok: false, reason: "other_key" };
     const session: Session = { ...before, device: { key, state: "registered", since: now } };
     sql.fix.run(fixedOf(session), sid);
     return { ok: true, session: this.byClock(session), now };

@@ -83,13 +83,13 @@ class EmbeddedStore implements SessionStore {
     this.#sessions = new SessionTable(this.#sql);
     this.#lists = new SessionLists(this.#transactions, this.#sessions, this.#clock);
     this.#events = new EmbeddedEvents(this.#sql, this.#transactions, this.#clock);
-    this.#log = new RevocationLog(this.#sql, options.markerLife);
+    this.#log = new RevocationLog(this.#sql, options.markerLifeMs);
     this.#steps = new SessionSteps({
       sql: this.#sql,
       sessions: this.#sessions,
       log: this.#log,
       clock: this.#clock,
-      reuseInterval: options.reuseInterval,
+      reuseIntervalMs: options.reuseIntervalMs,
       endReused: (sid, subject, reason, now) => this.#end(sid, "reuse", now, REUSE_NOTES[reason], subject),
     });
     this.#subjects = new Subjects({

@@ -8,7 +8,7 @@ type Ask = (tag: string, args: readonly (string | number)[]) => Promise<unknown>
 type Deps = {
   readonly clustered: boolean;
   /** ms */
-  readonly commandTimeout: number;
+  readonly commandTimeoutMs: number;
   readonly steady: () => number;
   readonly ask: Ask;
 };
@@ -24,14 +24,14 @@ export class Clocks {
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#one = new NodeClock(deps.commandTimeout);
+    this.#one = new NodeClock(deps.commandTimeoutMs);
   }
 
   of(tag: string): NodeClock {
     if (!this.#deps.clustered) return this.#one;
     const known = this.#byTag.get(tag);
     if (known !== undefined) return known;
-    const clock = new NodeClock(this.#deps.commandTimeout);
+    const clock = new NodeClock(this.#deps.commandTimeoutMs);
     this.#byTag.set(tag, clock);
     return clock;
   }

@@ -1,7 +1,7 @@
 /**
  * The connections, and how they behave when Redis does not.
  *
- * - A command waits `commandTimeout` at most (send.ts), and none waits for a connection: while there is none, it
+ * - A command waits `commandTimeoutMs` at most (send.ts), and none waits for a connection: while there is none, it
  *   fails as unavailable, at once. A connection that stays silent for twice that long is given up, with all that waits on it
  *   (silence.ts).
  * - Nothing is sent twice. Every script could be run twice without harm, but a logout would then find its
@@ -40,23 +40,23 @@ export function disconnect(client: Client): void {
   client.disconnect();
 }
 
-/** @param commandTimeout ms */
-export function connect(target: RedisTarget, commandTimeout: number): Client {
-  const client = createClient(target, commandTimeout);
-  if (client instanceof Redis) giveUpWhenSilent(client, commandTimeout);
+/** @param commandTimeoutMs ms */
+export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
+  const client = createClient(target, commandTimeoutMs);
+  if (client instanceof Redis) giveUpWhenSilent(client, commandTimeoutMs);
   else {
     client.on("+node", (node: Redis) => {
-      giveUpWhenSilent(node, commandTimeout);
+      giveUpWhenSilent(node, commandTimeoutMs);
       node.connect().catch(() => {});
     });
   }
   return client.on("end", revive);
 }
 
-/** Connects to one node of a cluster, and again whenever that connection is lost. @param commandTimeout ms */
-export function connectNode(node: Redis, commandTimeout: number): Redis {
+/** Connects to one node of a cluster, and again whenever that connection is lost. @param commandTimeoutMs ms */
+export function connectNode(node: Redis, commandTimeoutMs: number): Redis {
   const own = node.duplicate({ lazyConnect: false, readOnly: false, retryStrategy: backoff } as RedisOptions);
-  giveUpWhenSilent(own, commandTimeout);
+  giveUpWhenSilent(own, commandTimeoutMs);
   return own.on("end", revive);
 }
 
@@ -83,7 +83,7 @@ function slotOf(tag: string): number {
   return slot;
 }
 
-function createClient(target: RedisTarget, commandTimeout: number): Client {
+function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
   const { host, port } = target.nodes[0];
   const tls = target.tls ? { ...(target.ca === undefined ? {} : { ca: target.ca }) } : undefined;
   const common = {
@@ -114,7 +114,7 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
       ...(tls === undefined ? {} : { sentinelTLS: tls }),
       ...(target.sentinelUsername === undefined ? {} : { sentinelUsername: target.sentinelUsername }),
       ...(target.sentinelPassword === undefined ? {} : { sentinelPassword: target.sentinelPassword }),
-      sentinelCommandTimeout: commandTimeout,
+      sentinelCommandTimeout: commandTimeoutMs,
       sentinelRetryStrategy: backoff,
       failoverDetector: true,
     });
@@ -130,7 +130,7 @@ function createClient(target: RedisTarget, commandTimeout: number): Client {
     maxRedirections: 4,
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    retryDelayOnTryAgain: commandTimeout / 4,
+    retryDelayOnTryAgain: commandTimeoutMs / 4,
     redisOptions: common,
   });
 }

@@ -13,18 +13,18 @@ export class RedisDevices {
   readonly #link: Link;
   readonly #acknowledge: Acknowledge;
   /** R, ms. */
-  readonly #reuseInterval: number;
+  readonly #reuseIntervalMs: number;
 
-  constructor(link: Link, acknowledge: Acknowledge, reuseInterval: number) {
+  constructor(link: Link, acknowledge: Acknowledge, reuseIntervalMs: number) {
     this.#link = link;
     this.#acknowledge = acknowledge;
-    this.#reuseInterval = reuseInterval;
+    this.#reuseIntervalMs = reuseIntervalMs;
   }
 
   async register(sid: SessionId, { generation }: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome> {
     const { bytes, thumbprint } = key;
     const tag = tagOfSession(sid);
-    const args = [sid, generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), this.#reuseInterval];
+    const args = [sid, generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), this.#reuseIntervalMs];
     const reply = await this.#link.run("register_key", [tag], args);
     const outcome = registerKeyOutcome(sid, reply, this.#link.clock(tag).shift);
     if (outcome.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);

@@ -30,18 +30,18 @@ type Part = { readonly state: "more" | "done" | "none"; readonly count: number; 
 export class SubjectEnds {
   readonly #link: Pick<Link, "run">;
   readonly #acknowledge: Acknowledge;
-  readonly #markerLife: number;
+  readonly #markerLifeMs: number;
 
-  constructor(link: Pick<Link, "run">, acknowledge: Acknowledge, markerLife: number) {
+  constructor(link: Pick<Link, "run">, acknowledge: Acknowledge, markerLifeMs: number) {
     this.#link = link;
     this.#acknowledge = acknowledge;
-    this.#markerLife = markerLife;
+    this.#markerLifeMs = markerLifeMs;
   }
 
   async endAll(subject: string, reason: EndReason, { except, actor, origin }: EndAllOptions): Promise<EndAllOutcome> {
     const tag = tagOfSubject(subject);
     const id = randomBytes(ID_BYTES).toString("base64url");
-    const args = [subject, reason, this.#markerLife, except ?? "", actor ?? "", id, noteOf(origin)];
+    const args = [subject, reason, this.#markerLifeMs, except ?? "", actor ?? "", id, noteOf(origin)];
     for (;;) {
       const [outcome, ...sids] = buffers(await this.#link.run("end_all", [tag], args));
       switch (text(outcome)) {
@@ -99,7 +99,7 @@ export class SubjectEnds {
   }
 
   async #part(tag: string, id: string): Promise<Part> {
-    const [state, count, ...sids] = buffers(await this.#link.run("end_rest", [tag], [id, this.#markerLife]));
+    const [state, count, ...sids] = buffers(await this.#link.run("end_rest", [tag], [id, this.#markerLifeMs]));
     return { state: text(state) as Part["state"], count: Number(count && text(count)), ended: sids.map(sessionId) };
   }
 }

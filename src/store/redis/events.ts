@@ -35,7 +35,7 @@ export class RedisEvents implements SessionEventLog {
   }
 
   /** Partitions stand and fall alone: what one has taken is not written again because of another one. */
-  async recordEvents(records: readonly EventRecord[], retention: number): Promise<readonly EventRecord[]> {
+  async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
     const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
     const parts = await Promise.all(
       [...byTag].map(async ([tag, some]) => {
@@ -43,7 +43,7 @@ export class RedisEvents implements SessionEventLog {
         const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
         const args = some.flatMap((record) => argumentsOf(record));
         try {
-          await this.#link.run("record", [isAll ? FIRST_TAG : tag], [retention, most, MAX_EVENT_SESSIONS, ...args]);
+          await this.#link.run("record", [isAll ? FIRST_TAG : tag], [retentionMs, most, MAX_EVENT_SESSIONS, ...args]);
           return [];
         } catch {
           return some; // whatever it was: written again, it is written once

@@ -22,11 +22,11 @@ import { createSender, type Sender } from "./send.ts";
 export type LinkOptions = {
   readonly target: RedisTarget;
   /** How long a command may take, ms. */
-  readonly commandTimeout: number;
+  readonly commandTimeoutMs: number;
   /** How many replicas must have an ending before it is acknowledged. */
   readonly waitReplicas: number;
   /** R of rotation.ts, ms. */
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   readonly log?: Log;
   /** For tests, which bring a clock that they can move. */
   readonly scripts?: Scripts;
@@ -68,14 +68,14 @@ export class Link {
     this.#options = options;
     this.#scripts = options.scripts ?? loadScripts();
     this.#problems = createProblemLog(options.log);
-    this.client = connect(options.target, options.commandTimeout);
-    this.#sender = createSender(options.commandTimeout);
+    this.client = connect(options.target, options.commandTimeoutMs);
+    this.#sender = createSender(options.commandTimeoutMs);
     this.#clustered = options.target.kind === "cluster";
     this.#steady = options.steady ?? steadyClock;
-    this.#resendMs = Math.max(options.reuseInterval / 4, 2 * options.commandTimeout);
+    this.#resendMs = Math.max(options.reuseIntervalMs / 4, 2 * options.commandTimeoutMs);
     this.#clocks = new Clocks({
       clustered: this.#clustered,
-      commandTimeout: options.commandTimeout,
+      commandTimeoutMs: options.commandTimeoutMs,
       steady: this.#steady,
       ask: (tag, args) => this.#sync(tag, args),
     });
@@ -89,7 +89,7 @@ export class Link {
    */
   async start(others: Promise<unknown>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const cancelPatience = turns.after(this.#options.commandTimeout, resolve);
+    const cancelPatience = turns.after(this.#options.commandTimeoutMs, resolve);
     let started = false;
     const fail = (error: unknown) => {
       const refusal = refusedCredentials(error);

@@ -112,9 +112,9 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const time = (at: number) => bytes.readUIntBE(start + at, 6);
   const createdAt = time(AT.created);
   const lastRefreshedAt = Math.max(createdAt, time(AT.ct));
-  const idleTimeout = bytes.readUIntBE(start + AT.idle, 5);
-  const absoluteLifetime = bytes.readUIntBE(start + AT.life, 5);
-  const absoluteExpiresAt = createdAt + absoluteLifetime;
+  const idleTimeoutMs = bytes.readUIntBE(start + AT.idle, 5);
+  const absoluteLifetimeMs = bytes.readUIntBE(start + AT.life, 5);
+  const absoluteExpiresAt = createdAt + absoluteLifetimeMs;
 
   let at = start + AT.body;
   const take = (length: number): string => {
@@ -152,11 +152,11 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     audience,
     claims,
     client,
-    idleTimeout,
-    absoluteLifetime,
+    idleTimeoutMs,
+    absoluteLifetimeMs,
     createdAt,
     lastRefreshedAt,
-    idleExpiresAt: Math.min(lastRefreshedAt + idleTimeout, absoluteExpiresAt),
+    idleExpiresAt: Math.min(lastRefreshedAt + idleTimeoutMs, absoluteExpiresAt),
     absoluteExpiresAt,
   };
   if (version === VERSION) return authentication === undefined ? session : { ...session, authentication };

@@ -12,7 +12,7 @@ import { translate } from "./failure.ts";
 import { createSender } from "./send.ts";
 import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 
-type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeout: number };
+type Deps = { readonly target: RedisTarget; readonly waitReplicas: number; readonly commandTimeoutMs: number };
 
 /**
  * @param tag of the partition that was written
@@ -37,7 +37,7 @@ type Channel = { readonly redis: Redis; readonly wait: SharedWait };
 export function createAcknowledger(deps: Deps, client: Client): Acknowledge {
   if (deps.waitReplicas === 0)
     return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
-  const sender = createSender(deps.commandTimeout);
+  const sender = createSender(deps.commandTimeoutMs);
   const ready = Promise.withResolvers<void>();
   const look = () => {
     if (channels.unconnected() === undefined) ready.resolve();
@@ -88,8 +88,8 @@ type Channels = {
   close(): void;
 };
 
-function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeout }: Deps): Channels {
-  const client = connect(target, commandTimeout);
+function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeoutMs }: Deps): Channels {
+  const client = connect(target, commandTimeoutMs);
   if (!(client instanceof Redis)) throw new TypeError("a cluster has several masters");
   const only = channel(client);
   return {
@@ -100,7 +100,7 @@ function ofMaster(channel: (redis: Redis) => Channel, { target, commandTimeout }
   };
 }
 
-function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { commandTimeout }: Deps): Channels {
+function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { commandTimeoutMs }: Deps): Channels {
   const channels = new Map<string, Channel>();
   const follow = () => {
     const nodes = new Map(cluster.nodes("all").map((node) => [nodeKey(node), node]));
@@ -110,7 +110,7 @@ function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { command
       disconnect(redis);
     }
     for (const [key, node] of nodes) {
-      if (!channels.has(key)) channels.set(key, channel(connectNode(node, commandTimeout)));
+      if (!channels.has(key)) channels.set(key, channel(connectNode(node, commandTimeoutMs)));
     }
   };
   cluster.on("+node", follow).on("-node", follow);

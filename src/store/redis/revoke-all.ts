@@ -17,7 +17,7 @@ export async function revokeAll(
   link: Pick<Link, "run" | "clock">,
   acknowledge: Acknowledge,
   clustered: boolean,
-  markerLife: number,
+  markerLifeMs: number,
   createdBefore: number | undefined,
   origin: Origin | undefined,
 ): Promise<number> {
@@ -28,7 +28,7 @@ export async function revokeAll(
   const createdUntil = Math.max(0, Math.min(Math.max(...latest), before - 1));
   const revokedUntil = createdUntil + shift;
   const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
-  const end = (tag: string, note: string) => link.run("revoke_all", [tag], [createdUntil, markerLife, note, key]);
+  const end = (tag: string, note: string) => link.run("revoke_all", [tag], [createdUntil, markerLifeMs, note, key]);
   // What is to be recorded is left in the first partition, with the first sessions that end.
   const first = TAGS[0] ?? "";
   await end(first, noteOf(origin));

@@ -18,7 +18,7 @@ type Deps = {
   readonly send: Sender["send"];
   readonly waitReplicas: number;
   /** How long a command may take, ms. */
-  readonly commandTimeout: number;
+  readonly commandTimeoutMs: number;
 };
 
 type Waiter = {
@@ -33,7 +33,7 @@ const ABSENT = -2;
 /** How long the small write stays, ms. */
 const WRITE_LIFE_MS = 1_000;
 
-export function createSharedWait({ redis, send, waitReplicas, commandTimeout }: Deps): SharedWait {
+export function createSharedWait({ redis, send, waitReplicas, commandTimeoutMs }: Deps): SharedWait {
   let running = false;
   let waiting: Waiter[] = [];
 
@@ -47,7 +47,7 @@ export function createSharedWait({ redis, send, waitReplicas, commandTimeout }: 
     for (const { tag } of waiters) {
       if (!writes.has(tag)) writes.set(tag, send(redis, "set", [`${tag}w`, "", "PX", WRITE_LIFE_MS]));
     }
-    const replicas = send(redis, "wait", [waitReplicas, Math.floor(commandTimeout * 0.8)]);
+    const replicas = send(redis, "wait", [waitReplicas, Math.floor(commandTimeoutMs * 0.8)]);
     await Promise.all(
       waiters.map(async ({ tag, served }, at) => {
         const [there, write, count] = await Promise.allSettled([found[at], writes.get(tag), replicas]);

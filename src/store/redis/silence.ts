@@ -10,9 +10,9 @@ import { TURN_MS, turns } from "../../clock/turns.ts";
 /** How many times the timeout of a command a connection may be silent while replies are due. */
 const COMMAND_TIMEOUTS = 2;
 
-/** Closes each connection of a client, from now on, that is silent for too long. @param commandTimeout ms */
-export function giveUpWhenSilent(client: Redis, commandTimeout: number): void {
-  const mostTurns = Math.ceil((COMMAND_TIMEOUTS * commandTimeout) / TURN_MS);
+/** Closes each connection of a client, from now on, that is silent for too long. @param commandTimeoutMs ms */
+export function giveUpWhenSilent(client: Redis, commandTimeoutMs: number): void {
+  const mostTurns = Math.ceil((COMMAND_TIMEOUTS * commandTimeoutMs) / TURN_MS);
   client.on("connect", () => {
     const { stream } = client;
     let { bytesRead } = stream;

@@ -52,7 +52,7 @@ type Argument = string | number | Buffer;
 
 export type RedisStoreOptions = LinkOptions & {
   /** How long an ended session is remembered: at least the longest access token life, ms. */
-  readonly markerLife: number;
+  readonly markerLifeMs: number;
 };
 
 /**
@@ -94,10 +94,10 @@ class RedisStore implements SessionStore {
     this.#subscription = subscribe(this.#link.client);
     this.#clustered = options.target.kind === "cluster";
     this.#events = new RedisEvents(this.#link, this.#clustered);
-    this.#ends = new SubjectEnds(this.#link, this.#acknowledge, options.markerLife);
+    this.#ends = new SubjectEnds(this.#link, this.#acknowledge, options.markerLifeMs);
     this.#log = new LogReader(this.#link, this.#clustered, (tag) => this.#ends.finish(tag));
     this.#lists = new SessionLists(this.#link, this.#clustered);
-    this.#devices = new RedisDevices(this.#link, this.#acknowledge, options.reuseInterval);
+    this.#devices = new RedisDevices(this.#link, this.#acknowledge, options.reuseIntervalMs);
   }
 
   start(): Promise<void> {
@@ -111,15 +111,15 @@ class RedisStore implements SessionStore {
     replaces?: SessionId,
     origin?: Origin,
   ): Promise<CreateOutcome> {
-    const { sid, subject, idleTimeout, absoluteLifetime } = session;
+    const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
     // Another partition is another subject: two steps, and this one first. One session too few is better than one too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced", origin)).ok;
-    const { markerLife } = this.#options;
+    const { markerLifeMs } = this.#options;
     const old = elsewhere ? "" : (replaces ?? "");
-    const limits = [idleTimeout, absoluteLifetime, encodeBody(session), cap, markerLife, old, versionOf(session)];
+    const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
     const notes = [noteOf(origin), noteOf(origin, session)];
     const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes];
     const [record, replaced, ...evicted] = await createInSteps(this.#link, tag, args);
@@ -138,11 +138,11 @@ class RedisStore implements SessionStore {
     freshNonce: string,
     device?: DevicePresentation,
   ): Promise<RotateOutcome> {
-    const { reuseInterval, markerLife } = this.#options;
+    const { reuseIntervalMs, markerLifeMs } = this.#options;
     const tag = tagOfSession(sid);
     const [n1, n2] = nonceWords(token.nonce);
     const [f1, f2] = nonceWords(freshNonce);
-    const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseInterval, markerLife];
+    const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, markerLifeMs];
     if (device !== undefined) args.push(...deviceArguments(device));
     const reply = await this.#link.run("rotate", [tag], args);
     const outcome = rotateOutcome(sid, reply, this.#link.clock(tag).shift);
@@ -177,7 +177,7 @@ class RedisStore implements SessionStore {
 
   async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
-    const args = [sid, reason, this.#options.markerLife, noteOf(origin), origin?.subject ?? ""];
+    const args = [sid, reason, this.#options.markerLifeMs, noteOf(origin), origin?.subject ?? ""];
     let reply = await this.#link.run("end", [tag], args);
     while (isEnding(reply)) {
       await this.#ends.finish(tag); // verifiers know of it before this caller does
@@ -194,7 +194,7 @@ class RedisStore implements SessionStore {
       // Another partition is another subject.
       return { ok: false, reason: (await this.find(actor)).ok ? "not_found" : "actor_ended" };
     }
-    const args = [actor, target, reason, this.#options.markerLife, noteOf(origin)];
+    const args = [actor, target, reason, this.#options.markerLifeMs, noteOf(origin)];
     const outcome = endOwnedOutcome(await this.#link.run("end_owned", [tag], args));
     await this.#acknowledge(tag, outcome.ok ? [`m${target}`] : []);
     return outcome;
@@ -205,8 +205,8 @@ class RedisStore implements SessionStore {
   }
 
   revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number> {
-    const { markerLife } = this.#options;
-    return revokeAll(this.#link, this.#acknowledge, this.#clustered, markerLife, createdBefore, origin);
+    const { markerLifeMs } = this.#options;
+    return revokeAll(this.#link, this.#acknowledge, this.#clustered, markerLifeMs, createdBefore, origin);
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {

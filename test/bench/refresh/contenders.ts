@@ -35,20 +35,20 @@ async function refreshTokens(service: Service): Promise<string[]> {
   return (await logIn(service, CONNECTIONS)).map(({ refreshToken }) => refreshToken);
 }
 
-async function startFloor({ world }: Stage, reuseInterval: number): Promise<{ pid: number; port: number }> {
+async function startFloor({ world }: Stage, reuseIntervalMs: number): Promise<{ pid: number; port: number }> {
   const { pid, line } = await start("server", ["test/bench/refresh/floor.ts"], {
     env: {
       REDIS_PORT: String(world.redisPort),
       KEYS_FILE: world.keysFile,
-      REUSE_INTERVAL: String(reuseInterval),
+      REUSE_INTERVAL: String(reuseIntervalMs),
       ISSUER,
     },
   });
   return { pid, port: (JSON.parse(line) as { port: number }).port };
 }
 
-async function floor(name: string, title: string, stage: Stage, reuseInterval: number): Promise<Contender> {
-  const { pid, port } = await startFloor(stage, reuseInterval);
+async function floor(name: string, title: string, stage: Stage, reuseIntervalMs: number): Promise<Contender> {
+  const { pid, port } = await startFloor(stage, reuseIntervalMs);
   const credentials = await refreshTokens(stage.service);
   await checkFloor(port, stage.service);
   return { name, title, expected: "200", pid, plan: plan(name, port, refreshJson, credentials) };

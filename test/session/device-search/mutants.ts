@@ -46,7 +46,7 @@ export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
   },
   {
     name: "a bound key is replaced",
-    text: 'device.state === "registered" && Math.abs(now - device.since) > 2 * reuseInterval',
+    text: 'device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs',
     becomes: "true",
     noticedBy: "thief",
   },

@@ -64,7 +64,7 @@ for (const searches of SEARCHES.slice(0, depth)) {
 for (const hoards of [false, true]) {
   const allowed = hoards ? 3 : 2;
   const name = `theft is cut off after ${allowed} changes of hands, an attacker that ${hoards ? "keeps every token" : "moves on"}`;
-  report(name, () => explore(holders({ decide, reuseInterval: 10_000, hoards, allowed })));
+  report(name, () => explore(holders({ decide, reuseIntervalMs: 10_000, hoards, allowed })));
 }
 for (const [ticks, hoard] of [
   [2, 2],

@@ -35,13 +35,13 @@ export type Theft = {
 export type TheftAssumptions = {
   readonly decide: typeof decide;
   /** R, ms: any number, 0 included. */
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   readonly hoards: boolean;
   /** So many changes of hands may be served, and not one more. "any": presentations may be close together. */
   readonly allowed: number | "any";
 };
 
-export function holders({ decide, reuseInterval: R, hoards, allowed }: TheftAssumptions): Model<Theft> {
+export function holders({ decide, reuseIntervalMs: R, hoards, allowed }: TheftAssumptions): Model<Theft> {
   const first = firstState("first");
   const token = childOf(first);
   // A little more than R, 2 R and 3 R, and a long time: no rule has a reason to distinguish others.

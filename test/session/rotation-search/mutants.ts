@@ -18,18 +18,18 @@ export type Mutant = {
     | "clock set back";
 };
 
-const YOUNG = "within(childMintedAt, reuseInterval)";
-const SERVED = "within(childServedAt, reuseInterval)";
+const YOUNG = "within(childMintedAt, reuseIntervalMs)";
+const SERVED = "within(childServedAt, reuseIntervalMs)";
 const REPEATED = "(child || confirmed || late)";
-const OUTDATED = "token.issuedAt >= childMintedAt - 2 * reuseInterval";
+const OUTDATED = "token.issuedAt >= childMintedAt - 2 * reuseIntervalMs";
 const CONFIRMED = "token.nonce === state.nonce || token.issuedAt >= siblingsSince";
-const LATE = "(ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseInterval)";
+const LATE = "(ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs)";
 const WITHIN = "Math.abs(now - time) <= limit";
 
 export const MUTANTS: readonly Mutant[] = [
   { name: "no child is young", text: YOUNG, becomes: "false", noticedBy: "browser" },
-  { name: "young for R/2", text: YOUNG, becomes: "within(childMintedAt, reuseInterval / 2)", noticedBy: "browser" },
-  { name: "young for 2 R", text: YOUNG, becomes: "within(childMintedAt, 2 * reuseInterval)", noticedBy: "holders" },
+  { name: "young for R/2", text: YOUNG, becomes: "within(childMintedAt, reuseIntervalMs / 2)", noticedBy: "browser" },
+  { name: "young for 2 R", text: YOUNG, becomes: "within(childMintedAt, 2 * reuseIntervalMs)", noticedBy: "holders" },
   { name: "rule 1 without the child", text: REPEATED, becomes: "(confirmed || late)", noticedBy: "browser" },
   { name: "rule 1 without the confirmed token", text: REPEATED, becomes: "(child || late)", noticedBy: "another tab" },
   { name: "rule 1 without late requests", text: REPEATED, becomes: "(child || confirmed)", noticedBy: "browser" },
@@ -90,13 +90,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "a sibling counts if served R/2 ago",
     text: SERVED,
-    becomes: "within(childServedAt, reuseInterval / 2)",
+    becomes: "within(childServedAt, reuseIntervalMs / 2)",
     noticedBy: "browser",
   },
   {
     name: "a sibling counts if served 2 R ago",
     text: SERVED,
-    becomes: "within(childServedAt, 2 * reuseInterval)",
+    becomes: "within(childServedAt, 2 * reuseIntervalMs)",
     noticedBy: "holders",
   },
   { name: "the current child always counts", text: ": NEVER;", becomes: ": childMintedAt;", noticedBy: "holders" },

@@ -26,7 +26,14 @@ function worst(rule: typeof decide, thief: Life["thief"], rhythm: number, pause:
       next = pause * TICK;
       return now;
     };
-    const life: Life = { decide: rule, thief, reuseInterval: R, quiet: 0, pause: pauses, rhythm: () => rhythm * TICK };
+    const life: Life = {
+      decide: rule,
+      thief,
+      reuseIntervalMs: R,
+      quiet: 0,
+      pause: pauses,
+      rhythm: () => rhythm * TICK,
+    };
     worst = Math.max(worst, served(life, most));
   }
   return worst;

@@ -9,7 +9,7 @@ import { childOf } from "./holders.ts";
 
 export type Life = {
   readonly decide: typeof decide;
-  readonly reuseInterval: number;
+  readonly reuseIntervalMs: number;
   /** Time to the victim's next refresh, ms. */
   readonly pause: () => number;
   /** Time to the thief's next presentation, ms. */
@@ -25,7 +25,7 @@ export type Life = {
 };
 
 /** How many refreshes of the victim are served after the theft, at most `most`. */
-export function served({ decide, reuseInterval: R, pause, rhythm, thief, quiet }: Life, most: number): number {
+export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet }: Life, most: number): number {
   let state = firstState("stolen");
   let now = 1e9;
   let refreshes = 0;

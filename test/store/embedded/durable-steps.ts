@@ -11,7 +11,7 @@ const [path = ""] = process.argv.slice(2);
 // Strict: a token that has a successor in use is reuse at once.
 let now = Date.now();
 const clock = () => now;
-const store = createEmbeddedStore({ path, clock, steady: clock, reuseInterval: 0, markerLife: MARKER_LIFE });
+const store = createEmbeddedStore({ path, clock, steady: clock, reuseIntervalMs: 0, markerLifeMs: MARKER_LIFE });
 
 async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
   now += 1000;

@@ -18,8 +18,8 @@ function open(): SessionStore {
     path,
     clock: () => NOW,
     steady: () => NOW,
-    reuseInterval: REUSE_INTERVAL,
-    markerLife: MARKER_LIFE,
+    reuseIntervalMs: REUSE_INTERVAL,
+    markerLifeMs: MARKER_LIFE,
   });
 }
 

@@ -41,7 +41,7 @@ const HOLD = `
 
 /** How long a lock of another process is waited for, ms. */
 const BUSY_TIMEOUT_MS = 500;
-const LIVES = { reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE };
+const LIVES = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
@@ -112,7 +112,7 @@ test("a cursor of a file that is gone gets everything", async () => {
 test("what has expired is swept away by later writes", async () => {
   const store = open();
   for (let at = 0; at < 20; at++) {
-    await store.create(newSession(subject(), { idleTimeout: SECOND }), nonce(), 1);
+    await store.create(newSession(subject(), { idleTimeoutMs: SECOND }), nonce(), 1);
     await store.end(sidOf(subject()), "logout");
   }
   now += IDLE;

@@ -3,7 +3,12 @@ import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
-const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+const store = createEmbeddedStore({
+  path,
+  clock: Date.now,
+  reuseIntervalMs: REUSE_INTERVAL,
+  markerLifeMs: MARKER_LIFE,
+});
 const created: string[] = [];
 const ended: string[] = [];
 let failure = "";

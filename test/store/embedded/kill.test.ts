@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function open() {
-  return createEmbeddedStore({ path, clock: Date.now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+  return createEmbeddedStore({ path, clock: Date.now, reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE });
 }
 
 /** Runs writers on the file until they have reported so many facts, kills them, and returns all that they have reported. */

@@ -17,8 +17,8 @@ clockStepContract("embedded", async () => {
         path: join(directory, "sessions.db"),
         clock: () => wall,
         steady: () => steady,
-        reuseInterval: REUSE_INTERVAL,
-        markerLife: MARKER_LIFE,
+        reuseIntervalMs: REUSE_INTERVAL,
+        markerLifeMs: MARKER_LIFE,
       });
       stores.push(store);
       return store;

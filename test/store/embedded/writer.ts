@@ -9,7 +9,12 @@ import { until } from "../../support/until.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
-const store = createEmbeddedStore({ path, clock: Date.now, reuseInterval: REUSE_INTERVAL, markerLife: MARKER_LIFE });
+const store = createEmbeddedStore({
+  path,
+  clock: Date.now,
+  reuseIntervalMs: REUSE_INTERVAL,
+  markerLifeMs: MARKER_LIFE,
+});
 /** Written before the next step: what the reader has not got was not acknowledged. */
 const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
 

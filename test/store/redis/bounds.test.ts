@@ -17,7 +17,7 @@ let store: SessionStore;
 
 beforeAll(async () => {
   redis = await startRedis();
-  store = await createRedisStore(redisOptions(redis.url, { commandTimeout: 10_000, recheckMs: NEVER_MS }));
+  store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 10_000, recheckMs: NEVER_MS }));
   await until(() => store.ping());
 });
 afterAll(async () => {

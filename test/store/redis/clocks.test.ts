@@ -29,7 +29,7 @@ afterAll(async () => {
 
 async function open(steady: () => number): Promise<SessionStore> {
   const store = await createRedisStore(
-    redisOptions(server.url, { scripts: loadScripts(CLOCK), steady, commandTimeout: 1_000 }),
+    redisOptions(server.url, { scripts: loadScripts(CLOCK), steady, commandTimeoutMs: 1_000 }),
   );
   stores.push(store);
   await untilReached(store);

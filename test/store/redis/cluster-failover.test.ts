@@ -23,7 +23,7 @@ let cluster: RedisCluster;
 let store: SessionStore;
 
 const open = async () => {
-  const store = await createRedisStore(redisOptions(cluster.url, { waitReplicas: 1, commandTimeout: 1_000 }));
+  const store = await createRedisStore(redisOptions(cluster.url, { waitReplicas: 1, commandTimeoutMs: 1_000 }));
   cleanUp.push(() => store.close());
   await untilReached(store);
   return store;

@@ -13,7 +13,7 @@ import { NEVER_MS, redisOptions } from "../backends.ts";
 import { MARKER_LIFE, newSession, nonce, subject } from "../sessions.ts";
 
 const MANY = 300;
-const PATIENT = { commandTimeout: 5_000, recheckMs: NEVER_MS };
+const PATIENT = { commandTimeoutMs: 5_000, recheckMs: NEVER_MS };
 
 async function open(redis: RedisServer): Promise<SessionStore> {
   const store = await createRedisStore(redisOptions(redis.url, PATIENT));

@@ -95,7 +95,7 @@ describe("an outage", () => {
 
   test("a process that was held up at its start does not take Redis for away", async () => {
     const redis = await server();
-    const opening = openEarly(redis.url, { commandTimeout: 2_000 });
+    const opening = openEarly(redis.url, { commandTimeoutMs: 2_000 });
     await new Promise(setImmediate); // it connects
     for (const resume = performance.now() + 2_500; performance.now() < resume; );
     await login(await opening);

@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
-  const store = await createRedisStore(redisOptions(url, { reuseInterval: R, commandTimeout: TIMEOUT, ...more }));
+  const store = await createRedisStore(redisOptions(url, { reuseIntervalMs: R, commandTimeoutMs: TIMEOUT, ...more }));
   cleanUp.push(() => store.close());
   await until(() => store.ping());
   // From now on Redis knows every script that a late command may name.
@@ -172,7 +172,7 @@ test("what was held up in this process is late as well", async () => {
 
 test("what was held up in this process is sent again while its request is not too old", async () => {
   const redis = await server();
-  const store = await open(redis.url, { reuseInterval: 100 * TIMEOUT });
+  const store = await open(redis.url, { reuseIntervalMs: 100 * TIMEOUT });
   const { sid } = await browser(store);
   const ending = store.end(sid, "logout");
   // Not sent before this turn is over.

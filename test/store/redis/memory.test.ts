@@ -17,7 +17,7 @@ let clock = 0;
 beforeAll(async () => {
   server = await startRedis();
   store = await createRedisStore(
-    redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => clock, commandTimeout: 10_000 }),
+    redisOptions(server.url, { scripts: loadScripts(MOVABLE_CLOCK), steady: () => clock, commandTimeoutMs: 10_000 }),
   );
   await setClock(Date.now());
 });

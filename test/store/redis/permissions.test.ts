@@ -30,7 +30,7 @@ async function server(...args: string[]): Promise<RedisServer> {
 
 async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise<SessionStore> {
   const store = await createRedisStore(
-    redisOptions(url.replace("//", `//${NAME}:PASSWORD@`), { commandTimeout: 5_000, ...more }),
+    redisOptions(url.replace("//", `//${NAME}:PASSWORD@`), { commandTimeoutMs: 5_000, ...more }),
   );
   cleanUp.push(() => store.close());
   await untilReached(store);

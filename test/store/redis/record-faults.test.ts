@@ -25,7 +25,7 @@ async function setUp() {
   };
   await advance(0);
   const open = async (port: number, more: Partial<RedisStoreOptions> = {}) => {
-    const options = { ...movable(() => now), commandTimeout: 500, ...more };
+    const options = { ...movable(() => now), commandTimeoutMs: 500, ...more };
     const store = await createRedisStore(redisOptions(`redis://127.0.0.1:${port}`, options));
     onTestFinished(() => store.close());
     await until(() => store.ping());

@@ -22,7 +22,9 @@ async function aReplicaOf(master: RedisServer): Promise<RedisServer> {
 }
 
 async function open(url: string, waitReplicas = 1): Promise<SessionStore> {
-  const store = await createRedisStore(redisOptions(url, { waitReplicas, commandTimeout: 1_000, reuseInterval: 0 }));
+  const store = await createRedisStore(
+    redisOptions(url, { waitReplicas, commandTimeoutMs: 1_000, reuseIntervalMs: 0 }),
+  );
   onTestFinished(() => store.close());
   await until(() => store.ping());
   return store;

@@ -15,7 +15,7 @@ async function aRedis(): Promise<RedisServer> {
 }
 
 async function open(url: string): Promise<SessionStore> {
-  const store = await createRedisStore(redisOptions(url, { commandTimeout: 2_000, recheckMs: NEVER_MS }));
+  const store = await createRedisStore(redisOptions(url, { commandTimeoutMs: 2_000, recheckMs: NEVER_MS }));
   onTestFinished(() => store.close());
   await until(() => store.ping());
   return store;

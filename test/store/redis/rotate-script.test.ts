@@ -53,8 +53,8 @@ function record(state: RotationState, session: ReturnType<typeof newSession>): B
   }
   const times = [state.siblingsSince, state.childServedAt, state.childMintedAt, NOW - DAY];
   for (const [at, time] of times.entries()) head.writeUIntBE(time, 21 + 6 * at, 6);
-  head.writeUIntBE(session.idleTimeout, 45, 5);
-  head.writeUIntBE(session.absoluteLifetime, 50, 5);
+  head.writeUIntBE(session.idleTimeoutMs, 45, 5);
+  head.writeUIntBE(session.absoluteLifetimeMs, 50, 5);
   return Buffer.concat([head, encodeBody(session)]);
 }
 
@@ -63,7 +63,7 @@ test("the script decides as the function does", async () => {
   const store = await createRedisStore(redisOptions(server.url, { scripts, steady: () => 0 }));
   await fc.assert(
     fc.asyncProperty(state, token, async (state, token) => {
-      const session = newSession("subject", { idleTimeout: 30 * DAY, absoluteLifetime: 90 * DAY });
+      const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY });
       const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
       await redis.set(key, record(state, session));
       const fresh = nonce();
@@ -93,7 +93,7 @@ test.each([
 ])("%s", async (_, ms, outcome) => {
   const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
   const store = await createRedisStore(redisOptions(server.url, { scripts, steady: () => 0 }));
-  const session = newSession("subject", { idleTimeout: 30 * DAY, absoluteLifetime: DAY - ms });
+  const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: DAY - ms });
   const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
   const state = {
     generation: 1,

@@ -25,7 +25,7 @@ test("when the master dies the store follows to the new one, with what replicas 
   const sentinel = await startSentinel(master);
   cleanUp.push(() => sentinel.stop());
   const url = `redis+sentinel://127.0.0.1:${sentinel.port}/main`;
-  const store = await createRedisStore(redisOptions(url, { waitReplicas: 1, commandTimeout: 1_000 }));
+  const store = await createRedisStore(redisOptions(url, { waitReplicas: 1, commandTimeoutMs: 1_000 }));
   cleanUp.push(() => store.close());
   const hints: string[] = [];
   const stop = store.onRevocation((hint) => hints.push(...hint.map(({ sid }) => sid)));

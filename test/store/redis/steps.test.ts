@@ -18,7 +18,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<S
   const stores: SessionStore[] = [];
   return {
     async open() {
-      const store = await createRedisStore(redisOptions(url, { ...movable(() => steady), commandTimeout: 1_000 }));
+      const store = await createRedisStore(redisOptions(url, { ...movable(() => steady), commandTimeoutMs: 1_000 }));
       stores.push(store);
       await untilReached(store);
       return store;

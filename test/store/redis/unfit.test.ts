@@ -79,7 +79,7 @@ describe("a Redis that must not be used", () => {
     const redis = await server("--requirepass", "right");
     for (const url of [redis.url, redis.url.replace("//", "//:hunter2@")]) {
       // A busy machine may take longer to connect than the start waits by default.
-      const refusal = await open(url, { commandTimeout: 10_000 }).catch((error: unknown) => error);
+      const refusal = await open(url, { commandTimeoutMs: 10_000 }).catch((error: unknown) => error);
       expect(refusal).toBeInstanceOf(StoreRefused);
       expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");
     }

@@ -23,7 +23,7 @@ export function createFeedWorld() {
   let ran = 0;
   const clock = () => now;
   const path = join(directory, "sessions.db");
-  const real = createEmbeddedStore({ path, clock, steady: clock, reuseInterval: 10_000, markerLife: MARKER_LIFE });
+  const real = createEmbeddedStore({ path, clock, steady: clock, reuseIntervalMs: 10_000, markerLifeMs: MARKER_LIFE });
   const feeds: RevocationFeed[] = [];
   return {
     clock,

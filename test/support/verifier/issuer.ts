@@ -163,15 +163,15 @@ export async function startIssuer() {
         audience: AUDIENCE,
         claims: "{}",
         client: { userAgent: "", ipAddress: "", displayName: "" },
-        idleTimeout: DAY_MS,
-        absoluteLifetime: DAY_MS,
+        idleTimeoutMs: DAY_MS,
+        absoluteLifetimeMs: DAY_MS,
         createdAt: now,
         lastRefreshedAt: now,
         idleExpiresAt: now + DAY_MS,
         absoluteExpiresAt: now + DAY_MS,
         ...changes,
       };
-      const tokens = createAccessTokens({ keys, issuer: ISSUER, ttl: ttlMs, entropy, clock: Date.now });
+      const tokens = createAccessTokens({ keys, issuer: ISSUER, ttlMs, entropy, clock: Date.now });
       return { sid: session.sid, token: tokens.issue(session, now).token };
     },
     /** Removes a claim from a token and signs it again. */
