@@ -4,7 +4,7 @@ import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { packageNames, readManifest } from "../deploy/packages/build.ts";
+import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -27,7 +27,7 @@ declare const createSession: typeof import("@session-service/browser").createSes
 declare const useSession: typeof import("@session-service/browser/react").useSession;
 declare const createVerifier: typeof import("@session-service/verifier").createVerifier;
 declare const verifier: import("@session-service/verifier").Verifier;
-declare const createRestClient: typeof import("@session-service/http/client").createRestClient;
+declare const createRestClient: typeof import("connect-http-routes/client").createRestClient;
 declare const createClient: typeof import("@connectrpc/connect").createClient;
 declare const createServer: typeof import("node:http").createServer;
 declare const createConnectTransport: (options: object) => import("@connectrpc/connect").Transport;
@@ -36,7 +36,7 @@ declare const library: import("@connectrpc/connect").Client<typeof import("./gen
 declare const database: { ping(): Promise<void> };
 declare const implementation: object;
 declare const withDeviceKey: typeof import("@session-service/browser/device").withDeviceKey;
-type ValueCodec = import("@session-service/http").ValueCodec;
+type ValueCodec = import("connect-http-routes").ValueCodec;
 declare const stringify: (value: unknown) => Uint8Array<ArrayBuffer>;
 declare const parse: (text: string) => import("@bufbuild/protobuf").JsonValue;
 declare const routes: (router: import("@connectrpc/connect").ConnectRouter) => void;
@@ -79,15 +79,23 @@ const namesBelow = (directory: string, ending: string) =>
     .toSorted();
 
 const examples = [
-  ...["README.md", ...namesBelow("docs", ".md"), ...namesBelow("deploy/packages", "README.md")].flatMap(fencesOf),
+  ...[
+    "README.md",
+    ...namesBelow("docs", ".md"),
+    ...namesBelow("deploy/packages", "README.md"),
+    ...namesBelow("src", "README.md"),
+  ].flatMap(fencesOf),
   ...namesBelow("src", ".ts").flatMap(docstringsOf),
 ];
 
 /** The sources of what consumers import: `@session-service/http/client` and so on. */
 function sourcesByImport(): Record<string, string[]> {
   const entries = packageNames().flatMap((folder) => {
-    const { name, entries } = readManifest(folder);
-    return Object.entries(entries.exports ?? {}).map(([path, source]) => [join(name, path), [join(ROOT, source)]]);
+    const { name, exports = {} } = readManifest(folder);
+    return Object.entries(exports).map(([path, source]) => [
+      join(name, path),
+      [join(packageDirectory(folder), source)],
+    ]);
   });
   return Object.fromEntries(entries);
 }

@@ -1,8 +1,9 @@
 /** The tables, links, paths and commands of the documentation match the code, the tables in both directions. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
+import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
 import { SessionService } from "../gen/auth/v1/session_pb.ts";
 import { http } from "../gen/google/api/annotations_pb.ts";
 import { configVariables, readConfig } from "../src/config/config.ts";
@@ -14,13 +15,7 @@ const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 const README = read("README.md");
 /** Every page, by its path from the root. */
 const PAGES = new Map(
-  [
-    "",
-    "docs",
-    ...readdirSync(join(ROOT, "deploy/packages"), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => `deploy/packages/${name}`),
-  ]
+  ["", "docs", ...packageNames().map((name) => relative(ROOT, packageDirectory(name)))]
     .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
     .filter((name) => name.endsWith(".md"))
     .map((name) => [name, read(name)]),
@@ -127,9 +122,11 @@ test("the README's table of documentation names every page, and each once", () =
 
 test("the README's table of packages is what is published", () => {
   const named = tableOf(README, "Packages").map(([name]) => unquoted(name));
-  const folders = readdirSync(join(ROOT, "deploy/packages"), { withFileTypes: true }).filter((e) => e.isDirectory());
-  const published = folders.map(({ name }) => JSON.parse(read(`deploy/packages/${name}/package.json`)).name);
-  expect(named.toSorted()).toEqual(published.sort());
+  expect(named.toSorted()).toEqual(
+    packageNames()
+      .map((folder) => readManifest(folder).name)
+      .sort(),
+  );
 });
 
 /** The anchors of a page, as GitHub makes them from its headings. */
@@ -189,8 +186,7 @@ test("every npm command that is named exists", () => {
 
 test("the README promises the Node versions of the manifests", () => {
   const engineOf = (manifest: string) => (JSON.parse(read(manifest)).engines.node as string).replace(">=", "");
-  const packages = readdirSync(join(ROOT, "deploy/packages"), { withFileTypes: true }).filter((e) => e.isDirectory());
-  const published = packages.map(({ name }) => engineOf(`deploy/packages/${name}/package.json`));
+  const published = packageNames().map((folder) => readManifest(folder).engines.node.replace(">=", ""));
   expect(README).toContain(`Node ${engineOf("package.json")} or newer`);
   for (const version of published)
     expect(README.replaceAll("\n", " ")).toContain(`packages run on Node ${version} and newer`);

@@ -70,8 +70,9 @@ export function assemble(out: string): void {
   const manifest = readManifest(service);
   mkdirSync(out, { recursive: true });
   copyPackage(manifest.name, service, out);
-  for (const directory of closure(manifest, ROOT)) {
-    copyPackage(readManifest(directory).name, directory, join(out, relative(ROOT, directory)));
+  for (const directory of closure(manifest, service)) {
+    const base = directory.startsWith(service) ? service : ROOT;
+    copyPackage(readManifest(directory).name, directory, join(out, relative(base, directory)));
   }
 }
 

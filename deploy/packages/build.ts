@@ -1,61 +1,107 @@
 /**
- * Builds the published packages from the one source tree into `dist/packages/<name>`.
+ * Builds the published packages from the one source tree into `dist/packages/<folder>`: `node build.ts [<folder> …]`.
  *
- * Each package holds exactly the modules that its entry points reach, and depends on exactly the packages that those
- * modules import, at the versions of the root manifest. So nothing is listed twice, and nothing can be forgotten.
+ * The packages are the workspaces of the root manifest, and the service. Each holds exactly the modules that its entry points
+ * reach, and depends on exactly the packages that those modules import, at the versions of the root manifest. So nothing is
+ * listed twice, and nothing can be forgotten.
  */
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
-const PACKAGES = import.meta.dirname;
 const OUT = join(ROOT, "dist/packages");
+/** The service's manifest is not the root's, which is a developer's. */
+const SERVICE = join(import.meta.dirname, "service");
 
-type Manifest = {
+/** A manifest as it stands in the tree, where its entry points are sources. */
+export type Manifest = {
   readonly name: string;
   readonly description: string;
-  /** Source files by the name under which users import or run them. */
-  readonly entries: {
-    readonly exports?: Record<string, string>;
-    readonly bin?: Record<string, string>;
-    /** Without a name: what the package's own commands load. */
-    readonly modules?: readonly string[];
-  };
-  /** Commands that are no modules of the tree: files of the folder `bin` beside this manifest. */
-  readonly bin?: Record<string, string>;
+  readonly exports?: Readonly<Record<string, string>>;
+  readonly bin?: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
-  readonly peerDependencies?: Record<string, string>;
-  /** Files and directories that are not modules, from the root. */
-  readonly assets: readonly string[];
-  /** Upper bound of the unpacked size, kB; held by a test. */
-  readonly maxUnpackedKb: number;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  /** What only the build reads; it is not published. */
+  readonly build: {
+    /** Modules that no entry point imports: those that the package's own commands load. From the root. */
+    readonly modules?: readonly string[];
+    /** Files and directories that are not modules, from the root. */
+    readonly assets: readonly string[];
+    /** Upper bound of the unpacked size, kB; held by a test. */
+    readonly maxUnpackedKb: number;
+  };
 };
 
 type RootManifest = {
   readonly version: string;
   readonly license: string;
-  readonly dependencies: Record<string, string>;
-  readonly optionalDependencies?: Record<string, string>;
+  readonly workspaces: readonly string[];
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 };
 
 const readJson = <T>(path: string) => JSON.parse(readFileSync(path, "utf8")) as T;
+const root = readJson<RootManifest>(join(ROOT, "package.json"));
+/** The directory of each package by its last name, by which the build and the tests know it. */
+const DIRECTORIES = new Map(
+  [...root.workspaces.map((workspace) => join(ROOT, workspace)), SERVICE].map((path) => [basename(path), path]),
+);
 
-/** The folders below `deploy/packages`: one package each. */
-export const packageNames = () =>
-  readdirSync(PACKAGES, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name);
+export const packageNames = (): string[] => [...DIRECTORIES.keys()].sort();
 
-export const readManifest = (name: string) => readJson<Manifest>(join(PACKAGES, name, "package.json"));
+/** @throws Error for a folder that is no package */
+export function packageDirectory(folder: string): string {
+  const directory = DIRECTORIES.get(folder);
+  if (directory === undefined) throw new Error(`${folder} is no package; there are ${packageNames().join(", ")}`);
+  return directory;
+}
+
+export const readManifest = (folder: string) => readJson<Manifest>(join(packageDirectory(folder), "package.json"));
+
+/** Those of the packages that others depend on, by name: they are built first. */
+const LIBRARIES = new Map(
+  packageNames()
+    .map((folder) => [readManifest(folder).name, folder] as const)
+    .filter(([name]) => name in root.dependencies),
+);
 
 /** The compiled form of a source file, from the package's root. */
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
-/** @param declaration whether the package has exports, and so needs declarations */
-function compile(directory: string, sources: readonly string[], declaration: boolean): void {
+/** Where a consumer of a package finds the declarations of its entry points: what it is compiled against. */
+function declarations(out: string): Record<string, readonly string[]> {
+  const entries = [...LIBRARIES].flatMap(([name, folder]) =>
+    Object.entries(entriesOf(folder).exports).map(([path, source]) => [
+      join(name, path),
+      [join(out, folder, compiled(source, ".d.ts"))],
+    ]),
+  );
+  return Object.fromEntries(entries);
+}
+
+/** The entry points of a package as sources, from the root. */
+function entriesOf(folder: string) {
+  const { exports = {}, bin = {} } = readManifest(folder);
+  const fromRoot = (entries: Readonly<Record<string, string>>) =>
+    Object.fromEntries(
+      Object.entries(entries).map(([name, file]) => [name, relative(ROOT, join(packageDirectory(folder), file))]),
+    );
+  return { exports: fromRoot(exports), bin: fromRoot(bin) };
+}
+
+/**
+ * @param declaration whether the package has exports, and so needs declarations
+ * @param paths where the libraries are whose modules are not part of this package
+ */
+function compile(
+  directory: string,
+  sources: readonly string[],
+  declaration: boolean,
+  paths: Readonly<Record<string, readonly string[]>>,
+): void {
   const config = `${directory}.tsconfig.json`;
-  const compilerOptions = { noEmit: false, declaration, rootDir: ROOT, outDir: directory };
+  const compilerOptions = { noEmit: false, declaration, rootDir: ROOT, outDir: directory, paths };
   const files = sources.map((source) => join(ROOT, source));
   writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, files, include: [] }));
   execFileSync("tsc", ["-p", config], { stdio: "inherit" });
@@ -80,15 +126,18 @@ function importedPackages(directory: string): Set<string> {
 
 /**
  * What a package imports, by how the root manifest depends on it; its peers are its user's affair. A program has exactly the versions that
- * it is tested with; what others import shares the versions of its user (both ends of the ranges: test/packages/newest.test.ts).
+ * it is tested with, and brings our own libraries with it, so that one file installs it; what others import shares the versions of its user
+ * (both ends of the ranges: test/packages/ranges.test.ts).
  */
 function dependencies(directory: string, root: RootManifest, peers: Readonly<Record<string, string>>, range: "" | "^") {
   const imported = [...importedPackages(directory)].filter((name) => !(name in peers)).sort();
   const among = (known: Readonly<Record<string, string>>) =>
     Object.fromEntries(imported.filter((name) => name in known).map((name) => [name, range + known[name]]));
   const optional = among(root.optionalDependencies ?? {});
+  const bundled = range === "" ? imported.filter((name) => LIBRARIES.has(name)) : [];
   return {
     dependencies: among(root.dependencies),
+    ...(bundled.length > 0 && { bundleDependencies: bundled }),
     ...(Object.keys(optional).length > 0 && { optionalDependencies: optional }),
   };
 }
@@ -112,37 +161,34 @@ function copySwaggerUi(directory: string): void {
   }
 }
 
-function build(name: string, directory: string, root: RootManifest): void {
-  const { entries, assets, maxUnpackedKb: _, ...manifest } = readManifest(name);
+function build(folder: string, out: string): void {
+  const directory = join(out, folder);
+  const { build: settings, exports: _, bin, ...manifest } = readManifest(folder);
+  const isService = packageDirectory(folder) === SERVICE;
+  const entries = entriesOf(folder);
+  const commands = isService ? {} : entries.bin;
+  const exported = Object.entries(entries.exports);
+  const sources = [...exported.map(([, source]) => source), ...Object.values(commands), ...(settings.modules ?? [])];
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
-  const bin = Object.entries(entries.bin ?? {});
-  const exported = Object.entries(entries.exports ?? {});
-  compile(
-    directory,
-    [...[...exported, ...bin].map(([, source]) => source), ...(entries.modules ?? [])],
-    exported.length > 0,
-  );
-  for (const [, source] of bin) chmodSync(join(directory, compiled(source, ".js")), 0o755);
-  if (name === "service") {
+  const isLibrary = LIBRARIES.has(manifest.name);
+  compile(directory, sources, exported.length > 0, isLibrary ? {} : declarations(out));
+  if (isService) {
     buildConsole(directory);
     copySwaggerUi(directory);
+    cpSync(join(SERVICE, "bin"), join(directory, "bin"), { recursive: true });
   }
-  for (const asset of assets) {
+  for (const asset of settings.assets) {
     mkdirSync(join(directory, dirname(asset)), { recursive: true });
     cpSync(join(ROOT, asset), join(directory, asset), { recursive: true });
   }
-  if (manifest.bin !== undefined) cpSync(join(PACKAGES, name, "bin"), join(directory, "bin"), { recursive: true });
-  for (const file of Object.values(manifest.bin ?? {})) chmodSync(join(directory, file), 0o755);
-  for (const file of ["LICENSE", `deploy/packages/${name}/README.md`]) {
-    cpSync(join(ROOT, file), join(directory, file.split("/").at(-1) as string));
+  for (const text of ["README.md", "CHANGELOG.md"]) {
+    const file = join(packageDirectory(folder), text);
+    if (existsSync(file)) cpSync(file, join(directory, text));
   }
+  cpSync(join(ROOT, "LICENSE"), join(directory, "LICENSE"));
   const published = {
-    ...manifest,
-    version: root.version,
-    license: root.license,
-    type: "module",
-    sideEffects: false,
+    ...publishedFields(manifest),
     ...(exported.length > 0 && {
       exports: Object.fromEntries(
         exported.map(([path, source]) => [
@@ -151,18 +197,32 @@ function build(name: string, directory: string, root: RootManifest): void {
         ]),
       ),
     }),
-    ...(bin.length > 0 && {
-      bin: Object.fromEntries(bin.map(([command, source]) => [command, compiled(source, ".js")])),
+    ...(bin !== undefined && {
+      bin: isService
+        ? bin
+        : Object.fromEntries(Object.entries(commands).map(([name, source]) => [name, compiled(source, ".js")])),
     }),
     ...dependencies(directory, root, manifest.peerDependencies ?? {}, exported.length > 0 ? "^" : ""),
   };
+  for (const name of published.bundleDependencies ?? []) {
+    cpSync(join(out, LIBRARIES.get(name) as string), join(directory, "node_modules", name), { recursive: true });
+  }
+  for (const file of Object.values(published.bin ?? {})) chmodSync(join(directory, file), 0o755);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }
 
-/** Builds all packages, or those named, into directories of their names. */
-export function buildPackages(names: readonly string[] = packageNames(), out = OUT): void {
-  const root = readJson<RootManifest>(join(ROOT, "package.json"));
-  for (const name of names) build(name, join(out, name), root);
+/** A workspace is private, and has scripts, for its developers only. */
+function publishedFields(manifest: object): object {
+  const { private: _, scripts: __, ...fields } = manifest as { readonly private?: boolean; readonly scripts?: object };
+  return { ...fields, version: root.version, license: root.license, type: "module", sideEffects: false };
 }
 
-if (import.meta.main) buildPackages();
+/** Builds all packages, or those named, into directories of their names; before them, what they depend on. */
+export function buildPackages(folders: readonly string[] = packageNames(), out = OUT): void {
+  for (const folder of new Set([...LIBRARIES.values(), ...folders])) build(folder, out);
+}
+
+if (import.meta.main) {
+  const folders = process.argv.slice(2);
+  buildPackages(folders.length > 0 ? folders : undefined);
+}

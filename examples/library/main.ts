@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { clone, create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { createHttpHandler, successStatus } from "@session-service/http";
+import { createHttpHandler, successStatus } from "connect-http-routes";
 import { LibraryServiceRoutes } from "./gen/library/v1/library_http.js";
 import { type Book, BookSchema, LibraryService } from "./gen/library/v1/library_pb.js";
 

@@ -1,6 +1,5 @@
 import { parseArgs } from "node:util";
-import type { BoundsOptions } from "../http/bounds.ts";
-import type { TableOptions } from "../http/routes/model.ts";
+import type { BoundsOptions, TableOptions } from "connect-http-routes";
 
 export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
 

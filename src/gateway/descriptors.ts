@@ -1,11 +1,9 @@
 import { readFile } from "node:fs/promises";
 import type { DescFile, DescService, FileRegistry, JsonValue } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
+import type { RouteTable } from "connect-http-routes";
+import { describeRoutes, type Problem, parseServiceConfig, RouteError, readDescriptorSet } from "connect-http-routes";
 import { parse } from "yaml";
-import { readDescriptorSet } from "../http/routes/descriptor-set.ts";
-import type { RouteTable } from "../http/routes/model.ts";
-import { describeRoutes, type Problem, RouteError } from "../http/routes/rules.ts";
-import { parseServiceConfig } from "../http/routes/service-config.ts";
 import { reflectServices } from "./reflection.ts";
 
 /** Where the gateway learns what to serve. */

@@ -1,7 +1,6 @@
 /** The HTTP layer in front of a remote server, on the listener of the session service: one server, with all its limits. */
 import type { Transport } from "@connectrpc/connect";
-import { protobufCodec } from "../http/codec/content-codec.ts";
-import { createHttpHandler, type NodeHandler } from "../http/node/node-handler.ts";
+import { createHttpHandler, type NodeHandler, protobufCodec } from "connect-http-routes";
 import { withOneHost } from "../listener/authority.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { healthz, type Page, type Render, withPages } from "../listener/pages.ts";

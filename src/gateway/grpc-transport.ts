@@ -7,7 +7,7 @@ import {
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { HeaderMap } from "../http/call/header-map.ts";
+import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.ts";
 import { envelope, type GrpcResult, readResponse } from "./grpc-call.ts";
 

@@ -1,12 +1,12 @@
 import { create, type FileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createRegistryOf } from "connect-http-routes";
 import {
   ServerReflection,
   ServerReflectionRequestSchema,
   type ServerReflectionResponse,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { createRegistryOf } from "../http/routes/descriptor-set.ts";
 
 type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"]>;
 

@@ -1,7 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import type { NodeHandler, NodeRequest } from "../http/node/node-handler.ts";
-import type { ResponseInfo } from "../http/response/responses.ts";
+import type { NodeHandler, NodeRequest, ResponseInfo } from "connect-http-routes";
 import { createLineLimit } from "../observability/line-limit.ts";
 
 /** Writes one JSON object. */

@@ -13,6 +13,8 @@
  * events or a JSON array, chosen by Accept, and a failure in it is its last message: `{"error": …}`.
  */
 
+export type { BoundsOptions } from "./bounds.ts";
+export { HeaderMap } from "./call/header-map.ts";
 export { peerAddress } from "./call/peer-address.ts";
 export { successStatus } from "./call/success-status.ts";
 export { BadInput, type InputPlace } from "./codec/bad-input.ts";
@@ -35,7 +37,7 @@ export type {
 } from "./response/failure.ts";
 export type { ResponseInfo, ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";
-export { readDescriptorSet } from "./routes/descriptor-set.ts";
+export { createRegistryOf, readDescriptorSet } from "./routes/descriptor-set.ts";
 export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 export {
   type MultiSegmentDecoding,

@@ -1,6 +1,6 @@
 import type { DescFile } from "@bufbuild/protobuf";
 import { createEcmaScriptPlugin, type GeneratedFile, type Schema } from "@bufbuild/protoplugin";
-import { describeRoutes, type Route, type RouteTable } from "../http/index.ts";
+import { describeRoutes, type Route, type RouteTable } from "connect-http-routes";
 import { PLUGIN_VERSION, parseBoolean } from "./options.ts";
 import { reportProblems } from "./problem.ts";
 
@@ -19,7 +19,7 @@ export const protocGenHttp = createEcmaScriptPlugin<Options>({
   name: "protoc-gen-connect-http",
   version: PLUGIN_VERSION,
   parseOptions(raw) {
-    let runtime = "@session-service/http";
+    let runtime = "connect-http-routes";
     let strict = false;
     for (const { key, value } of raw) {
       if (key === "runtime" && value !== "") runtime = value;

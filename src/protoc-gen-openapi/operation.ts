@@ -1,6 +1,6 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
-import type { Route } from "../http/index.ts";
-import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "../http/routes/field-path.ts";
+import type { Route } from "connect-http-routes";
+import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "connect-http-routes/descriptors";
 import { commentOf, summaryOf } from "./comments.ts";
 import { contentOf, type MediaTypes, requestStreamOf, responseStreamOf } from "./content.ts";
 import type { JsonObject } from "./json.ts";

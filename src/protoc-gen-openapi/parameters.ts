@@ -1,6 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { Route } from "../http/index.ts";
-import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } from "../http/routes/field-path.ts";
+import type { Route } from "connect-http-routes";
+import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";

@@ -1,4 +1,4 @@
-import type { Route, Variable } from "../http/index.ts";
+import type { Route, Variable } from "connect-http-routes";
 import { unique } from "./unique.ts";
 
 /** A wildcard of a path template. Each one is a parameter: OpenAPI values have no slashes. */

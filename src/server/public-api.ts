@@ -1,4 +1,6 @@
 /** The public API: for browsers and apps, over RPC and over JSON routes. */
+
+import { createHttpHandler } from "connect-http-routes";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
@@ -9,7 +11,6 @@ import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
 import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
-import { createHttpHandler } from "../http/index.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import type { SecurityHeaders } from "../listener/security-headers.ts";

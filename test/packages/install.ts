@@ -9,12 +9,17 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 
+/** The one package of ours that others depend on. In our own modules it is its sources. */
+const LIBRARY = "connect-http-routes";
+
 export type PackageJson = {
   readonly name: string;
   readonly version: string;
   readonly engines: { readonly node: string };
   readonly dependencies: Record<string, string>;
   readonly optionalDependencies?: Record<string, string>;
+  /** Those of the dependencies that the package brings with it. */
+  readonly bundleDependencies?: readonly string[];
   readonly exports?: object;
   readonly bin?: Record<string, string>;
 };
@@ -51,9 +56,12 @@ export async function installPacked(
     await chmod(join(installed, file), 0o755);
     await symlink(join(installed, file), join(path, "node_modules/.bin", name));
   }
-  for (const name of [...Object.keys(manifest.dependencies), ...alsoLinked]) {
+  const { dependencies, bundleDependencies = [] } = manifest;
+  const linked = Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name));
+  for (const name of [...linked, ...alsoLinked]) {
     await mkdir(dirname(join(path, "node_modules", name)), { recursive: true });
-    await symlink(join(MODULES, name), join(path, "node_modules", name)).catch((error: NodeJS.ErrnoException) => {
+    const target = name === LIBRARY ? join(ROOT, built, "http") : join(MODULES, name);
+    await symlink(target, join(path, "node_modules", name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
   }

@@ -28,7 +28,7 @@ describe.each(packageNames())("the package %s", (name) => {
     const bytes = readdirSync(built(name), { recursive: true, encoding: "utf8" })
       .map((file) => statSync(join(built(name), file)))
       .reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
-    expect(bytes / 1000).toBeLessThan(readManifest(name).maxUnpackedKb);
+    expect(bytes / 1000).toBeLessThan(readManifest(name).build.maxUnpackedKb);
   });
 
   test("promises the oldest Node that these tests run it on", async () => {
@@ -64,15 +64,22 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "@connectrpc/connect",
     "@connectrpc/connect-node",
   ]);
-  expect(await dependencies("http")).toEqual([
+  expect(await dependencies("http")).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
+  expect(await dependencies("protoc-gen-http")).toEqual(["@bufbuild/protoplugin", "connect-http-routes"]);
+  expect(await dependencies("protoc-gen-openapi")).toEqual([
     "@bufbuild/protobuf",
     "@bufbuild/protoplugin",
+    "connect-http-routes",
+  ]);
+  expect(await dependencies("gateway")).toEqual([
+    "@bufbuild/protobuf",
     "@connectrpc/connect",
     "@connectrpc/connect-node",
+    "connect-http-routes",
     "yaml",
   ]);
   expect(await dependencies("browser")).toEqual([]);
-  expect(await dependencies("opentelemetry")).toEqual(["@connectrpc/connect"]);
+  expect(await dependencies("connect-opentelemetry")).toEqual(["@connectrpc/connect"]);
   expect((await dependencies("service")).filter((name) => name.startsWith("@opentelemetry"))).toEqual([]);
   for (const name of ["grpc-health", "grpc-reflection"]) {
     expect(await dependencies(name)).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
@@ -112,7 +119,7 @@ message Book { string name = 1; int32 page = 2; }
 `,
       "main.ts": `import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createHttpHandler, createRoutes } from "@session-service/http";
+import { createHttpHandler, createRoutes } from "connect-http-routes";
 import { ShelfRoutes } from "./gen/shelf_http.js";
 import { Shelf } from "./gen/shelf_pb.js";
 
@@ -135,7 +142,7 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
 
   test("generates, compiles and serves", async () => {
     await directory.run("buf", ["generate"]);
-    expect(await readFile(join(directory.path, "gen/shelf_http.ts"), "utf8")).toContain(`from "@session-service/http"`);
+    expect(await readFile(join(directory.path, "gen/shelf_http.ts"), "utf8")).toContain(`from "connect-http-routes"`);
     const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
     expect(compiled.stdout).toBe("");
     for (const node of await nodes()) {
@@ -154,10 +161,7 @@ describe("the gateway of the HTTP layer", () => {
 
   test("finds all that it needs, the listener included", async () => {
     for (const node of await nodes()) {
-      const { stdout } = await directory.run(node, [
-        "node_modules/@session-service/http/src/gateway/main.js",
-        "--help",
-      ]);
+      const { stdout } = await directory.run(node, ["node_modules/connect-http-gateway/src/gateway/main.js", "--help"]);
       expect(stdout).toContain("--max-connections");
     }
   });
@@ -182,9 +186,9 @@ plugins:
     opt: [target=ts, import_extension=js]
   - local: protoc-gen-connect-http
     out: gen
-    opt: [target=ts, import_extension=js, runtime=@session-service/http/client]
+    opt: [target=ts, import_extension=js, runtime=connect-http-routes/client]
 `,
-      "page.ts": `import { createRestClient } from "@session-service/http/client";
+      "page.ts": `import { createRestClient } from "connect-http-routes/client";
 import { LibraryServiceRoutes } from "./gen/library/v1/library_http.js";
 
 const library = createRestClient(LibraryServiceRoutes, { baseUrl: "https://api.example.com" });

@@ -34,7 +34,7 @@ describe("a generated table", () => {
   it("imports the types of the runtime from the package, or from the module given as an option", () => {
     const [packaged] = generate(["annotated.proto"]);
     expect(packaged?.name).toBe("annotated_http.ts");
-    expect(packaged?.content).toContain(`import type { RouteTable } from "@session-service/http";`);
+    expect(packaged?.content).toContain(`import type { RouteTable } from "connect-http-routes";`);
     const [local] = generate(["annotated.proto"], "target=ts,import_extension=ts,runtime=../src/http/index.ts");
     expect(local?.content).toContain(`import type { RouteTable } from "../src/http/index.ts";`);
   });
@@ -47,7 +47,7 @@ describe("a generated table", () => {
       /* eslint-disable */
 
       import { Library } from "./annotated_pb.ts";
-      import type { RouteTable } from "@session-service/http";
+      import type { RouteTable } from "connect-http-routes";
 
 
       /**

@@ -1,5 +1,5 @@
 /** The HTTP face of the closed error table: `{"error":{"code":"…","message":"…"}}`. */
-import type { Failure, FailureEncoder } from "../../http/index.ts";
+import type { Failure, FailureEncoder } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
 import { errorCodeOf, toConnectError } from "./connect-errors.ts";
 
