@@ -98,8 +98,10 @@ test.each(readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry)
     const rooms = files
       .filter((file) => /\.tsx?$/.test(file))
       .flatMap((file) =>
-        [...read(join("src", room, file)).matchAll(/(?:from |import\()"(\.[^"]+)"/g)].map(([, specifier = ""]) =>
-          join("src", room, dirname(file), specifier).replace(/^src\//, ""),
+        [...read(join("src", room, file)).matchAll(/(?:from |import\()"(\.[^"]+|connect-http-routes[^"]*)"/g)].map(
+          ([, specifier = ""]) =>
+            // The others import the HTTP layer by the name of its package.
+            specifier.startsWith(".") ? join("src", room, dirname(file), specifier).replace(/^src\//, "") : "http/",
         ),
       )
       .map((path) => path.split("/")[0] ?? "");

@@ -205,7 +205,9 @@ function build(folder: string, out: string): void {
     ...dependencies(directory, root, manifest.peerDependencies ?? {}, exported.length > 0 ? "^" : ""),
   };
   for (const name of published.bundleDependencies ?? []) {
-    cpSync(join(out, LIBRARIES.get(name) as string), join(directory, "node_modules", name), { recursive: true });
+    const target = join(directory, "node_modules", name);
+    const filter = (path: string) => !path.endsWith(".d.ts");
+    cpSync(join(out, LIBRARIES.get(name) as string), target, { recursive: true, filter });
   }
   for (const file of Object.values(published.bin ?? {})) chmodSync(join(directory, file), 0o755);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);

@@ -4,13 +4,14 @@ import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFil
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { packageNames, readManifest } from "../../deploy/packages/build.ts";
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 
-/** The one package of ours that others depend on. In our own modules it is its sources. */
-const LIBRARY = "connect-http-routes";
+/** Our own packages by name: among our modules they are sources. */
+const OWN = new Map(packageNames().map((folder) => [readManifest(folder).name, folder]));
 
 export type PackageJson = {
   readonly name: string;
@@ -60,7 +61,8 @@ export async function installPacked(
   const linked = Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name));
   for (const name of [...linked, ...alsoLinked]) {
     await mkdir(dirname(join(path, "node_modules", name)), { recursive: true });
-    const target = name === LIBRARY ? join(ROOT, built, "http") : join(MODULES, name);
+    const own = OWN.get(name);
+    const target = own === undefined ? join(MODULES, name) : join(ROOT, built, own);
     await symlink(target, join(path, "node_modules", name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });

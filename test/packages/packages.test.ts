@@ -155,7 +155,7 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
 describe("the gateway of the HTTP layer", () => {
   let directory: Directory;
   beforeAll(async () => {
-    directory = await installPacked("http");
+    directory = await installPacked("gateway");
   });
   afterAll(() => directory.remove());
 
@@ -213,7 +213,12 @@ describe("the example of docs/http-layer.md", () => {
   const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
   let directory: Directory;
   beforeAll(async () => {
-    directory = await installPacked("http", ["@connectrpc/connect-node", "@types/node", "undici-types"]);
+    directory = await installPacked("http", [
+      "protoc-gen-connect-http",
+      "@connectrpc/connect-node",
+      "@types/node",
+      "undici-types",
+    ]);
     for (const name of ["buf.yaml", "buf.gen.yaml", "tsconfig.json", "package.json", "main.ts", "proto"]) {
       await cp(join("examples/library", name), join(directory.path, name), { recursive: true });
     }
