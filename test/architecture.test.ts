@@ -25,7 +25,7 @@ const WALLS: Record<string, readonly string[]> = {
     "verifier/bearer-token.ts",
   ],
   observability: ["session"],
-  http2: [],
+  http2: ["clock/after-reading.ts"],
   listener: ["clock", "http2", "net"],
   telemetry: ["config/telemetry.ts", "connect-opentelemetry", "listener", "observability", "session"],
   "connect-opentelemetry": [],

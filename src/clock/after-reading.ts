@@ -9,13 +9,18 @@ export function afterReading(then: () => void): void {
   setImmediate(() => setImmediate(then));
 }
 
+/** The longest delay of a timer of Node: a longer one fires at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
 /**
  * As setTimeout, for waiting on somebody else: before it gives up, what had arrived is read, which may cancel it. Keeps no
  * process running.
  *
+ * @param ms after more than 2^31-1 (24 days), such as Infinity, it never gives up
  * @returns how to cancel it
  */
 export function patientTimeout(giveUp: () => void, ms: number): () => void {
+  if (ms > MAX_DELAY_MS) return () => {};
   let isCancelled = false;
   const timer = setTimeout(() => afterReading(() => isCancelled || giveUp()), ms).unref();
   return () => {

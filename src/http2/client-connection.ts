@@ -9,7 +9,7 @@ import {
   type SecureClientSessionOptions,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type StopTimer, startTimer } from "./timer.ts";
+import { patientTimeout } from "../clock/after-reading.ts";
 
 export interface KeepAliveOptions {
   /**
@@ -50,9 +50,9 @@ export class ClientConnection {
   #isLeaving = false;
   #aliveAtMs = performance.now();
   /** The PING under way, and what ends it. */
-  #ping: (PromiseWithResolvers<boolean> & { readonly stopTimer: StopTimer }) | undefined;
-  #stopWatch: StopTimer = () => {};
-  #stopIdleTimer: StopTimer = () => {};
+  #ping: (PromiseWithResolvers<boolean> & { readonly cancelTimeout: () => void }) | undefined;
+  #stopWatch = () => {};
+  #stopIdleTimer = () => {};
 
   /** @throws Error if the options of TLS are wrong */
   constructor({ authority, nodeOptions, keepAlive, onTooManyPings, onClose }: Deps) {
@@ -128,15 +128,15 @@ export class ClientConnection {
     const session = this.#session;
     return new Promise((resolve, reject) => {
       const giveUp = () => this.destroy(new ConnectError("the connection does not open", Code.Unavailable));
-      const stopTimer = startTimer(giveUp, this.#keepAlive.pingTimeoutMs);
+      const cancelTimeout = patientTimeout(giveUp, this.#keepAlive.pingTimeoutMs);
       const fail = (error: Error) => {
-        stopTimer();
+        cancelTimeout();
         reject(error);
       };
       session.once("connect", () => {
         // Node says so also where it was destroyed before.
         if (session.destroyed) return;
-        stopTimer();
+        cancelTimeout();
         this.#isOpen = true;
         this.noteBytes();
         if (this.#streams === 0) this.#becomeIdle();
@@ -159,7 +159,7 @@ export class ClientConnection {
     if (this.#isLeaving) return void this.#session.close();
     // The process may end while nobody waits for the server.
     this.#session.unref();
-    this.#stopIdleTimer = startTimer(() => this.#session.close(), this.#keepAlive.idleConnectionTimeoutMs);
+    this.#stopIdleTimer = patientTimeout(() => this.#session.close(), this.#keepAlive.idleConnectionTimeoutMs);
     this.#watch();
   }
 
@@ -172,7 +172,7 @@ export class ClientConnection {
       if (this.#silentMs() >= pingIntervalMs) await this.#sendPing();
       this.#watch();
     };
-    this.#stopWatch = startTimer(onSilence, Math.max(pingIntervalMs - this.#silentMs(), MIN_DELAY_MS));
+    this.#stopWatch = patientTimeout(onSilence, Math.max(pingIntervalMs - this.#silentMs(), MIN_DELAY_MS));
   }
 
   #silentMs(): number {
@@ -184,7 +184,7 @@ export class ClientConnection {
     if (this.#session.destroyed) return Promise.resolve(false);
     if (this.#ping === undefined) {
       const giveUp = () => this.destroy(new ConnectError("PING timed out", Code.Unavailable));
-      this.#ping = { ...Promise.withResolvers(), stopTimer: startTimer(giveUp, this.#keepAlive.pingTimeoutMs) };
+      this.#ping = { ...Promise.withResolvers(), cancelTimeout: patientTimeout(giveUp, this.#keepAlive.pingTimeoutMs) };
       this.#session.ping((error) => this.#endPing(error === null));
     }
     return this.#ping.promise;
@@ -192,7 +192,7 @@ export class ClientConnection {
 
   #endPing(isAlive: boolean): void {
     if (isAlive) this.noteBytes();
-    this.#ping?.stopTimer();
+    this.#ping?.cancelTimeout();
     this.#ping?.resolve(isAlive);
     this.#ping = undefined;
   }

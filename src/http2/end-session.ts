@@ -5,7 +5,7 @@
  */
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
-import { startTimer } from "./timer.ts";
+import { patientTimeout } from "../clock/after-reading.ts";
 import { writeBetweenFrames } from "./write-between-frames.ts";
 
 /** GOAWAY (RFC 9113 section 6.8): length, type, flags, stream 0, last stream 2^31 - 1, NO_ERROR. */
@@ -41,9 +41,9 @@ const isOver = (session: Http2Session) => session.destroyed || session.closed;
 function makesRoundTrip(session: Http2Session): Promise<boolean> {
   return new Promise((resolve) => {
     if (isOver(session)) return resolve(false);
-    const stopTimer = startTimer(() => resolve(false), ROUND_TRIP_MS);
+    const cancelTimeout = patientTimeout(() => resolve(false), ROUND_TRIP_MS);
     session.ping((error) => {
-      stopTimer();
+      cancelTimeout();
       resolve(error === null);
     });
   });
