@@ -1,7 +1,7 @@
 /** What a caller with a bad credential gets: 401, and once its address has presented too many, 429. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { Audit, AuditEvent } from "../session/audit.ts";
-import { EVERYDAY_REFUSALS } from "../session/errors.ts";
+import { UNCOUNTED_REFUSALS } from "../session/errors.ts";
 import type { RateLimit } from "../session/ports.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
 import { requestContextOf } from "./request-context.ts";
@@ -26,8 +26,7 @@ export function refusal(
 ): ConnectError {
   const requester = requestContextOf(context);
   audit(event, requester);
-  // When all sessions are ended, many clients of one address come with such ones.
-  if (EVERYDAY_REFUSALS.has(event.reason) && event.reason !== "absent") return unauthenticated;
+  if (UNCOUNTED_REFUSALS.has(event.reason)) return unauthenticated;
   const retryAfterMs = failureLimit.take(requester.address() ?? "");
   if (retryAfterMs === undefined) return unauthenticated;
   audit({ event: "rate_limited", limit: "failures" }, requester);

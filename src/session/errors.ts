@@ -79,12 +79,18 @@ export type RefusalReason =
   | "device_required"
   | "unknown_session";
 
-/** Reasons of normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. The others are manufactured. */
-export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
-  ...(["absent", "expired", "idle", "revoked", "unknown_session", "reuse"] as const),
-  // The credential is authentic, and the client may be a browser that has lost its key.
+/**
+ * Refusals of authentic credentials, which do not count towards the failure limit of an address: when all sessions are ended, many clients
+ * of one address present such credentials.
+ */
+export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
+  ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
+  // The client may be a browser that has lost its key.
   ...(["two_holders", "device_proof_missing", "device_required"] as const),
 ]);
+
+/** Reasons of normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. The others are manufactured. */
+export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>(["absent", ...UNCOUNTED_REFUSALS]);
 
 /** A credential that is proven bad. */
 export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };

@@ -12,8 +12,8 @@ export type RefusedDeps = RefusalDeps & {
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };
 
-/** Operations without a bearer credential. */
-const BY_COOKIE = new Set(["Refresh", "LogoutByCookie", "RegisterDevice", "RenewDevice"]);
+/** Operations without a bearer credential. `RegisterDevice` is refused apart, and `RenewDevice` never is. */
+const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
 /** The reason goes to the audit; the caller gets one error for all of them. */
 export async function refuse(deps: RefusedDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
