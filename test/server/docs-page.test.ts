@@ -88,6 +88,30 @@ test("after a reload the page can still sign in, and no other tab can", async ()
   await other.close();
 });
 
+test("a key of an earlier start is reported, and forgotten", async () => {
+  await page.goto(`${service.publicUrl}/docs#key=of-an-earlier-start`);
+  await page.getByLabel("Sign in as").fill("dave");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("The address is of an earlier start: open the new one.").waitFor();
+  await page.reload();
+  await page.getByText("open the address that the service printed at its start").waitFor();
+});
+
+test("a browser that blocks storage signs in, and reports a key of an earlier start", async () => {
+  await page.addInitScript(
+    "Object.defineProperty(globalThis, 'sessionStorage', { get() { throw new DOMException('blocked', 'SecurityError'); } })",
+  );
+  await page.goto(printed());
+  await page.getByLabel("Sign in as").fill("erin");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Signed in as erin").waitFor();
+  await page.goto(`${service.publicUrl}/docs?#key=of-an-earlier-start`);
+  await page.getByLabel("Sign in as").fill("erin");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("The address is of an earlier start: open the new one.").waitFor();
+  expect(problems).toEqual([]);
+});
+
 test("without the key it says where it is", async () => {
   await page.goto(`${service.publicUrl}/docs`);
   await page.getByText("open the address that the service printed at its start").waitFor();

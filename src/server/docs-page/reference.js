@@ -7,12 +7,25 @@ const element = (id) => document.getElementById(id);
 let accessToken = "";
 /** Where this tab keeps the key, so that it can still sign in after a reload. */
 const KEPT_KEY = "docs-sign-in-key";
-const givenKey = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
-if (givenKey !== "") {
-  sessionStorage.setItem(KEPT_KEY, givenKey);
+const signInKey = takeKey();
+
+/** Takes the key out of the address, or that of an earlier load of this tab. */
+function takeKey() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
+  if (given === "") return inStorage((storage) => storage.getItem(KEPT_KEY)) ?? "";
+  inStorage((storage) => storage.setItem(KEPT_KEY, given));
   history.replaceState(null, "", location.pathname);
+  return given;
 }
-const signInKey = sessionStorage.getItem(KEPT_KEY) ?? "";
+
+/** A browser that blocks storage throws at each use of it: nothing is kept there, and the page works until it is loaded again. */
+function inStorage(use) {
+  try {
+    return use(sessionStorage);
+  } catch {
+    return undefined;
+  }
+}
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
@@ -125,8 +138,8 @@ if (signIn === "true") {
     if (response.ok)
       setToken((await response.json()).accessToken, `Signed in as ${subject}: token and cookie are in use.`);
     else if (response.status === 403) {
-      sessionStorage.removeItem(KEPT_KEY);
       element("status").textContent = "The address is of an earlier start: open the new one.";
+      inStorage((storage) => storage.removeItem(KEPT_KEY));
     } else element("status").textContent = `Refused: ${response.status}`;
   });
 }
