@@ -4,9 +4,10 @@ import { createHttpHandler, type NodeHandler, protobufCodec } from "connect-http
 import { withOneHost } from "../listener/authority.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { healthz, type Page, type Render, withPages } from "../listener/pages.ts";
+import { resources } from "../listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
-import { openGatewayListener, readTls } from "./open-listener.ts";
+import { openGatewayListener, readTls, withinResources } from "./open-listener.ts";
 import { checkReadiness } from "./readiness.ts";
 import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
 import { createUpstream } from "./upstream.ts";
@@ -22,7 +23,8 @@ export interface Gateway {
 const LINGER_MS = 1_000;
 
 /** @throws Error if the contract cannot be loaded or the port is taken */
-export async function startGateway(args: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
+export async function startGateway(given: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
+  const args = withinResources(given, resources());
   const { write, end } = withBudget(writeLine, args.logRate);
   const upstream = await createUpstream(args);
   const { transport } = upstream;

@@ -1,13 +1,24 @@
 import { readFile } from "node:fs/promises";
 import { ADDRESS_SHARE } from "../listener/limits.ts";
 import { type Listener, openListener, type Tls } from "../listener/listener.ts";
-import { OTHER_FILES, resources } from "../listener/resources.ts";
+import { affordable, type Resources } from "../listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { reasonsOf, type WriteLog } from "./request-log.ts";
 
+/** The arguments with the bounds that the process can afford: four connections and one body of any allowed size at the least. */
+export function withinResources(args: GatewayArguments, resources: Resources): GatewayArguments {
+  const { connections, bodyBytes } = affordable(resources, args.bounds.maxPendingBodyBytes);
+  const maxPendingBodyBytes = Math.min(args.bounds.maxPendingBodyBytes, Math.max(bodyBytes, args.maxBodyBytes));
+  return {
+    ...args,
+    maxConnections: Math.min(args.maxConnections, Math.max(4, connections)),
+    bounds: { ...args.bounds, maxPendingBodyBytes },
+  };
+}
+
 /** @throws Error if the port is taken, or the certificate cannot be used */
 export async function openGatewayListener(args: GatewayArguments, write: WriteLog): Promise<Listener> {
-  const maxConnections = Math.min(args.maxConnections, Math.max(4, resources().openFiles - OTHER_FILES));
+  const { maxConnections } = args;
   return openListener("gateway", args.host, args.port, {
     tls: await readTls(args),
     limits: {

@@ -1,31 +1,18 @@
 /** The command connect-http-gateway as a process. */
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { sizeDelimitedDecodeStream } from "@bufbuild/protobuf/wire";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { ItemSchema } from "../http/gen/relay/v1/relay_pb.ts";
-import { type GrpcServer, startGrpcServer } from "../http/support/grpc-server.ts";
-import { MAIN, type Running, runGateway } from "./running.ts";
+import { startGrpcServer } from "../http/support/grpc-server.ts";
+import { MAIN, type Running, runGateway, startRelay } from "./running.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "gateway-"));
-const set = join(directory, "set.binpb");
-let server: GrpcServer;
-beforeAll(async () => {
-  execFileSync("node_modules/.bin/buf", ["build", "test/http/proto", "--path", "test/http/proto/relay", "-o", set]);
-  server = await startGrpcServer(0, readFileSync(set));
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(directory, { recursive: true });
-});
-
-const upstream = () => ["--upstream", `http://127.0.0.1:${server.port}`];
+const { directory, set, setHealth, upstream } = startRelay();
 
 describe("connect-http-gateway", () => {
   it("serves what the server's reflection describes, with probes, over HTTP/1.1 and HTTP/2", async () => {
@@ -49,9 +36,9 @@ describe("connect-http-gateway", () => {
     expect(head[":status"]).toBe(200);
     expect((await fetch(`${gateway.origin}/healthz`)).status).toBe(200);
     expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(200);
-    server.setHealth(false);
+    setHealth(false);
     expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(503);
-    server.setHealth(true);
+    setHealth(true);
   });
 
   it("reports that the reflection of the server is incomplete, as that of @grpc/reflection", async () => {

@@ -1,30 +1,17 @@
 /** The gateway has all limits of the listener, and those of the HTTP layer. */
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { MAX_CONTROL_FRAMES, MAX_HEAD_BYTES } from "../../src/listener/limits.ts";
-import { type GrpcServer, startGrpcServer } from "../http/support/grpc-server.ts";
-import { type Running, runGateway } from "./running.ts";
+import { type Running, runGatewayWith, startRelay } from "./running.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "gateway-"));
-const set = join(directory, "set.binpb");
-let server: GrpcServer;
-beforeAll(async () => {
-  execFileSync("node_modules/.bin/buf", ["build", "test/http/proto", "--path", "test/http/proto/relay", "-o", set]);
-  server = await startGrpcServer(0, readFileSync(set));
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(directory, { recursive: true });
-});
+const { set, upstream } = startRelay();
 
-const start = (...args: string[]) =>
-  runGateway("--upstream", `http://127.0.0.1:${server.port}`, "--descriptors", set, ...args);
+const startWith = (env: Readonly<Record<string, string>>, ...args: string[]) =>
+  runGatewayWith(env, ...upstream(), "--descriptors", set, ...args);
+const start = (...args: string[]) => startWith({}, ...args);
 
 function dial({ origin }: Running): Socket {
   const socket = connect(Number(new URL(origin).port), "127.0.0.1");
@@ -113,4 +100,17 @@ test("150 unfinished bodies of 4 MiB take little more than bodies may take, and 
   expect(peakMib(gateway) - before).toBeLessThan(400);
   const response = await fetch(`${gateway.origin}/v1/items`, { method: "POST", body: '{"name":"a"}' });
   expect(response.status).toBe(415);
+});
+
+test("in a container with little memory it takes four connections, and one body of the largest size", async () => {
+  const container = "data:text/javascript,process.constrainedMemory=()=>2**26";
+  const gateway = await startWith({ NODE_OPTIONS: `--import="${container}"` });
+  const sockets = [1, 2].map(() => dial(gateway));
+  for (const socket of sockets) {
+    socket.write(`POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Length: ${4 * MIB}\r\n\r\n`);
+    socket.write(Buffer.alloc(3 * MIB, "x"));
+  }
+  expect(await gateway.line(({ event }) => event === "request")).toMatchObject({ path: "/v1/items", status: 503 });
+  for (let i = 0; i < 4; i++) dial(gateway);
+  expect(await gateway.line(({ event }) => event === "connection refused")).toMatchObject({ reason: "address" });
 });

@@ -1,8 +1,12 @@
 /** The command connect-http-gateway as a process. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
+import { type GrpcServer, startGrpcServer } from "../http/support/grpc-server.ts";
+import { scratch } from "../support/service.ts";
 
 export type Line = Readonly<Record<string, unknown>>;
 
@@ -17,8 +21,31 @@ export interface Running {
 
 export const MAIN = "src/gateway/main.ts";
 
-export async function runGateway(...args: string[]): Promise<Running> {
+/** A gRPC server with reflection for the tests of a file, and what a gateway in front of it is started with. */
+export function startRelay() {
+  const directory = scratch();
+  const set = join(directory, "set.binpb");
+  let server: GrpcServer;
+  beforeAll(async () => {
+    execFileSync("node_modules/.bin/buf", ["build", "test/http/proto", "--path", "test/http/proto/relay", "-o", set]);
+    server = await startGrpcServer(0, readFileSync(set));
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  return {
+    directory,
+    /** A file with the descriptors of the server. */
+    set,
+    setHealth: (isServing: boolean) => server.setHealth(isServing),
+    upstream: () => ["--upstream", `http://127.0.0.1:${server.port}`],
+  };
+}
+
+export const runGateway = (...args: string[]) => runGatewayWith({}, ...args);
+
+/** @param env what its environment has beside that of the tests */
+export async function runGatewayWith(env: Readonly<Record<string, string>>, ...args: string[]): Promise<Running> {
   const child = spawn(process.execPath, [MAIN, "--listen", "127.0.0.1:0", ...args], {
+    env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
