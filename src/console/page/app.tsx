@@ -70,34 +70,42 @@ export function App() {
   const isLive = route.view === "live";
   return (
     <>
-      <header>
-        <span class="brand">
-          <img src="/console/icon.svg" alt="" width="24" height="24" />
-          <b>Session console</b>
-        </span>
-        <nav aria-label="Views">
-          <a href="#/sessions" aria-current={isLive ? undefined : "page"}>
-            Sessions
-          </a>
-          <a href="#/live" aria-current={isLive ? "page" : undefined}>
-            Live
-          </a>
-        </nav>
-        <span class="who">
-          <span class="soft" title={`Scopes: ${state.me.scopes.join(", ")}`}>
-            <span class="beside">Signed in as </span>
-            <b>{state.me.name}</b>
-          </span>
-          <button type="button" class="quiet" onClick={leave}>
-            Sign out
-          </button>
-        </span>
-      </header>
+      <Header me={state.me} isLive={isLive} onLeave={leave} />
       {isLive ? (
         <LiveView me={state.me} onExpired={onExpired} />
       ) : (
         <SessionsView key={route.subject} me={state.me} wanted={route.subject} onExpired={onExpired} />
       )}
     </>
+  );
+}
+
+type HeaderProps = { readonly me: Me; readonly isLive: boolean; readonly onLeave: () => void };
+
+function Header({ me, isLive, onLeave }: HeaderProps) {
+  return (
+    <header>
+      <span class="brand">
+        <img src="/console/icon.svg" alt="" width="24" height="24" />
+        <b>Session console</b>
+      </span>
+      <nav aria-label="Views">
+        <a href="#/sessions" aria-current={isLive ? undefined : "page"}>
+          Sessions
+        </a>
+        <a href="#/live" aria-current={isLive ? "page" : undefined}>
+          Live
+        </a>
+      </nav>
+      <span class="who">
+        <span class="soft" title={`Scopes: ${me.scopes.join(", ")}`}>
+          <span class="beside">Signed in as </span>
+          <b>{me.name}</b>
+        </span>
+        <button type="button" class="quiet" onClick={onLeave}>
+          Sign out
+        </button>
+      </span>
+    </header>
   );
 }

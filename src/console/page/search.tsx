@@ -47,7 +47,6 @@ type Props = { readonly wanted: string; readonly filter: Filter; readonly onFilt
 export function SearchForm({ wanted: initial, filter, onFilter }: Props) {
   const [wanted, setWanted] = useState(initial);
   const [draft, setDraft] = useState(filter);
-  const set = (change: Partial<Filter>) => setDraft({ ...draft, ...change });
   const isFiltered = JSON.stringify(filter) !== JSON.stringify(EMPTY_FILTER);
   function submit(event: Event) {
     event.preventDefault();
@@ -77,55 +76,42 @@ export function SearchForm({ wanted: initial, filter, onFilter }: Props) {
       </div>
       <details open={isFiltered}>
         <summary>Filters</summary>
-        <div class="filters">
-          <label>
-            User begins with
-            <input
-              value={draft.subjectPrefix}
-              placeholder="begin of the subject"
-              maxLength={255}
-              onInput={(event) => set({ subjectPrefix: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            Application
-            <input
-              value={draft.clientId}
-              placeholder="client_id"
-              maxLength={255}
-              onInput={(event) => set({ clientId: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            Device
-            <input
-              value={draft.device}
-              placeholder="part of the user agent"
-              maxLength={128}
-              onInput={(event) => set({ device: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            Place
-            <input
-              value={draft.ipAddress}
-              placeholder="192.0.2.17, or 192.0.2."
-              maxLength={64}
-              onInput={(event) => set({ ipAddress: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            Created
-            <select value={draft.age} onChange={(event) => set({ age: event.currentTarget.value as Age })}>
-              {Object.entries(AGES).map(([age, text]) => (
-                <option key={age} value={age}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          </label>
-        </div>
+        <Filters draft={draft} onChange={(change) => setDraft({ ...draft, ...change })} />
       </details>
     </form>
+  );
+}
+
+type FiltersProps = { readonly draft: Filter; readonly onChange: (change: Partial<Filter>) => void };
+
+function Filters({ draft, onChange }: FiltersProps) {
+  const text = (label: string, name: Exclude<keyof Filter, "age">, placeholder: string, maxLength: number) => (
+    <label>
+      {label}
+      <input
+        value={draft[name]}
+        placeholder={placeholder}
+        maxLength={maxLength}
+        onInput={(event) => onChange({ [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <div class="filters">
+      {text("User begins with", "subjectPrefix", "begin of the subject", 255)}
+      {text("Application", "clientId", "client_id", 255)}
+      {text("Device", "device", "part of the user agent", 128)}
+      {text("Place", "ipAddress", "192.0.2.17, or 192.0.2.", 64)}
+      <label>
+        Created
+        <select value={draft.age} onChange={(event) => onChange({ age: event.currentTarget.value as Age })}>
+          {Object.entries(AGES).map(([age, text]) => (
+            <option key={age} value={age}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
   );
 }

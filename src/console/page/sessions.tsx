@@ -1,5 +1,6 @@
 /** Finds the sessions of a user, one by its id, or the newest of all, and ends them. */
 import { useState } from "preact/hooks";
+import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Me } from "./api.ts";
 import { type Asked, EndSessions } from "./end-sessions.tsx";
 import { Empty, Given, Loading, Problem } from "./parts.tsx";
@@ -20,13 +21,7 @@ export function SessionsView({ me, wanted, onExpired }: Props) {
   const mayEnd = me.scopes.includes("sessions:revoke");
   const { found, busy, error, load } = useSessions(wanted, filter, mayRead, onExpired);
 
-  if (!mayRead) {
-    return (
-      <main>
-        <Empty title="Sessions cannot be shown">Your admin token does not have the scope sessions:read.</Empty>
-      </main>
-    );
-  }
+  if (!mayRead) return <Forbidden />;
   const ended = (count: number, what: string) => {
     setAsked(undefined);
     setMessage(count === 0 ? "Nothing to end: it had ended already." : `${what} ended.`);
@@ -51,22 +46,14 @@ export function SessionsView({ me, wanted, onExpired }: Props) {
         {error !== undefined && <Problem error={error} retry={() => load()} />}
         {error === undefined && found === undefined && <Loading what="Looking for sessions…" />}
         {error === undefined && found !== undefined && (
-          <>
-            {list.length === 0 && found.next === "" && <Nothing ofUser={wanted !== ""} />}
-            {list.length > 0 && (
-              <SessionTable
-                sessions={list}
-                withSubject={wanted === "" || found.byId}
-                mayEnd={mayEnd}
-                onEnd={(session) => setAsked({ all: false, sessions: [session] })}
-              />
-            )}
-            {found.next !== "" && (
-              <button type="button" class="quiet wide" disabled={busy} onClick={() => load(found)}>
-                {busy ? "Loading…" : list.length === 0 ? "Nothing found yet: search further" : "Show more"}
-              </button>
-            )}
-          </>
+          <List
+            found={found}
+            wanted={wanted}
+            mayEnd={mayEnd}
+            busy={busy}
+            onEnd={(session) => setAsked({ all: false, sessions: [session] })}
+            onMore={() => load(found)}
+          />
         )}
       </section>
       {subject !== "" && (
@@ -88,6 +75,14 @@ export function SessionsView({ me, wanted, onExpired }: Props) {
           onCancel={() => setAsked(undefined)}
         />
       )}
+    </main>
+  );
+}
+
+function Forbidden() {
+  return (
+    <main>
+      <Empty title="Sessions cannot be shown">Your admin token does not have the scope sessions:read.</Empty>
     </main>
   );
 }
@@ -133,6 +128,33 @@ function Heading({ subject, found, mayEnd, onEndAll }: HeadingProps) {
       </div>
       {!mayEnd && (
         <p class="soft">Sessions cannot be ended: your admin token does not have the scope sessions:revoke.</p>
+      )}
+    </>
+  );
+}
+
+type ListProps = {
+  readonly found: Found;
+  readonly wanted: string;
+  readonly mayEnd: boolean;
+  readonly busy: boolean;
+  readonly onEnd: (session: Session) => void;
+  readonly onMore: () => void;
+};
+
+function List({ found, wanted, mayEnd, busy, onEnd, onMore }: ListProps) {
+  const { sessions, next, byId } = found;
+  const isEmpty = sessions.length === 0;
+  return (
+    <>
+      {isEmpty && next === "" && <Nothing ofUser={wanted !== ""} />}
+      {!isEmpty && (
+        <SessionTable sessions={sessions} withSubject={wanted === "" || byId} mayEnd={mayEnd} onEnd={onEnd} />
+      )}
+      {next !== "" && (
+        <button type="button" class="quiet wide" disabled={busy} onClick={onMore}>
+          {busy ? "Loading…" : isEmpty ? "Nothing found yet: search further" : "Show more"}
+        </button>
       )}
     </>
   );
