@@ -57,7 +57,7 @@ async function readBody<Source>(
   const encoding = exchange.headers.get("content-encoding");
   if (encoding === null && inFlight.ignores(exchange.headers.get("content-length"))) return exchange.read(limit);
   const read = await exchange.read(limit, inFlight);
-  const body = encoding === null ? read : await decompress(read, encoding, limit);
+  const body = encoding === null ? read : await decompress(exchange.gzip, read, encoding, limit);
   inFlight.hold(body.byteLength);
   return body;
 }

@@ -85,7 +85,7 @@ function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks 
   const readBefore = exchange.bodyReadBefore(raw);
   if (readBefore !== undefined) return chunksOf(readBefore);
   const encoding = exchange.headers.get("content-encoding");
-  return encoding === null ? exchange.chunks() : decompressChunks(exchange.chunks(), encoding);
+  return encoding === null ? exchange.chunks() : decompressChunks(exchange.gzip, exchange.chunks(), encoding);
 }
 
 async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: CallInFlight): AsyncGenerator<Uint8Array> {

@@ -189,10 +189,12 @@ plugins:
     opt: [target=ts, import_extension=js, runtime=connect-http-routes/client]
 `,
       "page.ts": `import { createRestClient } from "connect-http-routes/client";
+import { createFetchHandler, type FetchHandler } from "connect-http-routes/fetch";
 import { LibraryServiceRoutes } from "./gen/library/v1/library_http.js";
 
 const library = createRestClient(LibraryServiceRoutes, { baseUrl: "https://api.example.com" });
 export const titleOf = async (name: string): Promise<string> => (await library.getBook({ name })).title;
+export const handle: FetchHandler = createFetchHandler({ routes() {}, tables: [] });
 // @ts-expect-error The declarations are there, and they are strict.
 export const wrong = () => library.getBook({ name: 1 });
 `,
@@ -200,7 +202,7 @@ export const wrong = () => library.getBook({ name: 1 });
   });
   afterAll(() => directory.remove());
 
-  test("compiles for a page, with tables whose types are its own", async () => {
+  test("compiles for a page or a worker, with tables whose types are its own", async () => {
     await directory.run("buf", ["generate"]);
     const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
     expect(compiled.stdout).toBe("");

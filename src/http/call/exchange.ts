@@ -6,6 +6,7 @@ import type { HeaderMap } from "./header-map.ts";
  * request type.
  */
 export interface Exchange<Source> {
+  readonly gzip: Gzip;
   readonly source: Source;
   readonly method: string;
   /** The raw request target in origin form: path and query, not normalised, not decoded. */
@@ -62,4 +63,19 @@ export interface ResponseStream {
   end(): void;
   /** Aborts the response, so that the client sees that it is incomplete. */
   abort(): void;
+}
+
+/** gzip as a server has it: node:zlib, or the streams of the web. */
+export interface Gzip {
+  compress(content: string | Uint8Array): Promise<Uint8Array>;
+  /**
+   * Decompresses a whole body.
+   * @returns undefined if it is longer than `maxBytes`
+   * @throws whatever the implementation throws for what is not gzip
+   */
+  expand(content: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined>;
+  /** Decompresses a body piece by piece. A piece that is not gzip makes `next` reject with BadInput. */
+  expandChunks(body: BodyChunks): BodyChunks;
+  /** Compresses a streamed response; each write is flushed, so that every message arrives at once. undefined: cannot be flushed. */
+  readonly compressStream: ((response: ResponseStream) => ResponseStream) | undefined;
 }

@@ -1,5 +1,8 @@
-import type { IncomingHttpHeaders } from "node:http";
-import { inspect } from "node:util";
+/** Headers as Node has parsed them. */
+type ParsedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** `inspect.custom` of node:util, which other runtimes lack. */
+const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 /** `field-name` of RFC 9110 section 5.1. */
 const NAME_CHARACTERS = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -12,10 +15,10 @@ const WHITESPACE = "\t\r\n ";
  * real `Headers` per request and response costs more than the rest of a small request.
  */
 export class HeaderMap implements Headers {
-  #source: IncomingHttpHeaders | undefined;
+  #source: ParsedHeaders | undefined;
   #values: Map<string, string[]> | undefined;
 
-  constructor(source?: IncomingHttpHeaders) {
+  constructor(source?: ParsedHeaders) {
     this.#source = source;
   }
 
@@ -24,7 +27,7 @@ export class HeaderMap implements Headers {
     if (this.#values === undefined) {
       const value = this.#source?.[key];
       // Inherited properties such as "constructor" are neither strings nor arrays.
-      return typeof value === "string" ? value : Array.isArray(value) ? value.join(", ") : null;
+      return typeof value === "string" ? value : typeof value === "object" ? value.join(", ") : null;
     }
     return this.#values.get(key)?.join(", ") ?? null;
   }
@@ -76,7 +79,7 @@ export class HeaderMap implements Headers {
   }
 
   /** For console.log: the inspector of Headers accepts only real instances. */
-  [inspect.custom](): Headers {
+  [INSPECT](): Headers {
     return this.#list();
   }
 
@@ -103,7 +106,7 @@ export class HeaderMap implements Headers {
     const all = new Map<string, string[]>();
     for (const [name, value] of Object.entries(this.#source ?? {})) {
       // Skip the pseudo-headers of HTTP/2.
-      if (value !== undefined && !name.startsWith(":")) all.set(name, Array.isArray(value) ? [...value] : [value]);
+      if (value !== undefined && !name.startsWith(":")) all.set(name, typeof value === "string" ? [value] : [...value]);
     }
     this.#values = all;
     return all;

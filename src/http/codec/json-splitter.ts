@@ -1,5 +1,6 @@
 /** Splits a stream of bytes into JSON texts, before any of them is parsed. */
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
+import { concatBytes } from "./bytes.ts";
 
 /** How the messages of a request stream are separated: one per line, or as the elements of one JSON array. */
 export type StreamFraming = "lines" | "json";
@@ -40,8 +41,7 @@ class Pending {
   }
 
   take(): Uint8Array {
-    const [only] = this.#parts;
-    const whole = only !== undefined && this.#parts.length === 1 ? only : Buffer.concat(this.#parts);
+    const whole = concatBytes(this.#parts);
     this.#parts = [];
     this.#length = 0;
     return whole;

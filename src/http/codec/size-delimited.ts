@@ -1,6 +1,7 @@
 /** Size-delimited messages: each is preceded by its length in bytes as a varint (protobuf.dev/programming-guides/techniques). */
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
+import { concatBytes } from "./bytes.ts";
 import type { StreamSplitter } from "./json-splitter.ts";
 
 /** The bytes of a message with their length in front. */
@@ -64,8 +65,7 @@ class SizeDelimitedSplitter implements StreamSplitter {
   }
 
   #take(): Uint8Array {
-    const [only] = this.#parts;
-    const message = only !== undefined && this.#parts.length === 1 ? only : Buffer.concat(this.#parts);
+    const message = concatBytes(this.#parts);
     this.#parts = [];
     [this.#size, this.#sizeBytes, this.#inMessage] = [0, 0, false];
     return message;

@@ -1,8 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { BodyChunks } from "../call/body-chunks.ts";
-import type { BodyMeter, Exchange, ResponseStream } from "../call/exchange.ts";
+import type { BodyMeter, Exchange, Gzip, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { BadInput } from "../codec/bad-input.ts";
+import { concatBytes } from "../codec/bytes.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
@@ -16,10 +17,16 @@ export type FetchHandlerOptions = HandlerOptions<Request> & {
   readonly fallback?: (request: Request) => Response | Promise<Response>;
 };
 
-/**
- * Serves route tables with the types of fetch. A `Request` has already normalised its URL (dot segments, backslashes).
- */
-export function createFetchHandler(options: FetchHandlerOptions): FetchHandler {
+export type CreateFetchHandler = (options: FetchHandlerOptions) => FetchHandler;
+
+/** `createFetchHandler` for a runtime with this gzip. */
+export const fetchHandlersWith =
+  (gzip: Gzip): CreateFetchHandler =>
+  (options) =>
+    createFetchHandler(options, gzip);
+
+/** Serves route tables with the types of fetch. A `Request` has already normalised its URL (dot segments, backslashes). */
+function createFetchHandler(options: FetchHandlerOptions, gzip: Gzip): FetchHandler {
   const transcoder = createRequestHandler(options);
   return async (request) => {
     const target = request.url.replace(/^[^/]*\/\/[^/?#]*/, "").replace(/#.*$/s, "");
@@ -31,12 +38,13 @@ export function createFetchHandler(options: FetchHandlerOptions): FetchHandler {
     if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request);
     const query = mark === -1 ? "" : target.slice(mark + 1);
     return new Promise((resolve) => {
-      void transcoder.serve(new FetchExchange(request, target, method, resolve), found, query);
+      void transcoder.serve(new FetchExchange(request, target, method, { gzip, respond: resolve }), found, query);
     });
   };
 }
 
 class FetchExchange implements Exchange<Request> {
+  readonly gzip: Gzip;
   readonly source: Request;
   readonly target: string;
   readonly method: string;
@@ -46,7 +54,13 @@ class FetchExchange implements Exchange<Request> {
   readonly #listeners = new Set<() => void>();
   #cancelled = false;
 
-  constructor(request: Request, target: string, method: string, respond: (response: Response) => void) {
+  constructor(
+    request: Request,
+    target: string,
+    method: string,
+    { gzip, respond }: { readonly gzip: Gzip; readonly respond: (response: Response) => void },
+  ) {
+    this.gzip = gzip;
     this.source = request;
     this.target = target;
     this.method = method;
@@ -87,7 +101,7 @@ class FetchExchange implements Exchange<Request> {
       chunks.push(chunk);
       meter?.arriving(length);
     }
-    return Buffer.concat(chunks);
+    return concatBytes(chunks);
   }
 
   /** The server behind the types of fetch decides. */

@@ -1,12 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
-import { type BodyChunks, ReadableChunks } from "../call/body-chunks.ts";
+import type { BodyChunks } from "../call/body-chunks.ts";
 import type { BodyMeter, Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { METHOD_OVERRIDE } from "../routes/method-override.ts";
+import { nodeGzip } from "./gzip.ts";
 import { respondWithinBody } from "./lingering-close.ts";
 import {
   abort,
@@ -17,6 +18,7 @@ import {
   write,
   writeHead,
 } from "./node-response.ts";
+import { ReadableChunks } from "./readable-chunks.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** A request listener for `http.createServer` and `http2.createServer`. */
@@ -77,6 +79,7 @@ function bodyIsLost(): Error {
 }
 
 class NodeExchange implements Exchange<NodeRequest> {
+  readonly gzip = nodeGzip;
   readonly source: NodeRequest;
   readonly target: string;
   readonly headers: HeaderMap;

@@ -6,8 +6,8 @@ import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { successStatus } from "../call/success-status.ts";
+import { utf8Length } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
-import { gzip } from "./compression.ts";
 import { type Failure, type FailureEncoder, failureFrom, failurePayload, jsonOf } from "./failure.ts";
 import { acceptsGzip, codecFor } from "./negotiation.ts";
 import { statusEncoder } from "./status-encoder.ts";
@@ -65,7 +65,7 @@ export class Responses<Source> {
     if (this.#options.compress !== false && byteLength(content) >= compressMinBytes) {
       header.append("vary", "Accept-Encoding");
       if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) {
-        content = await gzip(content);
+        content = await exchange.gzip.compress(content);
         header.set("content-encoding", "gzip");
       }
     }
@@ -129,6 +129,7 @@ export class Responses<Source> {
   /** Whether a stream is compressed; if it depends on the client, the response varies by it. */
   compressesStream(exchange: Exchange<Source>, header: HeaderMap): boolean {
     if (!this.#options.compressStreams || header.has("content-encoding")) return false;
+    if (exchange.gzip.compressStream === undefined) return false;
     header.append("vary", "Accept-Encoding");
     return acceptsGzip(exchange.headers.get("accept-encoding"));
   }
@@ -207,5 +208,5 @@ export function checkLength(content: string | Uint8Array, limit: number): void {
 }
 
 function byteLength(content: string | Uint8Array): number {
-  return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
+  return typeof content === "string" ? utf8Length(content) : content.byteLength;
 }

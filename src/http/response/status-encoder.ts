@@ -9,6 +9,7 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
+import { base64Encode } from "@bufbuild/protobuf/wire";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
@@ -77,5 +78,5 @@ function bytesOf(type: DescMessage, message: Message): Uint8Array {
 }
 
 function opaque(typeName: string, bytes: Uint8Array): JsonObject {
-  return { "@type": `type.googleapis.com/${typeName}`, value: Buffer.from(bytes).toString("base64") };
+  return { "@type": `type.googleapis.com/${typeName}`, value: base64Encode(bytes) };
 }

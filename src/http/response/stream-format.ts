@@ -1,3 +1,4 @@
+import { toUtf8 } from "../codec/bytes.ts";
 import type { ChosenCodec, Codecs } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
 import { sizeDelimited } from "../codec/size-delimited.ts";
@@ -69,7 +70,7 @@ function delimited(chosen: ChosenCodec): StreamFormat {
     chosen,
     contentType: `${chosen.mediaType}; delimited=true`,
     open: "",
-    chunk: ({ content }) => sizeDelimited(typeof content === "string" ? Buffer.from(content) : content),
+    chunk: ({ content }) => sizeDelimited(typeof content === "string" ? toUtf8(content) : content),
     failure: () => undefined,
     close: "",
   };

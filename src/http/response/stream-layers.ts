@@ -1,41 +1,4 @@
-import { constants, createGzip } from "node:zlib";
 import type { ResponseStream } from "../call/exchange.ts";
-
-/** Compresses a response; each write is flushed, so that every message arrives at once. */
-export function withGzip(response: ResponseStream): ResponseStream {
-  const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
-  let output: Buffer[] = [];
-  gzip.on("data", (bytes: Buffer) => output.push(bytes));
-  // A write after `abort`; its callback reports it.
-  gzip.on("error", () => undefined);
-  const takeOutput = () => {
-    const bytes = Buffer.concat(output);
-    output = [];
-    return bytes;
-  };
-  return {
-    flush: () => response.flush(),
-    async write(chunk) {
-      await new Promise<void>((resolve, reject) => {
-        gzip.write(chunk, (error) => (error ? reject(error) : resolve()));
-      });
-      await response.write(takeOutput());
-    },
-    end() {
-      gzip.once("end", () => {
-        response.write(takeOutput()).then(
-          () => response.end(),
-          () => undefined,
-        );
-      });
-      gzip.end();
-    },
-    abort() {
-      gzip.destroy();
-      response.abort();
-    },
-  };
-}
 
 /**
  * Writes a comment whenever nothing else was written for an interval, so that proxies keep an idle stream open and a

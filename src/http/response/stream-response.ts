@@ -4,7 +4,7 @@ import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { checkLength, type Responses } from "./responses.ts";
 import type { StreamFormat } from "./stream-format.ts";
-import { withGzip, withHeartbeat } from "./stream-layers.ts";
+import { withHeartbeat } from "./stream-layers.ts";
 
 type Result = IteratorResult<Message>;
 
@@ -38,7 +38,7 @@ export async function sendStream<Source>(
   }
   const socket = exchange.stream(status, lines);
   if (first === undefined) socket.flush();
-  const compressed = compress ? withGzip(socket) : socket;
+  const compressed = compress ? (exchange.gzip.compressStream?.(socket) ?? socket) : socket;
   const response = withHeartbeat(compressed, format.heartbeat, responses.heartbeatIntervalMs);
   const stop = exchange.onAbort((reason) => call.end(reason));
   let started = false;
@@ -83,13 +83,21 @@ function setStreamHeaders(
 /** The result of a promise if it settles within some time, at least one turn of the event loop; else undefined. */
 function settled<T>(promise: Promise<T>, waitMs: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    const turn = waitMs === 0 ? setImmediate(resolve, undefined) : undefined;
-    const timer = waitMs === 0 ? undefined : setTimeout(resolve, waitMs, undefined);
-    promise.then(resolve, reject).finally(() => {
-      clearImmediate(turn);
-      clearTimeout(timer);
-    });
+    const cancel = waitMs === 0 ? afterTurn(() => resolve(undefined)) : after(waitMs, () => resolve(undefined));
+    promise.then(resolve, reject).finally(cancel);
   });
+}
+
+function after(ms: number, then: () => void): () => void {
+  const timer = setTimeout(then, ms);
+  return () => clearTimeout(timer);
+}
+
+/** Without setImmediate, which not every runtime has, the shortest timer is the next turn. */
+function afterTurn(then: () => void): () => void {
+  if (typeof setImmediate !== "function") return after(0, then);
+  const turn = setImmediate(then);
+  return () => clearImmediate(turn);
 }
 
 function orRelease<T>(act: () => T, iterator: AsyncIterator<Message>, pending: Promise<Result>): T {

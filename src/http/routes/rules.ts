@@ -50,7 +50,7 @@ export interface RuleSources {
 export interface RouteOptions extends RuleSources {
   /** Whether an annotation that cannot be mapped is an error. Default: false, its route is skipped with a warning. */
   readonly strict?: boolean;
-  /** Receives a warning for each skipped route. Default: `process.emitWarning`. */
+  /** Receives a warning for each skipped route. Default: `process.emitWarning`, or `console.warn` where there is no process. */
   readonly onWarning?: (warning: string, problem: Problem) => void;
 }
 
@@ -65,7 +65,7 @@ export function createRoutes<Service extends DescService>(
   const { tables, problems } = describeRoutes([service], options);
   const errors = errorsAmong(problems, options.strict ?? false);
   if (errors.length > 0) throw new RouteError(errors);
-  const warn = options.onWarning ?? ((warning) => process.emitWarning(warning, "RouteWarning"));
+  const warn = options.onWarning ?? emitWarning;
   for (const problem of problems) warn(`no route for ${describeProblem(problem)}`, problem);
   return { ...(tables[0] ?? { routes: [] }), service };
 }
@@ -227,4 +227,10 @@ function checkedTemplate(method: DescMethod, source: string, report: Report): Te
     });
   }
   return template;
+}
+
+function emitWarning(warning: string): void {
+  const { process } = globalThis as { readonly process?: NodeJS.Process };
+  if (process?.emitWarning !== undefined) process.emitWarning(warning, "RouteWarning");
+  else console.warn(warning);
 }

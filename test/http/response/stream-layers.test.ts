@@ -2,7 +2,8 @@
 import { constants, gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ResponseStream } from "../../../src/http/call/exchange.ts";
-import { withGzip, withHeartbeat } from "../../../src/http/response/stream-layers.ts";
+import { compressStream } from "../../../src/http/node/gzip.ts";
+import { withHeartbeat } from "../../../src/http/response/stream-layers.ts";
 
 /** A response that records what is done to it; a write ends when `release` is called, if `holds`. */
 function recorded() {
@@ -95,7 +96,7 @@ describe("compression", () => {
 
   test("lets every message arrive at once", async () => {
     const { response, steps, bytes, ended } = recorded();
-    const layer = withGzip(response);
+    const layer = compressStream(response);
     layer.flush();
     await layer.write("one ");
     expect(unzipped(bytes)).toBe("one ");
@@ -110,7 +111,7 @@ describe("compression", () => {
 
   test("of a response that is aborted takes no more, and says so", async () => {
     const { response, steps } = recorded();
-    const layer = withGzip(response);
+    const layer = compressStream(response);
     layer.abort();
     await expect(layer.write("a")).rejects.toThrow();
     expect(steps).toEqual(["abort"]);

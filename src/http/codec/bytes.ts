@@ -1,0 +1,20 @@
+/** The parts as one; a single part as it is. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return only as Uint8Array<ArrayBuffer>;
+  const whole = new Uint8Array(parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.byteLength;
+  }
+  return whole;
+}
+
+const encoder = new TextEncoder();
+
+export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
+
+/** Bytes of a text in UTF-8. Node counts them without making them. */
+export const utf8Length: (text: string) => number =
+  (globalThis as { readonly Buffer?: typeof Buffer }).Buffer?.byteLength ?? ((text) => toUtf8(text).byteLength);

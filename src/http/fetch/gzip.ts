@@ -1,0 +1,66 @@
+import type { BodyChunks } from "../call/body-chunks.ts";
+import type { Gzip } from "../call/exchange.ts";
+import { BadInput } from "../codec/bad-input.ts";
+import { concatBytes } from "../codec/bytes.ts";
+
+/** gzip by the streams of the web, which cannot be flushed: streamed responses are not compressed. */
+export const webGzip: Gzip = { compress, expand, expandChunks, compressStream: undefined };
+
+async function compress(content: string | Uint8Array): Promise<Uint8Array> {
+  const compressed = new Blob([content as string | Uint8Array<ArrayBuffer>])
+    .stream()
+    .pipeThrough(new CompressionStream("gzip"));
+  return new Uint8Array(await new Response(compressed).arrayBuffer());
+}
+
+async function expand(content: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined> {
+  const expanded = new Blob([content as string | Uint8Array<ArrayBuffer>])
+    .stream()
+    .pipeThrough(new DecompressionStream("gzip"));
+  const reader = expanded.getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    length += value?.byteLength ?? 0;
+    if (length > maxBytes) {
+      void reader.cancel().catch(() => undefined);
+      return undefined;
+    }
+    if (value !== undefined) parts.push(value);
+  }
+  return concatBytes(parts);
+}
+
+function expandChunks(body: BodyChunks): BodyChunks {
+  /** What ended the body before its end: a consequence of it is not reported as bad gzip. */
+  let failure: { readonly reason: unknown } | undefined;
+  const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      try {
+        const chunk = await body.next();
+        if (chunk === undefined) controller.close();
+        else controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
+      } catch (reason) {
+        failure ??= { reason };
+        controller.error(reason);
+      }
+    },
+  });
+  const reader = source.pipeThrough(new DecompressionStream("gzip")).getReader();
+  return {
+    async next() {
+      try {
+        const { value } = await reader.read();
+        if (failure === undefined) return value;
+      } catch {
+        if (failure === undefined) throw new BadInput("body", undefined, "not gzip");
+      }
+      throw failure.reason;
+    },
+    cancel(reason) {
+      failure ??= { reason };
+      body.cancel(reason);
+      void reader.cancel(reason).catch(() => undefined);
+    },
+  };
+}
