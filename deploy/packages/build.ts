@@ -157,7 +157,7 @@ function buildConsole(directory: string): void {
 function copySwaggerUi(directory: string): void {
   const files = ["swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css", "LICENSE", "NOTICE"];
   for (const file of files) {
-    cpSync(join(ROOT, "node_modules/swagger-ui-dist", file), join(directory, "src/server/swagger-ui", file));
+    cpSync(join(ROOT, "node_modules/swagger-ui-dist", file), join(directory, "src/reference/swagger-ui", file));
   }
 }
 

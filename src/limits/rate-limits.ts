@@ -1,6 +1,4 @@
 /** The rate limits of an instance. */
-
-import { subnetOf } from "../net/subnet.ts";
 import type { RateLimit } from "../session/ports.ts";
 import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
 
@@ -19,15 +17,19 @@ export type RateSettings = {
   readonly create: Rate | undefined;
 };
 
-export function createRateLimits({ refresh, failures, create }: RateSettings): RateLimits {
+/** @param subscriberOf returns the part of the network that one subscriber holds */
+export function createRateLimits(
+  { refresh, failures, create }: RateSettings,
+  subscriberOf: (address: string) => string,
+): RateLimits {
   const limit = (rate: Rate | undefined) => (rate === undefined ? NO_LIMIT : createRateLimit(rate));
   const byAddress = limit(failures);
   return {
     refreshLimit: limit(refresh),
     failureLimit: {
       // Callers with an unknown address are not limited.
-      take: (address) => (address === "" ? undefined : byAddress.take(subnetOf(address))),
-      giveBack: (address) => byAddress.giveBack(subnetOf(address)),
+      take: (address) => (address === "" ? undefined : byAddress.take(subscriberOf(address))),
+      giveBack: (address) => byAddress.giveBack(subscriberOf(address)),
     },
     createLimit: limit(create),
   };

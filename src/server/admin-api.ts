@@ -7,21 +7,19 @@ import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
-import { type Handler, type Request, type Responder, respond } from "../listener/exchange.ts";
+import { type ConsoleDeps, consoleRoute } from "../console/handler.ts";
+import { liveData } from "../console/live.ts";
+import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
-import { withNoStore } from "../listener/no-store.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
-import { withSecurityHeaders } from "../listener/security-headers.ts";
+import { referencePages } from "../reference/pages.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
+import { nextStep } from "../tokens/ring-steps.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
-import { withConsole } from "./console.ts";
-import { liveData } from "./console-live.ts";
-import { docs } from "./docs.ts";
 import { metricsPage } from "./metrics-page.ts";
-import { responseHeaders } from "./response-headers.ts";
 
 type Deps = ApiDeps &
   SessionAdminServiceDeps & {
@@ -37,30 +35,6 @@ const always =
     respond(response, status, headers, body);
 
 export function adminHandler(config: Config, deps: Deps): Handler {
-  return withOwnHosts(config, deps, adminApi(config, deps));
-}
-
-/** Where nothing else is configured, TLS needs no such check: browsers compare the name with the certificate. */
-function withOwnHosts(config: Config, { log }: Deps, api: Handler): Handler {
-  const { adminAllowedHosts, adminHost, tlsCertFile } = config;
-  if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
-  const own = [adminHost, hostname()].map((name) => name.toLowerCase());
-  const refuse: Responder = (_request, response) =>
-    respond(response, 421, { "content-type": "application/json" }, MISDIRECTED);
-  const refused = withSecurityHeaders(responseHeaders(config), withNoStore(refuse));
-  return withHosts(acceptsHost([...own, ...(adminAllowedHosts ?? [])]), api, (request, response) => {
-    log.warn({ event: "host_refused", api: "admin", host: authorityOf(request) }, "the host is none of this listener");
-    return refused(request, response);
-  });
-}
-
-/** As Connect has an error, so that its clients show what is to be done. */
-const MISDIRECTED = JSON.stringify({
-  code: "failed_precondition",
-  message: "the admin API is not called by this host name: ADMIN_ALLOWED_HOSTS names those that it accepts",
-});
-
-function adminApi(config: Config, deps: Deps): Handler {
   return apiHandler(config, deps, {
     service: SessionAdminService,
     rules: SessionAdminServiceRules,
@@ -69,17 +43,51 @@ function adminApi(config: Config, deps: Deps): Handler {
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),
     pages: [
       ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
-      ...docs({ api: "admin", page: config.docs, signIn: false }),
+      ...referencePages({ api: "admin", page: config.docs, signIn: false }),
     ],
     notFound: always(unknownMethod),
     badRequest: always(connectError("E400_INVALID_REQUEST")),
-    ...(config.console === "on" && {
-      around: (rpc, _options, headersFor) => {
-        const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
-        const live = () => liveData({ metrics, feed, ring, times: config, ready });
-        const sourceOf = (request: Request) => new NodeRequestSource(request, config.trustProxy, telemetry?.traceId);
-        return withConsole({ access, audit, log, failureLimit, live, sourceOf }, headersFor, rpc);
-      },
-    }),
+    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
+    around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });
 }
+
+/** How long it takes until every instance has a changed ring in force, ms: as `session-service keys` assumes. */
+const PICK_UP_MS = 60_000;
+
+function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
+  const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
+  const times = { ...config, pickUpMs: PICK_UP_MS };
+  const keys = () => ring.current.states.map((key) => ({ ...key, next: nextStep(key.kind, key, times) }));
+  return {
+    access,
+    audit,
+    log,
+    failureLimit,
+    live: () => liveData({ metrics, feed, ringLost: () => ring.lost, keys, ready }),
+    sourceOf: (request) => new NodeRequestSource(request, config.trustProxy, telemetry?.traceId),
+  };
+}
+
+/** Without a configured host TLS needs no such check: browsers compare the name with the certificate. */
+function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handler): Handler {
+  const { adminAllowedHosts, adminHost, tlsCertFile } = config;
+  if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
+  const own = [adminHost, hostname()].map((name) => name.toLowerCase());
+  return withHosts(acceptsHost([...own, ...(adminAllowedHosts ?? [])]), api, (request, response) => {
+    log.warn({ event: "host_refused", api: "admin", host: authorityOf(request) }, "the host is none of this listener");
+    refuse(request, response);
+  });
+}
+
+/** A Connect error, so that Connect's clients show what is to be done. */
+const misdirected = always({
+  status: 421,
+  headers: { "content-type": "application/json" },
+  body: Buffer.from(
+    JSON.stringify({
+      code: "failed_precondition",
+      message: "the admin API is not called by this host name: ADMIN_ALLOWED_HOSTS names those that it accepts",
+    }),
+  ),
+});

@@ -1,9 +1,15 @@
-/** What the service writes to standard output once it is ready. */
+/** What the service reports of itself at its start: doubtful settings in the log, and on standard output that it is ready. */
 import { join, relative, resolve } from "node:path";
 import type { Config } from "../config/config.ts";
+import type { Logger } from "../observability/logger.ts";
 import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 import { quickstart } from "./quickstart.ts";
 import { hasOwnAdminToken } from "./secrets.ts";
+
+/** Below it, a stall that the store's guards tolerate (500 ms) is longer than a quarter of the reuse interval. */
+const MIN_REUSE_INTERVAL_MS = 2_000;
+/** An attacker that keeps polling is detected if 7 R pass between refreshes; jitter takes up to a fifth of the token life. */
+const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
 type Ready = {
   readonly publicUrl: string;
@@ -34,4 +40,26 @@ export function reportReady(out: (text: string) => void, config: Config, ready: 
 function shortest(path: string): string {
   const near = relative(process.cwd(), path);
   return near.startsWith("..") ? resolve(path) : near;
+}
+
+/** Warns of settings that are valid and may not be what is meant. */
+export function reportSettings(config: Config, issuer: string, log: Logger): void {
+  if (config.redis !== undefined && config.issuer === undefined) {
+    log.warn(
+      { event: "issuer_default", issuer },
+      "ISSUER is not set: instances on other ports will not accept each other's access tokens",
+    );
+  }
+  if (config.reuseIntervalMs > 0 && config.reuseIntervalMs < MIN_REUSE_INTERVAL_MS) {
+    log.warn(
+      { event: "reuse_interval_short" },
+      "REUSE_INTERVAL is less than 2s: a stall of the service or the store may log out a browser (docs/rotation.md)",
+    );
+  }
+  if (config.accessTokenTtlMs < MIN_TTL_IN_REUSE_INTERVALS * config.reuseIntervalMs) {
+    log.warn(
+      { event: "token_life_short" },
+      "ACCESS_TOKEN_TTL is less than 9 REUSE_INTERVAL: an attacker that keeps polling may stay undetected (docs/rotation.md)",
+    );
+  }
 }

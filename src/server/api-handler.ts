@@ -24,13 +24,13 @@ import type { Handler, Request, Responder, Response, WritableResponse } from "..
 import { withNoStore } from "../listener/no-store.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
-import { type SecurityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
+import { type Route, withRoute } from "../listener/route.ts";
+import { type SecurityHeaders, securityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
 import { subnetOf } from "../net/subnet.ts";
 import type { Logger } from "../observability/logger.ts";
 import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { responseHeaders } from "./response-headers.ts";
 
 export type ApiDeps = {
   /** The public keys, as JSON. */
@@ -64,8 +64,12 @@ export type ApiParts = {
   readonly pages: readonly (readonly [path: string, render: Render])[];
   readonly notFound: Responder;
   readonly badRequest: Responder;
-  /** Puts handlers before the RPCs. */
-  readonly around?: (rpc: Handler, options: CallOptions, headersFor: SecurityHeaders) => Handler;
+  /** Serves some requests without RPC, or passes them on to it. */
+  readonly route?: (rpc: Handler) => Route;
+  /** Puts JSON routes before the RPCs. They set `headersFor` themselves. */
+  readonly json?: (rpc: Handler, options: CallOptions, headersFor: SecurityHeaders) => Handler;
+  /** Refuses requests before anything else. @param refuse makes a handler of a response */
+  readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
 };
 
 /** Watches of an API's health: anybody may open one, and few have a reason to. */
@@ -73,11 +77,15 @@ const MAX_HEALTH_WATCHERS = 100;
 
 export type CallOptions = ReturnType<typeof callOptions>;
 
-/** The handler of a listener. Layers from the outside: two hosts, pages, `around`, headers, authority, RPC. */
+/**
+ * The handler of a listener. Its layers from the outside: refusals by host, pages, `route`, `json`, RPC. Each response passes one
+ * `headed`, but for those of `json`.
+ */
 export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
-  const { around = (rpc) => rpc } = parts;
-  const headersFor = responseHeaders(config);
-  const badRequest = withSecurityHeaders(headersFor, withNoStore(parts.badRequest));
+  const { route = () => () => undefined, json = (rpc) => rpc, around = (api) => api } = parts;
+  const headersFor = headersOf(config);
+  const headed = (handler: Handler) => withSecurityHeaders(headersFor, handler);
+  const refuse = (otherwise: Responder) => headed(withNoStore(otherwise));
   const options = callOptions(config, deps, parts);
   const connect = connectNodeAdapter({
     ...options,
@@ -85,19 +93,25 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     acceptCompression,
     fallback: notFound(parts),
   });
-  const rpc: Handler = (request, response) => {
+  const call: Handler = (request, response) => {
     dropFarDeadline(request);
     connect(request, response);
   };
-  const calls = withSecurityHeaders(headersFor, withNoStore(withAuthority(rpc, badRequest)));
+  const rpc = withNoStore(withAuthority(call, parts.badRequest));
+  const api = withRoute(route(rpc), headed, json(headed(rpc), options, headersFor));
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
     ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAgeMs / 1000)],
     ...parts.pages,
   ]);
-  const api = around(calls, options, headersFor);
-  return withOneHost(withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api), badRequest);
+  const served = withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api);
+  return around(withOneHost(served, refuse(parts.badRequest)), refuse);
+}
+
+/** The header fields of every response, as the configuration has them. */
+function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityHeaders {
+  return securityHeaders({ tls: tlsCertFile !== undefined, trustedProxies: trustProxy, hstsMaxAgeMs });
 }
 
 function notFound({ notFound: otherwise }: ApiParts) {

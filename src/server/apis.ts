@@ -4,11 +4,14 @@ import type { Config } from "../config/config.ts";
 import type { OverloadControl } from "../limits/overload.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
 import type { Handler } from "../listener/exchange.ts";
+import { subnetOf } from "../net/subnet.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/outage.ts";
+import type { SignInDeps } from "../reference/sign-in.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { Audit } from "../session/audit.ts";
+import { create } from "../session/create.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -18,9 +21,9 @@ import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { createDeviceBinding } from "./device-binding.ts";
-import { mayOfferSignIn } from "./docs-sign-in.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
+import { mayOfferSignIn } from "./quickstart.ts";
 
 type Deps = {
   readonly config: Config;
@@ -55,29 +58,30 @@ export function createApis(deps: Deps): Apis {
   const { config, ring, access, feed, issuer, overload } = deps;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const docsKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
-  const audiences = config.audiences ?? [issuer];
-  const common = {
-    ...commonDeps(deps),
-    audiences: new Set(audiences),
-    draining: draining.signal,
-    stopping: stopping.signal,
-  };
+  const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
+  const [audience = issuer, ...others] = config.audiences ?? [];
+  const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
+  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject } = config;
   return {
-    docsKey,
+    docsKey: signInKey,
     publicHandler: publicHandler(config, {
       ...common,
-      docsSignIn: docsKey === undefined ? undefined : { ...config, ...common, audience: issuer, key: docsKey },
+      audiences: new Set([audience, ...others]),
+      signIn:
+        signInKey === undefined ? undefined : { key: signInKey, createSession: sessionsForVisitors(deps, common) },
     }),
     adminHandler: adminHandler(config, {
-      ...config,
       ...common,
+      sessionIdleTtlMs,
+      sessionAbsoluteTtlMs,
+      reuseIntervalMs,
+      maxSessionsPerSubject,
       access,
       issuer,
+      audience,
       feed,
       ring,
       clock: Date.now,
-      audience: audiences[0] ?? issuer,
       revokedKeyIds: () => ring.current.revokedKids,
     }),
     drain: () => draining.abort(),
@@ -88,7 +92,8 @@ export function createApis(deps: Deps): Apis {
   };
 }
 
-function commonDeps(deps: Deps) {
+/** What both APIs take. */
+function shared(deps: Deps) {
   const { config, log, metrics, audit, entropy, ring, store, storeKind, overload, issuer, telemetry } = deps;
   const clock: SessionStore["now"] = (sid) => store.now(sid);
   return {
@@ -103,18 +108,33 @@ function commonDeps(deps: Deps) {
       await store.ping();
     },
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({
-      keys: ring,
-      issuer,
-      ttlMs: config.accessTokenTtlMs,
-      entropy,
-      clock,
-    }),
+    accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, clock }),
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
     device: createDeviceBinding(config, ring, entropy, clock),
-    ...createRateLimits(config.rateLimits),
+    ...createRateLimits(config.rateLimits, subnetOf),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),
+  };
+}
+
+/** Creates sessions for those who sign in on the reference page. */
+function sessionsForVisitors({ config, issuer }: Deps, common: ReturnType<typeof shared>): SignInDeps["createSession"] {
+  const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
+  return async ({ subject, userAgent, address }) => {
+    const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };
+    const wanted = {
+      subject,
+      clientId: issuer,
+      audience: issuer,
+      claims: "{}",
+      client,
+      idleTimeoutMs,
+      absoluteLifetimeMs,
+    };
+    const created = await create({ ...common, maxSessionsPerSubject }, wanted, { address, adminName: "docs" });
+    if (!created.ok) return undefined;
+    const { accessToken, refreshToken, secondsLeft, session } = created;
+    return { accessToken: accessToken.token, cookies: [...common.cookie.set(refreshToken, secondsLeft, session.sid)] };
   };
 }

@@ -2,6 +2,7 @@ import { identifyAdmin } from "../api/admin/credential.ts";
 import { clientCertificateOf } from "../listener/client-certificate.ts";
 import type { Request } from "../listener/listener.ts";
 import type { Page, Render } from "../listener/pages.ts";
+import { shareWhileSent } from "../listener/shared-page.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 
@@ -20,27 +21,6 @@ export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): 
     return { status: 200, type, body: Buffer.from(body) };
   });
   return (request) => (access && refusal(access, request)) ?? current();
-}
-
-/** How old a page may be that is shared, ms. */
-const SHARED_AGE_MS = 1_000;
-
-/**
- * Gives a page that is still being sent to further callers: many that read slowly would otherwise hold as many copies. Who asks when
- * nobody else does gets a new one.
- */
-function shareWhileSent(render: () => Promise<Page>): () => Promise<Page> {
-  let shared: { readonly page: Promise<Page>; readonly madeAt: number; users: number } | undefined;
-  return async () => {
-    const now = performance.now();
-    if (shared === undefined || shared.users === 0 || now - shared.madeAt >= SHARED_AGE_MS) {
-      shared = { page: render(), madeAt: now, users: 0 };
-    }
-    const taken = shared;
-    taken.users++;
-    const page = await taken.page;
-    return { ...page, onClosed: () => void taken.users-- };
-  };
 }
 
 function refusal(access: AdminAccess, request: Request): Page | undefined {

@@ -1,8 +1,12 @@
-/** Which store: Redis when there is a REDIS_URL, else the embedded one. */
+/** The store, Redis when there is a REDIS_URL, else the embedded one; and the overload control in front of it. */
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/config.ts";
+import { createOverloadControl, type OverloadControl } from "../limits/overload.ts";
 import type { Logger } from "../observability/logger.ts";
-import type { SessionStore } from "../session/ports.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { overloadReport } from "../observability/overload.ts";
+import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
 /** How long verifiers' clocks and responses in flight may outlast the last access token of a session, ms. */
@@ -33,4 +37,34 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
     log: (level, message) => log[level]({ event: "redis" }, message),
   });
   return { kind: "redis", store };
+}
+
+/** How often a store that is not available yet is tried again, ms. */
+const STORE_RETRY_MS = 200;
+
+/** Resolves when the store can serve. @throws StoreRefused: waiting would not help */
+export async function waitForStore(store: Pick<SessionStore, "ping">, log: Logger): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await store.ping();
+    } catch (err) {
+      if (err instanceof StoreRefused) throw err;
+      if (attempt === 0) log.warn({ event: "store_awaited", err }, "waiting for the store");
+      await sleep(STORE_RETRY_MS);
+    }
+  }
+}
+
+/** Overload control, as the configuration has it. */
+export function openOverloadControl(config: Config, log: Logger, metrics: Metrics): OverloadControl {
+  const overload = createOverloadControl({
+    ...config.overload,
+    reuseIntervalMs: config.reuseIntervalMs,
+    // Half of the command timeout: a call that is accepted then still gets its response.
+    maxStoreDelayMs: config.redisCommandTimeoutMs / 2,
+    onRefused: overloadReport(log, metrics),
+    onReply: metrics.stored,
+  });
+  metrics.watchWaiting(overload.waiting);
+  return overload;
 }

@@ -15,15 +15,15 @@ import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import type { SecurityHeaders } from "../listener/security-headers.ts";
 import { measure } from "../observability/measure.ts";
+import { referencePages } from "../reference/pages.ts";
+import { type SignInDeps, signInRoute } from "../reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import { type ApiDeps, apiHandler, type CallOptions } from "./api-handler.ts";
-import { docs } from "./docs.ts";
-import { type SignInDeps, withSignIn } from "./docs-sign-in.ts";
 
 type Deps = ApiDeps &
   SessionServiceDeps & {
     /** For the reference page, where it may offer to sign in. */
-    readonly docsSignIn?: SignInDeps | undefined;
+    readonly signIn?: SignInDeps | undefined;
   };
 
 /** Responds with an error of the table to any request. */
@@ -43,7 +43,7 @@ const PERMISSIONS: Record<MissingPermission, string> = {
 
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
-  const { docsSignIn } = deps;
+  const { signIn } = deps;
   // With SameSite=None, allowed origins are meant to call from other sites.
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   const routes: ApiRoutes = (router) => {
@@ -62,13 +62,12 @@ export function publicHandler(config: Config, deps: Deps): Handler {
       refuseCrossSite(context);
       return authenticate(context);
     },
-    pages: docs({ api: "public", page: config.docs, signIn: docsSignIn !== undefined }),
+    pages: referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
-    around(rpc, options, headersFor) {
-      const json = withCors(allowedOrigins, headersFor, jsonHandler(rpc, routes, options, headersFor));
-      return docsSignIn === undefined ? json : withSignIn(config, docsSignIn, headersFor, json);
-    },
+    ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
+    json: (rpc, options, headersFor) =>
+      withCors(allowedOrigins, headersFor, jsonHandler(rpc, routes, options, headersFor)),
   });
 }
 

@@ -1,3 +1,23 @@
+/** What a newcomer gets, whose start has nothing of a deployment. */
+import type { Config } from "../config/config.ts";
+import { isLoopback } from "../reference/sign-in.ts";
+import { hasOwnAdminToken } from "./secrets.ts";
+
+/** Whether the reference page may offer to sign in: on the embedded store, for this machine alone, with nothing of a deployment set. */
+export function mayOfferSignIn(config: Config): boolean {
+  const { redis, docs, host, tlsCertFile, trustProxy, issuer, audiences, allowedOrigins, cookie } = config;
+  const isDeployed =
+    redis !== undefined ||
+    !hasOwnAdminToken(config) ||
+    tlsCertFile !== undefined ||
+    trustProxy > 0 ||
+    issuer !== undefined ||
+    audiences !== undefined ||
+    allowedOrigins.length > 0 ||
+    cookie.domain !== undefined;
+  return docs && !isDeployed && isLoopback(host);
+}
+
 /** An argument quoted for a POSIX shell. */
 function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -13,7 +33,7 @@ type Quickstart = {
   readonly adminUrl: string;
   readonly tokenFile: string;
   readonly cookieName: string;
-  /** For signing in on the reference page (docs-sign-in.ts). */
+  /** For signing in on the reference page (reference/sign-in.ts). */
   readonly docsKey: string | undefined;
   readonly console: boolean;
 };

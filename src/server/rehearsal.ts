@@ -18,7 +18,7 @@ import { loadAdminAccess } from "../tokens/admin-access.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createApis } from "./apis.ts";
-import { openOverloadControl } from "./open-overload-control.ts";
+import { openOverloadControl } from "./open-store.ts";
 
 type Deps = {
   readonly config: Config;

@@ -8,14 +8,14 @@ const STARTS = server("http", "pages", "warnings", "stop");
 
 export const OPERATORS: readonly Room[] = [
   {
-    name: "server",
-    files: /^src\/server\/(?:console|console-.*)\.ts$/,
+    name: "console",
+    files: /^src\/console\/(?:handler|live|files)\.ts$/,
     stages: [server("console"), testsOf("console")("console")],
   },
-  { name: "server", files: /^src\/server\/docs.*\.ts$/, stages: [DOCS] },
+  { name: "reference", files: /^src\/reference\/.*\.ts$/, stages: [DOCS] },
   {
     name: "server",
-    files: /^src\/server\/(?:event-recorder|expose-state|wait-for-store|open-store|start)\.ts$/,
+    files: /^src\/server\/(?:event-recorder|expose-state|open-feed|open-store|start)\.ts$/,
     stages: [
       ["test/observability/state-metrics.test.ts", ...server("session-events", "rehearsal"), ...STARTS],
       server("process", "redis"),

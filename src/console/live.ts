@@ -1,17 +1,13 @@
 /** What the live page of the console shows: of this instance, since it started. */
-import type { Metrics } from "../observability/metrics.ts";
 import type { RevocationFeed } from "../session/feed.ts";
-import type { KeyRing } from "../tokens/key-ring.ts";
-import { nextStep, type RingTimes } from "../tokens/ring-steps.ts";
-
-/** How long until every instance has a changed ring in force, ms: as `session-service keys` counts with. */
-const PICK_UP_MS = 60_000;
 
 type Deps = {
-  readonly metrics: Pick<Metrics, "values">;
+  readonly metrics: { readonly values: () => Promise<readonly { readonly name: string }[]> };
   readonly feed: Pick<RevocationFeed, "state">;
-  readonly ring: Pick<KeyRing, "current" | "lost">;
-  readonly times: Omit<RingTimes, "pickUpMs">;
+  /** Whether the file of the key ring is gone. */
+  readonly ringLost: () => boolean;
+  /** Returns the keys with what each may do next. */
+  readonly keys: () => readonly object[];
   /** Resolves when the store responds. */
   readonly ready: () => Promise<void>;
 };
@@ -29,7 +25,7 @@ const SHOWN = new Set([
   "process_start_time_seconds",
 ]);
 
-export async function liveData({ metrics, feed, ring, times, ready }: Deps) {
+export async function liveData({ metrics, feed, ringLost, keys, ready }: Deps) {
   const [values, storeResponds] = await Promise.all([
     metrics.values(),
     ready().then(
@@ -41,12 +37,8 @@ export async function liveData({ metrics, feed, ring, times, ready }: Deps) {
     now: Date.now(),
     storeResponds,
     feed: feed.state(),
-    ringLost: ring.lost,
-    keys: ring.current.states.map(({ kind, ...key }) => {
-      const next = nextStep(kind, key, { ...times, pickUpMs: PICK_UP_MS });
-      const { kid, alg, state, since } = key;
-      return { kind, kid, alg, state, since, ...(next !== undefined && { next }) };
-    }),
+    ringLost: ringLost(),
+    keys: keys(),
     metrics: values.filter(({ name }) => SHOWN.has(name)),
   };
 }

@@ -12,11 +12,11 @@ const POLICY = [
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
 ].join("; ");
 
-export type DocsOptions = {
+export type ReferenceOptions = {
   readonly api: "public" | "admin";
   /** Whether the page is wanted, not only the document. */
   readonly page: boolean;
-  /** Whether the page offers to sign in as anybody (docs-sign-in.ts). */
+  /** Whether the page offers to sign in as anybody (sign-in.ts). */
   readonly signIn: boolean;
 };
 
@@ -24,7 +24,7 @@ const DOCUMENTS = { public: "openapi.json", admin: "openapi-admin.json" } as con
 const NAMES = { public: "Public API", admin: "Admin API" } as const;
 const TOKENS = { public: "Access token", admin: "Admin token" } as const;
 
-const html = ({ api, signIn }: DocsOptions) => `<!doctype html>
+const html = ({ api, signIn }: ReferenceOptions) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -88,9 +88,9 @@ const asset = (type: string, name: string) => once(() => file(type, 86_400, () =
 const styles = asset("text/css; charset=utf-8", "swagger-ui.css");
 
 const own = (type: string, name: string) =>
-  once(() => file(type, 300, () => readFile(new URL(`docs-page/${name}`, import.meta.url))));
+  once(() => file(type, 300, () => readFile(new URL(`page/${name}`, import.meta.url))));
 
-export function docs(options: DocsOptions): [path: string, render: Render][] {
+export function referencePages(options: ReferenceOptions): [path: string, render: Render][] {
   const url = new URL(`../../gen/${DOCUMENTS[options.api]}`, import.meta.url);
   const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => readFile(url)))];
   if (!options.page) return [document];

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "../listener/pages.ts";
 
-const FOLDER = new URL("../console/page/", import.meta.url);
+const FOLDER = new URL("page/", import.meta.url);
 
 /** Nothing inline, nothing from elsewhere, in no frame; and scripts cannot make scripts of texts. */
 const POLICY = [
@@ -23,7 +23,7 @@ async function script(): Promise<string | Buffer> {
   try {
     return await readFile(new URL("main.js", FOLDER));
   } catch {
-    const { buildConsolePage } = await import("../console/build.ts");
+    const { buildConsolePage } = await import("./build.ts");
     return buildConsolePage();
   }
 }

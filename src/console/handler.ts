@@ -2,18 +2,18 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { consoleCookie, readConsoleCookie } from "../console/cookie.ts";
-import { isFromConsole } from "../console/origin.ts";
-import { createSignIns, type SignIns } from "../console/sign-ins.ts";
 import { type Handler, type Request, type Response, respond } from "../listener/exchange.ts";
+import { readBody, sendJson } from "../listener/json.ts";
 import type { Page } from "../listener/pages.ts";
 import type { NodeRequestSource } from "../listener/request-source.ts";
-import type { SecurityHeaders } from "../listener/security-headers.ts";
-import type { Logger } from "../observability/logger.ts";
+import type { Route } from "../listener/route.ts";
 import type { Admin, AdminAccess } from "../session/admin-access.ts";
 import type { Audit, Requester } from "../session/audit.ts";
 import type { RateLimit } from "../session/ports.ts";
-import { consoleFiles } from "./console-files.ts";
+import { consoleCookie, readConsoleCookie } from "./cookie.ts";
+import { consoleFiles } from "./files.ts";
+import { isFromConsole } from "./origin.ts";
+import { createSignIns, type SignIns } from "./sign-ins.ts";
 
 const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
   SessionAdminService.method;
@@ -32,12 +32,15 @@ const CALLS = new Set(
 /** A sign-in: one admin token. */
 const MAX_BODY_BYTES = 8 * 1024;
 
-type Deps = {
+type Log = (fields: object, message: string) => void;
+
+export type ConsoleDeps = {
   readonly access: AdminAccess;
   readonly audit: Audit;
-  readonly log: Logger;
+  readonly log: { readonly info: Log; readonly error: Log };
   readonly failureLimit: RateLimit;
   readonly sourceOf: (request: Request) => NodeRequestSource;
+  /** Returns what the live page shows (live.ts). */
   readonly live: () => Promise<unknown>;
 };
 
@@ -50,15 +53,13 @@ type Exchange = {
   readonly cookie: string | undefined;
 };
 
-/** Serves what is below `/console`; anything else goes to `rpc`. */
-export function withConsole(deps: Deps, headersFor: SecurityHeaders, rpc: Handler): Handler {
+/** Serves what is below `/console`. Calls of those who are signed in go to `rpc`. */
+export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   const secret = () => randomBytes(32).toString("base64url");
   const signIns = createSignIns({ access: deps.access, clock: Date.now, secret });
   const files = consoleFiles();
-  return (request, response) => {
-    const path = (request.url ?? "").split("?", 1)[0] ?? "";
-    if (path !== ROOT && !path.startsWith(`${ROOT}/`)) return rpc(request, response);
-    for (const [name, value] of headersFor(request)) response.setHeader(name, value);
+  const serve = (request: Request, response: Response) => {
+    const path = pathOf(request);
     const source = deps.sourceOf(request);
     const secure = source.origin()?.startsWith("https:") ?? false;
     const cookie = readConsoleCookie(request.headers.cookie, secure);
@@ -70,7 +71,13 @@ export function withConsole(deps: Deps, headersFor: SecurityHeaders, rpc: Handle
       response.destroy();
     });
   };
+  return (request) => {
+    const path = pathOf(request);
+    return path === ROOT || path.startsWith(`${ROOT}/`) ? serve : undefined;
+  };
 }
+
+const pathOf = ({ url = "" }: Request) => url.split("?", 1)[0] ?? "";
 
 async function sendFile({ request, response }: Exchange, file: Promise<Page>): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") return respond(response, 405, { allow: "GET, HEAD" });
@@ -79,12 +86,18 @@ async function sendFile({ request, response }: Exchange, file: Promise<Page>): P
   respond(response, status, fields, request.method === "HEAD" ? undefined : body);
 }
 
-async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: string, rpc: Handler): Promise<void> {
+async function handle(
+  deps: ConsoleDeps,
+  signIns: SignIns,
+  exchange: Exchange,
+  path: string,
+  rpc: Handler,
+): Promise<void> {
   const { request, response, source, secure, cookie } = exchange;
   if (!isFromConsole(request.headers, source.origin())) return refuse(response, 403, "forbidden");
-  const session = `${request.method} ${path}`;
-  if (session === `POST ${ROOT}/session`) return signIn(deps, signIns, exchange);
-  if (session === `DELETE ${ROOT}/session`) {
+  const operation = `${request.method} ${path}`;
+  if (operation === `POST ${ROOT}/session`) return signIn(deps, signIns, exchange);
+  if (operation === `DELETE ${ROOT}/session`) {
     const name = cookie && signIns.find(cookie)?.admin.name;
     if (cookie !== undefined) signIns.remove(cookie);
     if (name) record(deps.log, { event: "console_signed_out", by: name }, source);
@@ -93,8 +106,8 @@ async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: st
   const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
   if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
   const { admin, token, expiresAt } = signedIn;
-  if (session === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
-  if (session === `GET ${ROOT}/live`) {
+  if (operation === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
+  if (operation === `GET ${ROOT}/live`) {
     if (!admin.scopes.has("metrics")) return refuse(response, 403, "permission_denied");
     return sendJson(response, 200, await deps.live());
   }
@@ -108,9 +121,9 @@ async function handle(deps: Deps, signIns: SignIns, exchange: Exchange, path: st
 
 const describe = ({ name, scopes }: Admin, expiresAt: number) => ({ name, scopes: [...scopes], expiresAt });
 
-async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise<void> {
+async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): Promise<void> {
   const { request, response, source, secure } = exchange;
-  const token = tokenIn(request.headers, await readBody(request));
+  const token = tokenIn(request.headers, await readBody(request, MAX_BODY_BYTES));
   if (token === undefined) return refuse(response, 400, "invalid_argument");
   const cookie = signIns.add(token);
   const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
@@ -127,14 +140,18 @@ async function signIn(deps: Deps, signIns: SignIns, exchange: Exchange): Promise
     deps.audit({ event: "rate_limited", limit: "failures" }, requester);
     return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
   }
-  // Its browser forgets it now.
+  // The response replaces the cookie of an earlier sign-in.
   if (exchange.cookie !== undefined) signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
   record(deps.log, { event: "console_signed_in", by: admin.name }, source);
   sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
 }
 
-function record(log: Logger, event: { readonly event: string; readonly by: string }, source: NodeRequestSource) {
+function record(
+  log: ConsoleDeps["log"],
+  event: { readonly event: string; readonly by: string },
+  source: NodeRequestSource,
+) {
   log.info({ ...event, address: source.address(), ...source.correlation() }, event.event);
 }
 
@@ -149,22 +166,6 @@ function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string
   }
 }
 
-/** The body as text; undefined if it is too long, or its sender has gone. */
-async function readBody(request: Request): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > MAX_BODY_BYTES) return undefined;
-      chunks.push(chunk);
-    }
-  } catch {
-    return undefined;
-  }
-  return Buffer.concat(chunks).toString();
-}
-
 /** Connect's form of an error, so that the page has one. */
 function refuse(
   response: Response,
@@ -173,15 +174,4 @@ function refuse(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   sendJson(response, status, { code }, headers);
-}
-
-function sendJson(response: Response, status: number, value: unknown, headers: Readonly<Record<string, string>> = {}) {
-  const body = JSON.stringify(value);
-  const fields = {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(body),
-    "cache-control": "no-store",
-    ...headers,
-  };
-  respond(response, status, fields, body);
 }

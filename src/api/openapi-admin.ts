@@ -2,6 +2,7 @@
  * A buf plugin that writes gen/openapi-admin.json: the unary RPCs of the admin API as Connect serves them, each a POST of JSON to
  * its own path.
  */
+import { readFileSync } from "node:fs";
 import { create, createFileRegistry } from "@bufbuild/protobuf";
 import {
   CodeGeneratorResponse_Feature,
@@ -9,9 +10,11 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { runNodeJs } from "@bufbuild/protoplugin";
-import manifest from "../package.json" with { type: "json" };
-import { describeRoutes } from "../src/http/index.ts";
-import { describeServices } from "../src/protoc-gen-openapi/document.ts";
+import { describeRoutes } from "connect-http-routes";
+import { describeServices } from "../protoc-gen-openapi/document.ts";
+
+const MANIFEST = new URL("../../package.json", import.meta.url);
+const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
 
 const SERVICE = "auth.admin.v1.SessionAdminService";
 
@@ -46,7 +49,7 @@ const overlay = {
   document: {
     info: {
       title: "Session service: admin API",
-      version: manifest.version,
+      version,
       description:
         "For services that log users in and that verify tokens. The same RPCs are served over gRPC and gRPC-Web on this port; " +
         "the stream `WatchRevocations` over these and over Connect, with a client made from `proto/auth/admin/v1`.",
@@ -76,7 +79,7 @@ const overlay = {
 
 runNodeJs({
   name: "openapi-admin",
-  version: `v${manifest.version}`,
+  version: `v${version}`,
   run(request) {
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
     const service = registry.getService(SERVICE);

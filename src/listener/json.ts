@@ -1,0 +1,35 @@
+/** The few handlers that take and send JSON without RPC. */
+import { type Request, type Response, respond } from "./exchange.ts";
+
+/** Reads a body as text. Returns undefined if it is longer than `maxBytes`, or if its sender has left. */
+export async function readBody(request: Request, maxBytes: number): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxBytes) return undefined;
+      chunks.push(chunk);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** Sends a value that no cache may keep. */
+export function sendJson(
+  response: Response,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string | string[]>> = {},
+): void {
+  const body = JSON.stringify(value);
+  const fields = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "cache-control": "no-store",
+    ...headers,
+  };
+  respond(response, status, fields, body);
+}

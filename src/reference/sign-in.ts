@@ -1,0 +1,77 @@
+/**
+ * "Sign in as …" of the reference page, for development: it creates a session of any subject and sets its cookie.
+ *
+ * It is there only where nothing suggests a deployment, and needs a key that the service prints at its start: a proxy in front that
+ * nobody configured here opens it to no one.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { isIP } from "node:net";
+import type { Request, Response } from "../listener/exchange.ts";
+import { readBody, sendJson } from "../listener/json.ts";
+import { NodeRequestSource } from "../listener/request-source.ts";
+import type { Route } from "../listener/route.ts";
+
+const PATH = "/docs/sign-in";
+const MAX_BODY_BYTES = 2_048;
+
+/** Whom a session is created for. */
+export type Visitor = {
+  readonly subject: string;
+  readonly userAgent: string;
+  readonly address: () => string | undefined;
+};
+
+export type SignInDeps = {
+  /** The key that was printed at the start. */
+  readonly key: string;
+  /** Creates a session; undefined: there were too many. */
+  readonly createSession: (
+    visitor: Visitor,
+  ) => Promise<{ readonly accessToken: string; readonly cookies: string[] } | undefined>;
+};
+
+export function signInRoute(deps: SignInDeps): Route {
+  const serve = (request: Request, response: Response) => {
+    signIn(deps, request, response).catch(() => response.destroy());
+  };
+  return ({ url, method }) => (url === PATH && method === "POST" ? serve : undefined);
+}
+
+async function signIn({ key, createSession }: SignInDeps, request: Request, response: Response): Promise<void> {
+  if (!isAllowed(request, key)) return sendJson(response, 403, {});
+  const subject = subjectIn((await readBody(request, MAX_BODY_BYTES)) ?? "");
+  if (subject === undefined) return sendJson(response, 400, {});
+  const source = new NodeRequestSource(request, 0);
+  const userAgent = (request.headers["user-agent"] ?? "").slice(0, 512);
+  const created = await createSession({ subject, userAgent, address: () => source.address() });
+  if (created === undefined) return sendJson(response, 429, {});
+  sendJson(response, 200, { accessToken: created.accessToken }, { "set-cookie": created.cookies });
+}
+
+/** The key, sent by a page of this machine: no proxy has passed it on, and no other name leads here (DNS rebinding). */
+function isAllowed({ headers, socket }: Request, key: string): boolean {
+  const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
+  const expected = Buffer.from(key);
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
+  if (headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined) return false;
+  const authority = headers[":authority"] ?? headers.host;
+  const host = typeof authority === "string" ? URL.parse(`http://${authority}`)?.hostname : undefined;
+  return host !== undefined && isLoopback(host) && isLoopback(socket.remoteAddress ?? "");
+}
+
+/** Whether a host name or an address is that of this machine. */
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/^\[(.*)\]$/, "$1").replace(/^::ffff:/, "");
+  return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
+}
+
+/** 1 to 255 bytes without control characters, as `CreateSession` has it. */
+function subjectIn(body: string): string | undefined {
+  try {
+    const { subject } = JSON.parse(body) as { readonly subject?: unknown };
+    if (typeof subject !== "string" || subject === "" || !subject.isWellFormed()) return undefined;
+    return Buffer.byteLength(subject) > 255 || /\p{Cc}/u.test(subject) ? undefined : subject;
+  } catch {
+    return undefined;
+  }
+}
