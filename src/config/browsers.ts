@@ -13,6 +13,7 @@ export function readBrowsers(read: Read, addFault: AddFault) {
     migrateUntilMs: read("COOKIE_MIGRATE_UNTIL", date, undefined),
     previousScopes: read("COOKIE_PREVIOUS_SCOPES", list(cookieScope), []),
     hintName: read("SESSION_HINT_COOKIE", text(64), undefined),
+    accessName: read("ACCESS_COOKIE", text(64), undefined),
   });
   for (const line of cookieFaults(cookie)) addFault(line);
   return {

@@ -21,6 +21,8 @@ export type CookieSettings = {
   readonly previousScopes: readonly CookieScope[];
   /** Name of the cookie from which scripts learn that there is a session. */
   readonly hintName: string | undefined;
+  /** Name of the cookie in which servers that render pages receive the access token. */
+  readonly accessName: string | undefined;
 };
 
 /** Everything for which a browser would drop a cookie, silently: one line each. */
@@ -41,12 +43,21 @@ export function cookieFaults(cookie: CookieSettings): string[] {
   if (cookie.migrateUntilMs !== undefined && !PREFIX.test(cookie.name)) {
     faults.push("COOKIE_MIGRATE_UNTIL needs a COOKIE_NAME with a __Secure- or __Host- prefix: there is no other name");
   }
-  const { hintName } = cookie;
-  if (hintName !== undefined) {
-    faults.push(...nameFaults("SESSION_HINT_COOKIE", hintName, cookie));
-    if (hintName === cookie.name || hintName === cookie.name.replace(PREFIX, "")) {
-      faults.push("SESSION_HINT_COOKIE must differ from COOKIE_NAME, with and without its prefix");
-    }
+  const { hintName, accessName } = cookie;
+  faults.push(...companionFaults("SESSION_HINT_COOKIE", hintName, cookie));
+  faults.push(...companionFaults("ACCESS_COOKIE", accessName, cookie));
+  if (accessName !== undefined && accessName === hintName) {
+    faults.push("ACCESS_COOKIE must differ from SESSION_HINT_COOKIE");
+  }
+  return faults;
+}
+
+/** Faults of a cookie that is set beside the refresh token's. */
+function companionFaults(variable: string, name: string | undefined, cookie: CookieSettings): string[] {
+  if (name === undefined) return [];
+  const faults = nameFaults(variable, name, cookie);
+  if (name === cookie.name || name === cookie.name.replace(PREFIX, "")) {
+    faults.push(`${variable} must differ from COOKIE_NAME, with and without its prefix`);
   }
   return faults;
 }

@@ -135,6 +135,9 @@ function sessionsForVisitors({ config, issuer }: Deps, common: ReturnType<typeof
     const created = await create({ ...common, maxSessionsPerSubject }, wanted, { address, adminName: "docs" });
     if (!created.ok) return undefined;
     const { accessToken, refreshToken, secondsLeft, session } = created;
-    return { accessToken: accessToken.token, cookies: [...common.cookie.set(refreshToken, secondsLeft, session.sid)] };
+    return {
+      accessToken: accessToken.token,
+      cookies: [...common.cookie.set(refreshToken, secondsLeft, session.sid, accessToken)],
+    };
   };
 }

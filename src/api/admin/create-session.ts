@@ -55,7 +55,7 @@ function response(
   { cookie, device }: SessionAdminServiceDeps,
   { session, accessToken, refreshToken, secondsLeft }: Created,
 ) {
-  const setCookies = cookie.set(refreshToken, secondsLeft, session.sid);
+  const setCookies = cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
   return {
     session: sessionMessage(session),
     accessToken: accessToken.token,

@@ -1,6 +1,7 @@
-/** The refresh token cookie (RFC 6265bis) and the hint beside it: read, set, cleared. */
+/** The refresh token cookie (RFC 6265bis), and beside it the hint and the access token: read, set, cleared. */
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../net/cookie-values.ts";
+import type { AccessToken } from "../../session/ports.ts";
 import type { PresentedCookie } from "../../session/presented-cookie.ts";
 import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./cookie-scopes.ts";
 
@@ -8,7 +9,7 @@ export type RefreshCookie = {
   /** The refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
   /** The `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds: the first is the token's. */
-  set(token: string, maxAge: number, sid: string): readonly [string, ...string[]];
+  set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
   /** The `Set-Cookie` values that remove it. */
   clear(): readonly string[];
   /** The `Set-Cookie` values that remove cookies of its name from every other scope of a host. */
@@ -30,23 +31,27 @@ function read(header: string, name: string): PresentedCookie {
  * @param clock ms since the epoch
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
-  const { name, migrateUntilMs, hintName, previousScopes } = settings;
+  const { name, migrateUntilMs, hintName, accessName, previousScopes } = settings;
   const plain = { ...settings, name: plainName(settings) };
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
   const attributes = cookieAttributes(settings);
-  // Scripts of every page may read the hint. A session id is no credential; a tab compares it with that of a token it holds.
-  const hintAttributes = cookieAttributes({ ...settings, path: "/" }).replace("; HttpOnly", "");
-  const hint = (value: string, maxAge: number) => `${hintName}=${value}; ${hintAttributes}; Max-Age=${maxAge}`;
-  const hintSettings = hintName === undefined ? undefined : { ...settings, name: hintName, path: "/" };
+  // Pages of every path are rendered with them. Scripts may read the hint. A session id is no credential; a tab compares it with that of a token it holds.
+  const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
+  const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
+  const companions = (hint: string, hintMaxAge: number, access: string, accessMaxAge: number) => [
+    ...(hintName === undefined ? [] : [`${hintName}=${hint}; ${hintAttributes}; Max-Age=${hintMaxAge}`]),
+    ...(accessName === undefined ? [] : [`${accessName}=${access}; ${attributesAtRoot}; Max-Age=${accessMaxAge}`]),
+  ];
+  const companionNames = [hintName, accessName].filter((one) => one !== undefined);
   const elsewhere = (scopes: CookieSettings["previousScopes"]) => [
     ...expireIn(scopes, settings),
     ...(migrating() ? expireIn(scopes, plain) : []),
-    ...(hintSettings
-      ? expireIn(
-          scopes.map(({ domain }) => ({ domain, path: "/" })),
-          hintSettings,
-        )
-      : []),
+    ...companionNames.flatMap((companion) =>
+      expireIn(
+        scopes.map(({ domain }) => ({ domain, path: "/" })),
+        { ...settings, name: companion, path: "/" },
+      ),
+    ),
   ];
   const previous = previousScopes.length === 0 ? () => [] : () => elsewhere(previousScopes);
   return {
@@ -54,16 +59,16 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       if (header === null) return undefined;
       return read(header, name) ?? (migrating() ? read(header, plain.name) : undefined);
     },
-    set(token, maxAge, sid) {
+    set(token, maxAge, sid, access) {
       const value = `${name}=${token}; ${attributes}; Max-Age=${maxAge}`;
-      return hintName === undefined ? [value, ...previous()] : [value, hint(sid, maxAge), ...previous()];
+      const accessMaxAge = Math.max(0, Math.floor((access.expiresAt - clock()) / 1000));
+      return [value, ...companions(sid, maxAge, access.token, accessMaxAge), ...previous()];
     },
     clear() {
       const cleared = [expiry(settings)];
       // A cookie is removed where it was set, and the plain one was set without the demands of a prefix.
       if (migrating()) cleared.push(expiry(plain));
-      if (hintName !== undefined) cleared.push(hint("", 0));
-      return [...cleared, ...previous()];
+      return [...cleared, ...companions("", 0, "", 0), ...previous()];
     },
     expireElsewhere: (host) => elsewhere(scopesOfHost(host)),
   };

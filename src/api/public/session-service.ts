@@ -42,7 +42,10 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const { tokens } = credentialOf(context, "refresh");
       const result = await refresh(deps, tokens, requestContextOf(context), presented);
       const refreshed = result.ok ? result : await refuseRefresh(deps, result, context);
-      setCookies(context, cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid));
+      setCookies(
+        context,
+        cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid, refreshed.accessToken),
+      );
       expireElsewhere(deps, context);
       offerRegistration(context, refreshed.offer);
       return { data: { accessToken: refreshed.accessToken.token } };

@@ -11,8 +11,10 @@ const settings: CookieSettings = {
   migrateUntilMs: undefined,
   previousScopes: [],
   hintName: undefined,
+  accessName: undefined,
 };
 const NOW = Date.parse("2027-01-31");
+const ACCESS = { token: "A", expiresAt: NOW + 299_900 };
 const cookieOf = (changes: Partial<CookieSettings> = {}) => refreshCookie({ ...settings, ...changes }, () => NOW);
 
 describe("reading", () => {
@@ -73,24 +75,45 @@ describe("reading", () => {
 
 describe("writing", () => {
   test("has the attributes of the contract", () => {
-    expect(cookieOf().set("T", 60, "S")).toEqual([
+    expect(cookieOf().set("T", 60, "S", ACCESS)).toEqual([
       "refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=60",
     ]);
     expect(cookieOf().clear()).toEqual(["refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
   });
   test("with every setting", () => {
     const cookie = cookieOf({ name: "rt", domain: "example.com", path: "/", sameSite: "Strict", secure: false });
-    expect(cookie.set("T", 1, "S")).toEqual(["rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1"]);
+    expect(cookie.set("T", 1, "S", ACCESS)).toEqual([
+      "rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1",
+    ]);
   });
   test.each([undefined, "/"])("__Host- implies the root path, with the configured path %s", (path) => {
-    expect(cookieOf({ name: "__Host-rt", path }).set("T", 1, "S")[0]).toContain("; Path=/;");
+    expect(cookieOf({ name: "__Host-rt", path }).set("T", 1, "S", ACCESS)[0]).toContain("; Path=/;");
   });
   test("the hint is set and cleared beside it, for scripts of every page", () => {
     const cookie = cookieOf({ hintName: "signed_in", domain: "example.com" });
-    expect(cookie.set("T", 60, "S")[1]).toBe(
+    expect(cookie.set("T", 60, "S", ACCESS)[1]).toBe(
       "signed_in=S; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=60",
     );
     expect(cookie.clear()[1]).toBe("signed_in=; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=0");
+  });
+});
+
+describe("the access token for servers that render", () => {
+  const cookie = cookieOf({ accessName: "access_token", hintName: "signed_in", domain: "example.com" });
+  const attributes = "Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax";
+
+  test("is set beside the refresh token for its own life, on every path, and not for scripts", () => {
+    expect(cookie.set("T", 86_400, "S", ACCESS)[2]).toBe(`access_token=A; ${attributes}; Max-Age=299`);
+    expect(cookie.set("T", 86_400, "S", { token: "A", expiresAt: NOW - 1 })[2]).toContain("; Max-Age=0");
+  });
+
+  test("is cleared with it, and expired in previous scopes", () => {
+    expect(cookie.clear()[2]).toBe(`access_token=; ${attributes}; Max-Age=0`);
+    const moved = cookieOf({
+      accessName: "access_token",
+      previousScopes: [{ domain: "example.com", path: "/v1/auth" }],
+    });
+    expect(moved.set("T", 60, "S", ACCESS)[3]).toBe(`access_token=; ${attributes}; Max-Age=0`);
   });
 });
 
@@ -101,7 +124,7 @@ describe("other scopes of the same name", () => {
   test("those that the configuration names are expired wherever the cookie is set or cleared", () => {
     const cookie = cookieOf({ previousScopes: [DOMAIN, HOST] });
     const expired = "refresh_token=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0";
-    expect(cookie.set("T", 60, "S").slice(1)).toEqual([expired]);
+    expect(cookie.set("T", 60, "S", ACCESS).slice(1)).toEqual([expired]);
     expect(cookie.clear().slice(1)).toEqual([expired]);
   });
 
@@ -111,12 +134,12 @@ describe("other scopes of the same name", () => {
       path: "/",
       previousScopes: [{ ...DOMAIN, domain: ".Example.com" }],
     });
-    expect(cookie.set("T", 60, "S")).toHaveLength(1);
+    expect(cookie.set("T", 60, "S", ACCESS)).toHaveLength(1);
   });
 
   test("the hint goes with them, and so does the plain name during a migration", () => {
     const changes = { name: "__Secure-rt", migrateUntilMs: NOW + 1, hintName: "signed_in", previousScopes: [DOMAIN] };
-    expect(cookieOf(changes).set("T", 60, "S").slice(2)).toEqual([
+    expect(cookieOf(changes).set("T", 60, "S", ACCESS).slice(2)).toEqual([
       "__Secure-rt=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
       "rt=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
       "signed_in=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
@@ -124,7 +147,7 @@ describe("other scopes of the same name", () => {
   });
 
   test("a __Host- name has no other scope", () => {
-    expect(cookieOf({ name: "__Host-rt", previousScopes: [DOMAIN] }).set("T", 60, "S")).toHaveLength(1);
+    expect(cookieOf({ name: "__Host-rt", previousScopes: [DOMAIN] }).set("T", 60, "S", ACCESS)).toHaveLength(1);
     expect(cookieOf({ name: "__Host-rt" }).expireElsewhere("auth.example.com")).toEqual([]);
   });
 

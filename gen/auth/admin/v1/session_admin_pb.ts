@@ -375,7 +375,7 @@ export type CreateSessionResponse = Message<"auth.admin.v1.CreateSessionResponse
 
   /**
    * The values of all `Set-Cookie` headers to send to the browser, one header each: `set_cookie`, and
-   * the hint for scripts where SESSION_HINT_COOKIE is configured.
+   * where they are configured the hint for scripts (SESSION_HINT_COOKIE) and the access token for servers (ACCESS_COOKIE).
    *
    * @generated from field: repeated string set_cookies = 6;
    */
