@@ -27,6 +27,23 @@ function contents(directory: string): Record<string, string> {
   );
 }
 
+function protoCopy(directory: string): string {
+  cpSync(join(ROOT, "proto"), join(directory, "proto"), { recursive: true });
+  return "proto";
+}
+
+/** A repository with what a clone has for buf. */
+function gitCopy(directory: string): string {
+  mkdirSync(directory);
+  for (const name of ["proto", "buf.yaml"]) cpSync(join(ROOT, name), join(directory, name), { recursive: true });
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=test", "-c", "user.email=test@example.com", ...args], { cwd: directory });
+  git("init", "--quiet", "--initial-branch=main");
+  git("add", ".");
+  git("commit", "--quiet", "--message=contracts");
+  return join(directory, ".git");
+}
+
 test("generating again changes nothing", () => {
   const copy = scratch();
   for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "package.json"])
@@ -40,9 +57,12 @@ test("generating again changes nothing", () => {
   expect(stale, "run npm run generate").toEqual([]);
 });
 
-test("another team generates stubs from proto/ alone", async () => {
+test.each([
+  ["a copy of proto/", protoCopy],
+  ["the directory of a clone", () => ROOT],
+  ["a git repository", (theirs: string) => `${gitCopy(join(theirs, "upstream"))}#branch=main`],
+])("another team generates stubs from %s, of the public contracts alone", async (_, input) => {
   const theirs = scratch();
-  cpSync(join(ROOT, "proto"), join(theirs, "proto"), { recursive: true });
   // What their plugin's packages are to them.
   symlinkSync(join(ROOT, "node_modules"), join(theirs, "node_modules"));
   writeFileSync(join(theirs, "package.json"), '{"type":"module"}');
@@ -52,9 +72,10 @@ test("another team generates stubs from proto/ alone", async () => {
     version: "v2",
     plugins: [{ ...plugin, include_imports: true, opt: ["target=js", "import_extension=js"] }],
   };
-  buf(theirs, "generate", "proto", "--template", JSON.stringify(template));
+  buf(theirs, "generate", input(theirs), "--template", JSON.stringify(template));
   const stubs = await import(pathToFileURL(join(theirs, "stubs/auth/v1/session_pb.js")).href);
   expect(Object.keys(stubs.SessionService.method)).toContain("refresh");
   const admin = await import(pathToFileURL(join(theirs, "stubs/auth/admin/v1/session_admin_pb.js")).href);
   expect(Object.keys(admin.SessionAdminService.method)).toContain("watchRevocations");
+  expect(readdirSync(join(theirs, "stubs")).toSorted()).toEqual(["auth", "buf", "google", "grpc"]);
 });
