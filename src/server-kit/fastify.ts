@@ -1,0 +1,37 @@
+/** Fastify. */
+import { createGate, type GateOptions } from "./gate.ts";
+import { type NodeRequestLike, pageRequestOf } from "./node-request.ts";
+import type { ServerSessions, User } from "./sessions.ts";
+
+type Request = { readonly raw: NodeRequestLike };
+/** The methods of a Fastify reply that the hook calls. */
+type Reply = {
+  code(status: number): Reply;
+  header(name: string, value: string): Reply;
+  send(body: string): unknown;
+};
+
+const users = new WeakMap<object, User>();
+
+/** The user of a request that the hook has passed on. */
+export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
+
+/**
+ * The hook `onRequest`; handlers behind it call `getUser(request)`.
+ *
+ * @example
+ * ```ts
+ * app.addHook("onRequest", sessionHook(sessions, { isProtected: (path) => path.startsWith("/account") }));
+ * app.get("/", (request) => getUser(request).state);
+ * ```
+ */
+export function sessionHook(sessions: ServerSessions, options?: GateOptions) {
+  const gate = createGate(sessions, options);
+  return async (request: Request, reply: Reply): Promise<unknown> => {
+    const { authentication, response } = await gate(pageRequestOf(request.raw), request.raw.socket.remoteAddress);
+    for (const [name, value] of response?.headers ?? authentication.responseHeaders) reply.header(name, value);
+    if (response) return reply.code(response.status).send(await response.text());
+    users.set(request, authentication.user);
+    return undefined;
+  };
+}

@@ -1,0 +1,65 @@
+/** What every adapter does with a request before the application sees it. */
+import { loginLocation } from "./login.ts";
+import { isSafe, isSameOrigin } from "./same-origin.ts";
+import type { Authentication, PageRequest, ServerSessions } from "./sessions.ts";
+
+export type GateOptions = {
+  /** The path of the login page. Navigations to protected paths lead there when nobody is signed in. Default: `/login`. */
+  readonly login?: string;
+  /** Name of the parameter that tells the login page where to return to. Read it with `returnPath`. Default: `next`. */
+  readonly returnParameter?: string;
+  /** Whether a path is for users who are signed in. Default: none is. */
+  readonly isProtected?: (path: string) => boolean;
+  /**
+   * Other origins whose pages may send requests that change something. `false`: the application checks for itself
+   * (`isSameOrigin`). Default: none.
+   */
+  readonly origins?: readonly string[] | false;
+};
+
+export type Passage = {
+  readonly authentication: Authentication;
+  /** The response to the browser, where the application is not to see the request. */
+  readonly response?: Response;
+};
+
+/**
+ * Checks a request: first whether it may change something, then who is signed in, then whether that is enough. Where it cannot
+ * be known who is signed in, the request passes: the application shows `unavailable`.
+ */
+export function createGate(sessions: ServerSessions, options: GateOptions = {}) {
+  const { login = "/login", returnParameter = "next", isProtected = () => false, origins = [] } = options;
+  return async (request: PageRequest, address?: string): Promise<Passage> => {
+    if (origins && !isSafe(request) && !isSameOrigin(request, origins)) {
+      const user = { state: "unavailable" } as const;
+      const nothing = { user, setCookies: [], responseHeaders: new Headers(), forward: request.headers };
+      return { authentication: nothing, response: new Response("cross-site request", { status: 403 }) };
+    }
+    const authentication = await sessions.authenticate(request, address);
+    const { pathname } = new URL(request.url, "http://application.invalid");
+    if (authentication.user.state !== "ended" || !isProtected(pathname)) return { authentication };
+    const location = loginLocation(request.url, login, returnParameter);
+    if (location === undefined) return { authentication };
+    const headers = new Headers(authentication.responseHeaders);
+    if (!isNavigation(request)) return { authentication, response: new Response(null, { status: 401, headers }) };
+    headers.set("location", location);
+    return { authentication, response: new Response(null, { status: 303, headers }) };
+  };
+}
+
+/** Whether the browser shows the response as a page. `RSC`: Next.js fetches the data of one. */
+function isNavigation({ method, headers }: PageRequest): boolean {
+  if (method !== "GET" && method !== "HEAD") return false;
+  const isPage = headers.get("sec-fetch-mode") === "navigate" || headers.get("accept")?.includes("text/html");
+  return isPage || headers.has("rsc");
+}
+
+/** Adds the headers for the browser to a response. */
+export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }: Authentication): void {
+  for (const [name, value] of responseHeaders) {
+    // The application may cache on purpose what does not depend on the user, but no response that sets a cookie.
+    if (name === "cache-control" && to.has(name) && setCookies.length === 0) continue;
+    if (name === "set-cookie" || name === "vary") to.append(name, value);
+    else to.set(name, value);
+  }
+}

@@ -1,0 +1,32 @@
+/** Hono. */
+import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import type { ServerSessions, User } from "./sessions.ts";
+
+/** The context of Hono, as far as it is used. */
+type Context = {
+  readonly req: { readonly raw: Request };
+  readonly res: Response;
+  set(name: "user", user: User): void;
+};
+
+/**
+ * Middleware that puts the user into `c.get("user")`.
+ *
+ * @example
+ * ```ts
+ * const app = new Hono<{ Variables: { user: User } }>();
+ * app.use(sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") }));
+ * app.get("/", (c) => c.text(c.get("user").state));
+ * ```
+ */
+export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
+  const gate = createGate(sessions, options);
+  return async (context: Context, next: () => Promise<void>): Promise<Response | undefined> => {
+    const { authentication, response } = await gate(context.req.raw);
+    if (response) return response;
+    context.set("user", authentication.user);
+    await next();
+    addResponseHeaders(context.res.headers, authentication);
+    return undefined;
+  };
+}

@@ -1,0 +1,14 @@
+/** What a server that renders pages imports, in every runtime that has `fetch`. docs/server-side.md explains it. */
+export { addResponseHeaders, createGate, type GateOptions, type Passage } from "./gate.ts";
+export { loginLocation, returnPath } from "./login.ts";
+export { isSafe, isSameOrigin } from "./same-origin.ts";
+export {
+  type Authentication,
+  type Claims,
+  createServerSessions,
+  type PageRequest,
+  type ServerSessions,
+  type ServerSessionsOptions,
+  type TokenVerifier,
+  type User,
+} from "./sessions.ts";

@@ -1,0 +1,31 @@
+/** Redirects to the login and back. */
+
+/** Any origin: what leaves it is no path of the application. */
+const BASE = "http://application.invalid";
+
+/**
+ * A path of the application to return to after the login. Whatever would lead to another site, or to the login again, becomes
+ * `fallback`: the parameter comes from the address, which an attacker may have written.
+ */
+export function returnPath(wanted: string | null | undefined, login: string, fallback = "/"): string {
+  // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash.
+  if (!wanted?.startsWith("/") || /[\\\t\r\n]/.test(wanted)) return fallback;
+  const url = URL.parse(wanted, BASE);
+  if (url?.origin !== BASE || isLogin(url.pathname, login)) return fallback;
+  const path = url.pathname + url.search + url.hash;
+  // `/.//other.example` has become `//other.example`.
+  return path.startsWith("//") ? fallback : path;
+}
+
+/** Where to sign in, with the path to return to; undefined where the request is for the login already. */
+export function loginLocation(url: string, login: string, parameter: string): string | undefined {
+  const { pathname, search } = new URL(url, BASE);
+  if (isLogin(pathname, login)) return undefined;
+  const wanted = returnPath(pathname + search, login);
+  return `${login}?${new URLSearchParams({ [parameter]: wanted })}`;
+}
+
+const isLogin = (pathname: string, login: string) => {
+  const comparable = (path: string) => path.replace(/\/+$/, "").toLowerCase();
+  return comparable(pathname) === comparable(login);
+};

@@ -1,0 +1,35 @@
+/** Next.js, app router. Server components, route handlers and actions call `sessions.current(await headers())`. */
+import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import type { PageRequest, ServerSessions } from "./sessions.ts";
+
+/** `NextResponse` of `next/server`, as far as it is used. */
+type NextResponseLike = {
+  next(init: { readonly request: { readonly headers: Headers } }): Response;
+};
+
+/**
+ * The function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime).
+ *
+ * @example
+ * ```ts
+ * import { sessionProxy } from "@session-service/server/next";
+ * import { NextResponse } from "next/server";
+ *
+ * export const proxy = sessionProxy(sessions, NextResponse, { isProtected: (path) => path.startsWith("/account") });
+ * export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|v1/auth).*)"] };
+ * ```
+ */
+export function sessionProxy(sessions: ServerSessions, nextResponse: NextResponseLike, options?: GateOptions) {
+  const gate = createGate(sessions, options);
+  return async (request: PageRequest): Promise<Response> => {
+    const { authentication, response } = await gate(request);
+    if (!response) {
+      const passed = nextResponse.next({ request: { headers: authentication.forward } });
+      addResponseHeaders(passed.headers, authentication);
+      return passed;
+    }
+    const location = response.headers.get("location");
+    if (location !== null) response.headers.set("location", new URL(location, request.url).href);
+    return response;
+  };
+}

@@ -1,0 +1,41 @@
+/** What the service is to know of the browser's request. */
+
+/** Device binding (DBSC), tracing, and what the audit records of a client. */
+const PASSED_ON = [
+  "cookie",
+  "user-agent",
+  "traceparent",
+  "x-request-id",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "secure-session-response",
+  "secure-session-skipped",
+  "sec-secure-session-id",
+];
+const FETCH_METADATA = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
+
+/** What a browser loads into a page. None of it is worth a refresh: the page itself has made one. */
+const SUBRESOURCES = new Set(
+  "audio font image manifest object script style track video worker sharedworker serviceworker".split(" "),
+);
+
+const isNavigation = (headers: Pick<Headers, "get">) => headers.get("sec-fetch-mode") === "navigate";
+
+/** Whether a request is for a page or data of the application, rather than for a file, and from no other site's script. */
+export function mayRefresh(headers: Pick<Headers, "get">): boolean {
+  if (SUBRESOURCES.has(headers.get("sec-fetch-dest") ?? "")) return false;
+  return headers.get("sec-fetch-site") !== "cross-site" || isNavigation(headers);
+}
+
+/** @param address the network address from which this server received the request */
+export function headersForService(headers: Pick<Headers, "get">, address: string | undefined): Headers {
+  const passed = new Headers();
+  // A link on another site leads here by right. Its refresh is this server's own request.
+  const isLink = isNavigation(headers) && headers.get("sec-fetch-site") === "cross-site";
+  for (const name of isLink ? PASSED_ON : [...PASSED_ON, ...FETCH_METADATA]) {
+    const value = headers.get(name);
+    if (value !== null) passed.set(name, value);
+  }
+  if (address) passed.append("x-forwarded-for", address);
+  return passed;
+}

@@ -1,0 +1,25 @@
+/** Whether a request comes from a page of the application itself. */
+
+type OriginRequest = { readonly method: string; readonly headers: Pick<Headers, "get"> };
+
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** Whether a request changes nothing by its method (RFC 9110 section 9.2.1). */
+export const isSafe = ({ method }: Pick<OriginRequest, "method">): boolean => SAFE_METHODS.has(method.toUpperCase());
+
+/**
+ * Whether a request comes from a page of the application, and not from another site that makes the browser send its cookies along
+ * (CSRF). By Fetch Metadata; where the browser sends none, by `Origin`. A request with neither comes from no browser.
+ *
+ * @param origins other origins whose pages may send requests, such as `https://app.example.com`. A browser reports sibling domains
+ *   as `same-site`: they are refused unless they are listed.
+ */
+export function isSameOrigin({ headers }: OriginRequest, origins: readonly string[] = []): boolean {
+  const origin = headers.get("origin");
+  if (origin !== null && origins.includes(origin)) return true;
+  const site = headers.get("sec-fetch-site");
+  if (site !== null) return site === "same-origin" || site === "none";
+  if (origin === null) return true;
+  const host = headers.get("x-forwarded-host") ?? headers.get("host");
+  return host !== null && URL.parse(origin)?.host === host.toLowerCase();
+}

@@ -1,0 +1,178 @@
+/** The session of a browser, for servers that render its pages. */
+import { cookieValues, withSetCookies } from "./cookies.ts";
+import { call, createRefresher } from "./refresh.ts";
+import { headersForService, mayRefresh } from "./request-headers.ts";
+
+/** Of a verified access token. */
+export type Claims = {
+  readonly sub: string;
+  readonly sid: string;
+  /** Seconds since the epoch. */
+  readonly exp: number;
+  readonly [name: string]: unknown;
+};
+
+/** `createVerifier` of `@session-service/verifier` makes one. */
+export interface TokenVerifier {
+  verify(
+    token: string,
+  ): Promise<{ readonly ok: true; readonly claims: Claims } | { readonly ok: false; readonly reason: string }>;
+}
+
+/**
+ * - `active`: somebody is signed in.
+ * - `ended`: nobody is signed in.
+ * - `unavailable`: it cannot be known now. Show that; send nobody to the login, and clear nothing.
+ */
+export type User =
+  | { readonly state: "active"; readonly claims: Claims; readonly accessToken: string }
+  | { readonly state: "ended" }
+  | { readonly state: "unavailable" };
+
+export type ServerSessionsOptions = {
+  /** The public API of the service, such as `http://127.0.0.1:8080`. */
+  readonly service: string;
+  readonly verifier: TokenVerifier;
+  /** `ACCESS_COOKIE` of the service. Default: `access_token`. */
+  readonly accessCookie?: string;
+  /** `COOKIE_NAME` of the service. Default: `refresh_token`. */
+  readonly refreshCookie?: string;
+  /** `REUSE_INTERVAL` of the service, ms. Default: 10 s. A response is shared for a quarter of it. */
+  readonly reuseIntervalMs?: number;
+  /** A token that expires sooner is renewed, ms. Default: 10 s. */
+  readonly minValidityMs?: number;
+  /** How long the service may take, ms. Default: 5 s. */
+  readonly timeoutMs?: number;
+  /** Replaces `fetch`. */
+  readonly fetch?: typeof fetch;
+  /** Wall clock, ms since the epoch. Default: `Date.now`. */
+  readonly clock?: () => number;
+};
+
+/** A `Request`, as far as it is read. */
+export type PageRequest = { readonly method: string; readonly url: string; readonly headers: Headers };
+
+export type Authentication = {
+  readonly user: User;
+  /** For the response to the browser, unchanged. */
+  readonly setCookies: readonly string[];
+  /** All headers for the response to the browser: `setCookies` as `Set-Cookie`, device binding, caching. */
+  readonly responseHeaders: Headers;
+  /** The request's headers for what renders behind: with the cookies as they will be. */
+  readonly forward: Headers;
+};
+
+export interface ServerSessions {
+  /**
+   * Who is signed in, with a refresh where the access token is absent or about to expire. Call it before the first byte of the
+   * response, and send `responseHeaders`. Never rejects.
+   *
+   * @param address the network address from which this server received the request
+   */
+  authenticate(request: PageRequest, address?: string): Promise<Authentication>;
+  /** Who is signed in, by the headers that `authenticate` returned as `forward`. Makes no call, so that any code may use it. */
+  current(headers: Pick<Headers, "get">): Promise<User>;
+  /** Signs out. `unavailable`: the session goes on. */
+  signOut(request: PageRequest, address?: string): Promise<Authentication>;
+}
+
+/** What `authenticate` has found, for `current`. A browser cannot set it: `forward` replaces it. */
+const STATE_HEADER = "x-session-state";
+/** Headers of responses of the service that are for the browser. */
+const FOR_BROWSERS = ["secure-session-registration", "secure-session-challenge"];
+
+const ENDED: User = { state: "ended" };
+const UNAVAILABLE: User = { state: "unavailable" };
+
+/**
+ * Creates the session kit of a server. Make one for the process.
+ *
+ * @example
+ * ```ts
+ * const sessions = createServerSessions({ service: "http://127.0.0.1:8080", verifier });
+ * const { user, responseHeaders } = await sessions.authenticate(request);
+ * ```
+ */
+export function createServerSessions(options: ServerSessionsOptions): ServerSessions {
+  const { verifier, accessCookie = "access_token", refreshCookie = "refresh_token" } = options;
+  const { minValidityMs = 10_000, clock = Date.now } = options;
+  const deps = {
+    service: options.service.replace(/\/$/, ""),
+    fetch: options.fetch ?? ((...given: Parameters<typeof fetch>) => fetch(...given)),
+    clock,
+    timeoutMs: options.timeoutMs ?? 5_000,
+    shareMs: (options.reuseIntervalMs ?? 10_000) / 4,
+  };
+  const refresh = createRefresher(deps);
+  const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
+
+  /** The user that a token is of. `ended` here means that the token is proven bad. */
+  async function userOf(accessToken: string | undefined): Promise<User> {
+    const verdict = accessToken ? await verifier.verify(accessToken) : undefined;
+    if (accessToken && verdict?.ok) return { state: "active", claims: verdict.claims, accessToken };
+    return verdict && !verdict.ok && verdict.reason === "unavailable" ? UNAVAILABLE : ENDED;
+  }
+
+  /** Of several, one may have been set by a sibling domain: then none counts. */
+  function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {
+    const values = cookieValues(headers.get("cookie"), accessCookie);
+    return values.length === 1 ? values[0] : undefined;
+  }
+
+  return {
+    async authenticate(request, address) {
+      const { headers } = request;
+      const user = await userOf(accessTokenOf(headers));
+      const isFresh = user.state === "active" && user.claims.exp * 1000 - clock() > minValidityMs;
+      const tokens = cookieValues(headers.get("cookie"), refreshCookie);
+      if (isFresh || user.state === "unavailable" || tokens.length === 0) return outcome(request, user);
+      const unknown = user.state === "active" ? user : UNAVAILABLE;
+      if (!mayRefresh(headers)) return outcome(request, unknown);
+      const refreshed = await refresh(tokens.join(" "), headersForService(headers, address));
+      if (refreshed.state === "unavailable") return outcome(request, unknown);
+      if (refreshed.state === "ended") {
+        // The refresh cookie stays: this response may arrive after that of a new login.
+        const stale = cookieValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
+        return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
+      }
+      const renewed = await userOf(refreshed.accessToken);
+      // The service has just issued it: a verdict against it says that the verifier does not know enough, or is configured wrongly.
+      return outcome(request, renewed.state === "active" ? renewed : UNAVAILABLE, refreshed.headers);
+    },
+
+    async current(headers) {
+      const user = await userOf(accessTokenOf(headers));
+      if (user.state !== "ended") return user;
+      const found = headers.get(STATE_HEADER);
+      if (found !== null) return found === "ended" ? ENDED : UNAVAILABLE;
+      return cookieValues(headers.get("cookie"), refreshCookie).length > 0 ? UNAVAILABLE : ENDED;
+    },
+
+    async signOut(request, address) {
+      const result = await call(deps, "/v1/auth/logout", headersForService(request.headers, address));
+      return result?.response.ok ? outcome(request, ENDED, result.response.headers) : outcome(request, UNAVAILABLE);
+    },
+  };
+}
+
+/** @param from the headers of the service's response */
+function outcome(
+  { headers }: PageRequest,
+  user: User,
+  from = new Headers(),
+  setCookies: readonly string[] = from.getSetCookie(),
+): Authentication {
+  const forward = new Headers(headers);
+  forward.set(STATE_HEADER, user.state);
+  const cookie = withSetCookies(headers.get("cookie"), setCookies);
+  if (cookie) forward.set("cookie", cookie);
+  else forward.delete("cookie");
+  // What a user sees is for no cache that others share.
+  const responseHeaders = new Headers({ vary: "Cookie", "cache-control": "private, no-store" });
+  for (const line of setCookies) responseHeaders.append("set-cookie", line);
+  for (const name of FOR_BROWSERS) {
+    const value = from.get(name);
+    if (value !== null) responseHeaders.set(name, value);
+  }
+  return { user, setCookies, responseHeaders, forward };
+}

@@ -1,0 +1,37 @@
+/** SvelteKit. */
+import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import type { ServerSessions, User } from "./sessions.ts";
+
+/** The input of a SvelteKit `handle`, as far as it is used. */
+type Input<Event> = {
+  readonly event: Event;
+  readonly resolve: (event: Event) => Response | Promise<Response>;
+};
+type EventLike = {
+  readonly request: Request;
+  /** Declare `user: User` in `App.Locals`. */
+  readonly locals: object;
+  getClientAddress(): string;
+};
+
+/**
+ * The hook `handle`, which puts the user into `event.locals.user`. SvelteKit checks the origin of form posts itself.
+ *
+ * @example
+ * ```ts
+ * export const handle = sessionHandle(sessions, { isProtected: (path) => path.startsWith("/account") });
+ * ```
+ */
+export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
+  const gate = createGate(sessions, options);
+  return async <Event extends EventLike>({ event, resolve }: Input<Event>): Promise<Response> => {
+    const { authentication, response } = await gate(event.request, event.getClientAddress());
+    if (response) return response;
+    (event.locals as { user?: User }).user = authentication.user;
+    const resolved = await resolve(event);
+    // Those of a fetched response cannot be changed.
+    const own = new Response(resolved.body, resolved);
+    addResponseHeaders(own.headers, authentication);
+    return own;
+  };
+}

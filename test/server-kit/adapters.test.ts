@@ -1,0 +1,141 @@
+/** The adapters in the frameworks themselves: one set of rules for all. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import express from "express";
+import Fastify from "fastify";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as forExpress from "../../src/server-kit/express.ts";
+import * as forFastify from "../../src/server-kit/fastify.ts";
+import * as forHono from "../../src/server-kit/hono.ts";
+import type { ServerSessions, User } from "../../src/server-kit/index.ts";
+import { sessionHandle } from "../../src/server-kit/sveltekit.ts";
+import { aService } from "../support/every-protocol.ts";
+import { aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
+
+const OPTIONS = { isProtected: (path: string) => path.startsWith("/account") || path === "/login" };
+type Send = (request: Request) => Promise<Response>;
+type Running = { readonly send: Send; close(): Promise<unknown> | unknown };
+
+/** Sends a request over the network, and follows no redirect. */
+const over =
+  (port: number): Send =>
+  (request) => {
+    const { pathname, search } = new URL(request.url);
+    const { method, headers } = request;
+    return fetch(`http://127.0.0.1:${port}${pathname}${search}`, { method, headers, redirect: "manual" });
+  };
+
+async function runExpress(sessions: ServerSessions): Promise<Running> {
+  const app = express();
+  app.use(forExpress.sessionMiddleware(sessions, OPTIONS));
+  app.use((request, response) => {
+    response.set("x-application", "yes").send(forExpress.getUser(request).state);
+  });
+  const server = createServer(app).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { send: over((server.address() as AddressInfo).port), close: () => server.close() };
+}
+
+async function runFastify(sessions: ServerSessions): Promise<Running> {
+  const app = Fastify();
+  app.addHook("onRequest", forFastify.sessionHook(sessions, OPTIONS));
+  app.all("/*", (request, reply) => reply.header("x-application", "yes").send(forFastify.getUser(request).state));
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  return { send: over((app.server.address() as AddressInfo).port), close: () => app.close() };
+}
+
+/** Hono, as far as it is used: it is not among the packages of the root. */
+type HonoLike = new () => {
+  use(middleware: ReturnType<typeof forHono.sessionMiddleware>): void;
+  all(
+    path: string,
+    handler: (context: {
+      get(name: "user"): User;
+      text(text: string, status: 200, headers: object): Response;
+    }) => Response,
+  ): void;
+  fetch(request: Request): Promise<Response>;
+};
+
+async function runHono(sessions: ServerSessions): Promise<Running> {
+  const { resolve } = createRequire(join(import.meta.dirname, "../frameworks/package.json"));
+  const { Hono } = (await import(resolve("hono"))) as { readonly Hono: HonoLike };
+  const app = new Hono();
+  app.use(forHono.sessionMiddleware(sessions, OPTIONS));
+  app.all("*", (context) => context.text(context.get("user").state, 200, { "x-application": "yes" }));
+  return { send: async (request) => app.fetch(request), close: () => {} };
+}
+
+/** The hook alone, called as SvelteKit calls it. */
+async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
+  const handle = sessionHandle(sessions, OPTIONS);
+  const resolve = ({ locals }: { readonly locals: { readonly user?: User } }) =>
+    new Response(locals.user?.state, { headers: { "x-application": "yes" } });
+  return {
+    send: (request) => handle({ event: { request, locals: {}, getClientAddress: () => "192.0.2.7" }, resolve }),
+    close: () => {},
+  };
+}
+
+const PAGE = { accept: "text/html", "sec-fetch-mode": "navigate", "sec-fetch-site": "same-origin" };
+
+describe.each([
+  ["Express", runExpress],
+  ["Fastify", runFastify],
+  ["Hono", runHono],
+  ["SvelteKit", runSvelteKit],
+])("%s", (_, run) => {
+  const service = aService(COOKIES);
+  const kept = aVerifier(service);
+  let running: Running;
+  beforeAll(async () => {
+    running = await run(aServer(service, kept.verifier).sessions);
+  });
+  afterAll(() => running.close());
+
+  test("a page has its user, and is for no shared cache", async () => {
+    const jar = await signIn(service);
+    const response = await running.send(jar.request("/account", PAGE));
+    expect(await response.text()).toBe("active");
+    expect(response.headers.get("x-application")).toBe("yes");
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(response.headers.get("vary")).toContain("Cookie");
+    expect(response.headers.get("cache-control")).toBe("private, no-store");
+  });
+
+  test("a renewal reaches the browser: each cookie in a line of its own", async () => {
+    const jar = await signIn(service);
+    jar.cookies.delete("access_token");
+    const before = jar.cookies.get("refresh_token");
+    const response = await running.send(jar.request("/account", PAGE));
+    expect(await response.text()).toBe("active");
+    expect(response.headers.getSetCookie()).toHaveLength(2);
+    jar.take(response.headers.getSetCookie());
+    expect(jar.cookies.get("access_token")).toBeDefined();
+    expect(jar.cookies.get("refresh_token")).not.toBe(before);
+  });
+
+  test("a protected page leads to the login and back, and the login to itself never", async () => {
+    const response = await running.send(new Jar().request("/account?tab=2", PAGE));
+    expect([response.status, response.headers.get("location")]).toEqual([303, "/login?next=%2Faccount%3Ftab%3D2"]);
+    const login = await running.send(new Jar().request("/login?next=%2Faccount", PAGE));
+    expect([login.status, await login.text()]).toEqual([200, "ended"]);
+    const open = await running.send(new Jar().request("/", PAGE));
+    expect([open.status, await open.text()]).toEqual([200, "ended"]);
+  });
+
+  test("a script gets 401 in place of a redirect", async () => {
+    expect((await running.send(new Jar().request("/account", { accept: "application/json" }))).status).toBe(401);
+  });
+
+  test("a request of another site that changes something does not reach the application", async () => {
+    const jar = await signIn(service);
+    const foreign = await running.send(jar.request("/account", { "sec-fetch-site": "cross-site" }, "POST"));
+    expect([foreign.status, foreign.headers.get("x-application")]).toEqual([403, null]);
+    const own = await running.send(jar.request("/account", { "sec-fetch-site": "same-origin" }, "POST"));
+    expect([own.status, await own.text()]).toEqual([200, "active"]);
+  });
+});

@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { isSafe, isSameOrigin } from "../../src/server-kit/index.ts";
+
+const request = (headers: Record<string, string>) => ({ method: "POST", headers: new Headers(headers) });
+const HOST = { host: "app.example" };
+
+test.each([
+  [{ "sec-fetch-site": "same-origin" }, true],
+  [{ "sec-fetch-site": "none" }, true],
+  [{ "sec-fetch-site": "same-site" }, false],
+  [{ "sec-fetch-site": "cross-site" }, false],
+  [{ "sec-fetch-site": "new-value" }, false],
+  [{ "sec-fetch-site": "cross-site", origin: "https://app.example" }, false],
+  [{ origin: "https://app.example" }, true],
+  [{ origin: "https://APP.example" }, true],
+  [{ origin: "https://app.example:8443" }, false],
+  [{ origin: "https://evil.example" }, false],
+  [{ origin: "https://app.example.evil.example" }, false],
+  [{ origin: "null" }, false],
+  [{}, true],
+])("%j: %s", (headers, expected) => {
+  expect(isSameOrigin(request({ ...HOST, ...headers } as Record<string, string>))).toBe(expected);
+});
+
+test("a listed origin is the application's, however the browser calls it", () => {
+  const sibling = request({ ...HOST, "sec-fetch-site": "same-site", origin: "https://shop.example" });
+  expect(isSameOrigin(sibling)).toBe(false);
+  expect(isSameOrigin(sibling, ["https://shop.example"])).toBe(true);
+});
+
+test("behind a proxy the host is the one that the browser called", () => {
+  const headers = { host: "127.0.0.1:3000", "x-forwarded-host": "app.example", origin: "https://app.example" };
+  expect(isSameOrigin(request(headers))).toBe(true);
+});
+
+test.each([
+  ["GET", true],
+  ["HEAD", true],
+  ["OPTIONS", true],
+  ["get", true],
+  ["POST", false],
+  ["DELETE", false],
+  ["QUERY", false],
+])("%s is safe: %s", (method, expected) => expect(isSafe({ method })).toBe(expected));

@@ -1,0 +1,172 @@
+/** Pages rendered on a server, by the real service. */
+import { expect, test } from "vitest";
+import { aService } from "../support/every-protocol.ts";
+import { until } from "../support/until.ts";
+import { ALWAYS_DUE, aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
+
+const service = aService(COOKIES);
+const kept = aVerifier(service);
+const server = (options = {}) => aServer(service, kept.verifier, options);
+
+test("a page view with a valid access token makes no call and sets no cookie", async () => {
+  const jar = await signIn(service, "alice");
+  const { sessions, calls } = server();
+  const { user, setCookies } = await sessions.authenticate(jar.request());
+  expect(user).toMatchObject({
+    state: "active",
+    claims: { sub: "alice" },
+    accessToken: jar.cookies.get("access_token"),
+  });
+  expect([setCookies, calls]).toEqual([[], []]);
+});
+
+test("a browser without cookies costs no call", async () => {
+  const { sessions, calls } = server();
+  expect((await sessions.authenticate(new Jar().request())).user).toEqual({ state: "ended" });
+  expect(calls).toEqual([]);
+});
+
+test.each([
+  ["absent", {}],
+  ["about to expire", ALWAYS_DUE],
+])(
+  "an access token that is %s is renewed: the page, what renders behind it, and the browser have the new one",
+  async (which, options) => {
+    const jar = await signIn(service);
+    if (which === "absent") jar.cookies.delete("access_token");
+    const before = jar.header;
+    const { sessions, calls } = server(options);
+    const { user, setCookies, forward } = await sessions.authenticate(
+      jar.request("/", { cookie: `${before}; theme=dark` }),
+    );
+    expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh"]);
+    jar.take(setCookies);
+    expect(user).toMatchObject({ state: "active", accessToken: jar.cookies.get("access_token") });
+    expect(jar.header).not.toBe(before);
+    expect(forward.get("cookie")?.split("; ").sort()).toEqual(["theme=dark", ...jar.header.split("; ")].sort());
+    expect(await sessions.current(forward)).toEqual(user);
+    expect(calls).toHaveLength(1);
+  },
+);
+
+test("parallel renders share one call and its cookies, and so do those that come within a quarter of the reuse interval", async () => {
+  const jar = await signIn(service);
+  let movedMs = 0;
+  const { sessions, calls } = server({ ...ALWAYS_DUE, clock: () => Date.now() + movedMs });
+  const request = jar.request();
+  const all = await Promise.all(Array.from({ length: 20 }, () => sessions.authenticate(request.clone())));
+  expect(calls).toHaveLength(1);
+  expect(new Set(all.map(({ setCookies }) => JSON.stringify(setCookies))).size).toBe(1);
+  expect(all.every(({ user }) => user.state === "active")).toBe(true);
+  await sessions.authenticate(request.clone());
+  expect(calls).toHaveLength(1);
+  movedMs = 2_600;
+  expect((await sessions.authenticate(request.clone())).user.state).toBe("active");
+  expect(calls).toHaveLength(2);
+});
+
+test("responses that arrive in the wrong order end nothing", async () => {
+  const jar = await signIn(service);
+  // Two processes render at once, and each makes a refresh of its own.
+  const [one, two] = [server(ALWAYS_DUE), server(ALWAYS_DUE)];
+  const first = await one.sessions.authenticate(jar.request());
+  jar.take(first.setCookies);
+  const second = await two.sessions.authenticate(jar.request());
+  jar.take(second.setCookies);
+  // The first response arrives once more, late.
+  jar.take(first.setCookies);
+  const next = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
+  expect(next.user.state).toBe("active");
+});
+
+test("a logout ends the next render, and a response that arrives after it brings nothing back", async () => {
+  const jar = await signIn(service);
+  const { sessions, calls } = server(ALWAYS_DUE);
+  const late = await sessions.authenticate(jar.request());
+  const out = await sessions.signOut(jar.request("/logout", { "sec-fetch-site": "same-origin" }, "POST"));
+  expect(out.user).toEqual({ state: "ended" });
+  jar.take(out.setCookies);
+  expect(jar.header).toBe("");
+  jar.take(late.setCookies);
+  const revoked = jar.cookies.get("access_token") ?? "";
+  await until(async () => expect((await kept.verifier.verify(revoked)).ok).toBe(false));
+  for (const options of [{}, ALWAYS_DUE]) {
+    const { user, setCookies } = await server(options).sessions.authenticate(jar.request());
+    expect(user).toEqual({ state: "ended" });
+    // A refresh cookie that this removed could be that of a new login.
+    expect(setCookies).toEqual(["access_token=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
+  }
+  expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh", "/v1/auth/logout"]);
+});
+
+test("a render that learns of the end does not undo a login that was faster", async () => {
+  const jar = await signIn(service);
+  const { sessions } = server(ALWAYS_DUE);
+  await sessions.signOut(jar.request("/logout", {}, "POST"));
+  const late = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
+  const again = await signIn(service, "alice");
+  again.take(late.setCookies);
+  expect((await sessions.authenticate(again.request())).user).toMatchObject({
+    state: "active",
+    claims: { sub: "alice" },
+  });
+});
+
+test("what renders behind believes the token and not what a browser writes into a header", async () => {
+  const jar = await signIn(service);
+  const { sessions } = server();
+  const forged = { "x-session-state": "active" };
+  const { forward } = await sessions.authenticate(new Jar().request("/", forged));
+  expect(await sessions.current(forward)).toEqual({ state: "ended" });
+  expect((await sessions.current(new Headers(forged))).state).not.toBe("active");
+  jar.cookies.delete("access_token");
+  // Without `authenticate` before it, nobody has asked the service.
+  expect(await sessions.current(jar.request().headers)).toEqual({ state: "unavailable" });
+});
+
+test("of two access tokens, one of which a sibling domain may have set, none counts", async () => {
+  const [jar, mallory] = [await signIn(service), await signIn(service, "mallory")];
+  const cookie = `access_token=${mallory.cookies.get("access_token")}; ${jar.header}`;
+  const { sessions, calls } = server();
+  const { user } = await sessions.authenticate(jar.request("/", { cookie }));
+  expect(user).not.toMatchObject({ claims: { sub: "mallory" } });
+  expect(calls).toHaveLength(1);
+});
+
+test.each([
+  ["a link on another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, 1],
+  ["a page of the application", { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" }, 1],
+  ["a script of another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 0],
+  ["an image", { "sec-fetch-dest": "image" }, 0],
+])("a request from %s makes %d refreshes", async (_, headers, count) => {
+  const jar = await signIn(service);
+  jar.cookies.delete("access_token");
+  const { sessions, calls } = server();
+  const { user } = await sessions.authenticate(jar.request("/", headers as Record<string, string>));
+  expect(user.state).toBe(count === 1 ? "active" : "unavailable");
+  expect(calls).toHaveLength(count as number);
+});
+
+test("the service learns the browser's address and user agent", async () => {
+  const jar = await signIn(service);
+  const { sessions, calls } = server(ALWAYS_DUE);
+  const headers = { "user-agent": "Browser/1", "x-forwarded-for": "192.0.2.1" };
+  await sessions.authenticate(jar.request("/", headers), "198.51.100.2");
+  expect(calls[0]?.headers.get("user-agent")).toBe("Browser/1");
+  expect(calls[0]?.headers.get("x-forwarded-for")).toBe("192.0.2.1, 198.51.100.2");
+});
+
+test.each<[string, () => Promise<Response>]>([
+  ["does not respond", () => Promise.reject(new TypeError("fetch failed"))],
+  ["is behind a proxy with a page of its own", async () => new Response("<html>", { status: 401 })],
+  ["refuses for another reason", async () => Response.json({ error: { code: "E429_RATE_LIMITED" } }, { status: 429 })],
+])("a service that %s ends nothing", async (_, respond) => {
+  const jar = await signIn(service);
+  const valid = await server({ ...ALWAYS_DUE, fetch: respond }).sessions.authenticate(jar.request());
+  expect(valid.user.state).toBe("active");
+  jar.cookies.delete("access_token");
+  const absent = await server({ fetch: respond }).sessions.authenticate(jar.request());
+  expect([absent.user, absent.setCookies]).toEqual([{ state: "unavailable" }, []]);
+  const out = await server({ fetch: respond }).sessions.signOut(jar.request("/logout", {}, "POST"));
+  expect([out.user, out.setCookies]).toEqual([{ state: "unavailable" }, []]);
+});

@@ -1,0 +1,68 @@
+/** A server that renders pages, in front of the real service. */
+import { afterAll, beforeAll } from "vitest";
+import { createServerSessions, type ServerSessionsOptions } from "../../src/server-kit/index.ts";
+import { createVerifier, type Verifier } from "../../src/verifier/index.ts";
+import type { Service } from "../support/service.ts";
+import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
+
+export const COOKIES = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/" };
+/** Longer than any token lives: each page view renews. */
+export const ALWAYS_DUE = { minValidityMs: 1e9 };
+
+/** The cookies of a browser. */
+export class Jar {
+  readonly cookies = new Map<string, string>();
+
+  /** A response arrives. */
+  take(setCookies: readonly string[]): void {
+    for (const line of setCookies) {
+      const [, name = "", value = "", attributes = ""] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? [];
+      if (attributes.includes("Max-Age=0")) this.cookies.delete(name);
+      else this.cookies.set(name, value);
+    }
+  }
+
+  get header(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
+  request(path = "/", headers: Readonly<Record<string, string>> = {}, method = "GET"): Request {
+    const cookie = this.header === "" ? {} : { cookie: this.header };
+    return new Request(`http://app.example${path}`, { method, headers: { ...cookie, ...headers } });
+  }
+}
+
+/** A verifier of a service that runs while the tests do. */
+export function aVerifier(service: Service): { readonly verifier: Verifier } {
+  const kept = {} as { verifier: Verifier };
+  beforeAll(async () => {
+    const { publicUrl, adminUrl, adminToken } = service;
+    kept.verifier = createVerifier({ adminUrl, adminToken, issuer: publicUrl, audience: publicUrl, policy: "refuse" });
+    await kept.verifier.ready;
+  });
+  afterAll(() => kept.verifier.close());
+  return kept;
+}
+
+/** Somebody signs in: the cookies of the login's response are in the jar. */
+export async function signIn(service: Service, subject = somebody()): Promise<Jar> {
+  const created = await openAdmin(service).call(admin.createSession, { subject }, bearer(service.adminToken));
+  const jar = new Jar();
+  jar.take(message(created).setCookies);
+  return jar;
+}
+
+/** One process of the application, which counts its calls. */
+export function aServer(service: Service, verifier: Verifier, options: Partial<ServerSessionsOptions> = {}) {
+  const calls: { readonly path: string; readonly headers: Headers }[] = [];
+  const sessions = createServerSessions({
+    service: service.publicUrl,
+    verifier,
+    fetch: (input, init) => {
+      calls.push({ path: new URL(String(input)).pathname, headers: new Headers(init?.headers) });
+      return fetch(input, init);
+    },
+    ...options,
+  });
+  return { sessions, calls };
+}
