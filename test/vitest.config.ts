@@ -5,8 +5,9 @@ import { HANG_MS, PATIENCE_MS } from "./support/patience.ts";
 /** A container and a bare machine have namespaces of their own, which only root may make. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
-/** They install from the registry: `npm run test:packages`. */
-const LONG_FORMS = process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts"];
+/** They ask the registry: `npm run test:packages`. */
+const LONG_FORMS =
+  process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
 
 export default defineConfig({
   test: {

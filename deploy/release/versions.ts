@@ -1,0 +1,46 @@
+/** The one version of everything that is released together: the service and the packages of this tree. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+type Manifest = {
+  version: string;
+  readonly workspaces?: readonly string[];
+  readonly dependencies?: Record<string, string>;
+};
+
+const read = (path: string) => JSON.parse(readFileSync(path, "utf8")) as Manifest;
+const write = (path: string, manifest: Manifest) => writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);
+
+export const currentVersion = (root: string): string => read(join(root, "package.json")).version;
+
+/**
+ * Sets the version in every place that has it but the lock file and what is generated.
+ * @throws Error if the version is none, or not above the current one
+ */
+export function setVersion(root: string, version: string): void {
+  const before = currentVersion(root);
+  if (!/^\d+\.\d+\.\d+$/.test(version))
+    throw new Error(`${version} is no version: expected three numbers, as in 1.2.3`);
+  if (new Intl.Collator("en", { numeric: true }).compare(version, before) <= 0) {
+    throw new Error(`${version} is not above ${before}`);
+  }
+  const manifest = read(join(root, "package.json"));
+  for (const workspace of manifest.workspaces ?? []) {
+    const path = join(root, workspace, "package.json");
+    write(path, { ...read(path), version });
+  }
+  // Those of our own packages that the service depends on have its version.
+  const own = new Set((manifest.workspaces ?? []).map((path) => nameOf(join(root, path))));
+  const dependencies = Object.entries(manifest.dependencies ?? {}).map(
+    ([name, range]) => [name, own.has(name) ? version : range] as const,
+  );
+  write(join(root, "package.json"), { ...manifest, version, dependencies: Object.fromEntries(dependencies) });
+  for (const file of ["deploy/helm/session-service/Chart.yaml", "docs/deployment.md", "docs/getting-started.md"]) {
+    const path = join(root, file);
+    const places = /^((?:appVersion|version): |.*session-service-)\d+\.\d+\.\d+(?=$|\.tgz)/gm;
+    writeFileSync(path, readFileSync(path, "utf8").replace(places, `$1${version}`));
+  }
+}
+
+const nameOf = (directory: string) =>
+  (JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as { readonly name: string }).name;

@@ -1,0 +1,57 @@
+/** `npm run release`, whole, on a copy of the tree. It asks the registry: `npm run test:packages`. */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { basename, join } from "node:path";
+import { expect, test } from "vitest";
+import { packageNames, readManifest } from "../../deploy/packages/build.ts";
+import { scratch } from "../support/service.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const TIMEOUT_MS = 600_000;
+/** What a clone does not have, or what this test makes for itself. */
+const LEFT_OUT = new Set(["node_modules", "dist", ".git", "data"]);
+
+test("a release is prepared by one command, and leaves everything for its publication", { timeout: TIMEOUT_MS }, () => {
+  const copy = join(scratch(), "tree");
+  cpSync(ROOT, copy, { recursive: true, verbatimSymlinks: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
+  symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+  const run = (command: string, ...args: string[]) =>
+    execFileSync(command, args, { cwd: copy, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const git = (...args: string[]) => run("git", "-c", "user.name=test", "-c", "user.email=test@example.com", ...args);
+  git("init", "--quiet");
+  git("add", "--all");
+  git("commit", "--quiet", "--message=tree");
+  git("remote", "add", "origin", "https://git.example/team/service.git");
+
+  run(process.execPath, "deploy/release/release.ts", "99.0.0");
+
+  const files = readdirSync(join(copy, "dist/release"));
+  const names = packageNames().map((folder) => readManifest(folder).name.replace(/^@/, "").replace("/", "-"));
+  expect(files.toSorted()).toEqual(
+    ["SHA256SUMS", "sbom.cdx.json", ...names.map((name) => `${name}-99.0.0.tgz`)].sort(),
+  );
+  const sums = readFileSync(join(copy, "dist/release/SHA256SUMS"), "utf8").trim().split("\n");
+  expect(sums).toHaveLength(files.length - 1);
+  for (const line of sums) {
+    const [sum, file = ""] = line.split("  ");
+    expect(
+      createHash("sha256")
+        .update(readFileSync(join(copy, "dist/release", file)))
+        .digest("hex"),
+    ).toBe(sum);
+  }
+  const { components } = JSON.parse(readFileSync(join(copy, "dist/release/sbom.cdx.json"), "utf8"));
+  const urls = components.map(({ purl = "" }: { purl?: string }) => purl.replace(/@[^@]*$/, ""));
+  expect(urls).toEqual(
+    expect.arrayContaining(
+      ["ioredis", "pino", "connect-http-routes", "standard-as-callback"].map((n) => `pkg:npm/${n}`),
+    ),
+  );
+  expect(urls).not.toContain("pkg:npm/vitest");
+  expect(readFileSync(join(copy, "CHANGELOG.md"), "utf8")).toMatch(
+    /## \[Unreleased\]\n\n## \[99\.0\.0\] - \d{4}-\d\d-\d\d\n[\s\S]*\[99\.0\.0\]: https:\/\/git\.example\/team\/service\/compare\//,
+  );
+  expect(readdirSync(join(copy, "test/released"))).toContain("99.0.0");
+  expect(git("status", "--porcelain")).not.toContain("dist/");
+});
