@@ -52,6 +52,18 @@ describe.each(packageNames())("the package %s", (name) => {
     }
   });
 
+  test("has no fault that the linters of packages know", async () => {
+    const tool = (command: string, ...args: string[]) => {
+      const file = join(ROOT, "test/tools/node_modules/.bin", command);
+      const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], { encoding: "utf8" });
+      return status === 0 ? "" : `${command}: ${stdout}${stderr}`;
+    };
+    expect(tool("publint", built(name), "--strict")).toBe("");
+    // Are the types wrong? They are for modules alone, which is all that the packages are.
+    if ((await manifestOf(name)).exports === undefined) return;
+    expect(tool("attw", "--pack", built(name), "--profile", "esm-only", "--no-color")).toBe("");
+  });
+
   test("has a README with its name", async () => {
     expect(await readFile(join(built(name), "README.md"), "utf8")).toContain(`# ${(await manifestOf(name)).name}\n`);
   });
