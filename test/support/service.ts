@@ -53,11 +53,14 @@ export function recording(): { readonly options: readonly string[]; readonly env
   return { options: ["--import", join(import.meta.dirname, "emissions/record.ts")], env: { EMISSIONS_DIR } };
 }
 
-/** Runs `node src/main.ts` in nothing but the given environment. */
-export function spawnService(env: Readonly<Record<string, string>>): Process {
+/**
+ * Runs `node src/main.ts` in nothing but the given environment.
+ * @param root the tree of the service: another version's, or this one
+ */
+export function spawnService(env: Readonly<Record<string, string>>, root = ROOT): Process {
   const recorded = recording();
   const child = spawn(process.execPath, [...recorded.options, "src/main.ts"], {
-    cwd: ROOT,
+    cwd: root,
     env: { PATH: process.env.PATH, ...recorded.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -113,11 +116,11 @@ export function waitFor<T>(running: Process, found: () => T | undefined): Promis
 }
 
 /** Starts the service and waits for its ready line. Embedded, on free ports, unless `env` sets something else. */
-export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+export async function startService(env: Readonly<Record<string, string>> = {}, root = ROOT): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
   // Nobody is behind a load balancer here: tests of the drain set a delay.
   const given = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...env, DATA_DIR: dataDir };
-  const running = spawnService(given);
+  const running = spawnService(given, root);
   const line = await waitFor(running, () => {
     const end = running.stdout().indexOf("\n");
     return end < 0 ? undefined : running.stdout().slice(0, end);
@@ -139,7 +142,7 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
     dataDir,
     stop: () => end("SIGTERM"),
     kill9: () => end("SIGKILL"),
-    restart: (changes = {}) => startService({ ...given, ...changes }),
+    restart: (changes = {}) => startService({ ...given, ...changes }, root),
   };
 }
 
