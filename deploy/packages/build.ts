@@ -6,7 +6,7 @@
  * listed twice, and nothing can be forgotten.
  */
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -28,6 +28,8 @@ export type Manifest = {
     readonly modules?: readonly string[];
     /** Files and directories that are not modules, from the root. */
     readonly assets: readonly string[];
+    /** From the root. Default: none. */
+    readonly changelog?: string;
     /** Upper bound of the unpacked size, kB; held by a test. */
     readonly maxUnpackedKb: number;
   };
@@ -182,11 +184,9 @@ function build(folder: string, out: string): void {
     mkdirSync(join(directory, dirname(asset)), { recursive: true });
     cpSync(join(ROOT, asset), join(directory, asset), { recursive: true });
   }
-  for (const text of ["README.md", "CHANGELOG.md"]) {
-    const file = join(packageDirectory(folder), text);
-    if (existsSync(file)) cpSync(file, join(directory, text));
-  }
+  cpSync(join(packageDirectory(folder), "README.md"), join(directory, "README.md"));
   cpSync(join(ROOT, "LICENSE"), join(directory, "LICENSE"));
+  if (settings.changelog !== undefined) cpSync(join(ROOT, settings.changelog), join(directory, "CHANGELOG.md"));
   const published = {
     ...publishedFields(manifest),
     ...(exported.length > 0 && {

@@ -16,6 +16,9 @@ const ROOT = join(import.meta.dirname, "../..");
 const PACKAGES = join(ROOT, "dist/packages");
 const OUT = join(ROOT, "dist/release");
 
+/** That of the service and its libraries, and that of the HTTP layer. */
+const CHANGELOGS = ["CHANGELOG.md", "src/http/CHANGELOG.md"];
+
 const run = (cwd: string, command: string, ...args: string[]) =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
@@ -35,11 +38,13 @@ function prepareTree(version: string): void {
   setVersion(ROOT, version);
   run(ROOT, "npm", "install", "--package-lock-only", "--ignore-scripts");
   run(ROOT, "npm", "run", "generate");
-  const changelog = join(ROOT, "CHANGELOG.md");
   const repository = repositoryUrl();
   const date = new Date().toISOString().slice(0, 10);
-  const text = readFileSync(changelog, "utf8");
-  writeFileSync(changelog, cutRelease(text, { version, date, ...(repository !== undefined && { repository }) }));
+  for (const file of CHANGELOGS) {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    const cut = cutRelease(text, { version, date, ...(repository !== undefined && { repository }) });
+    writeFileSync(join(ROOT, file), cut);
+  }
   cpSync(join(ROOT, "proto"), join(ROOT, "test/released", version), { recursive: true });
 }
 
