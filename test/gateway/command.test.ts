@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { sizeDelimitedDecodeStream } from "@bufbuild/protobuf/wire";
@@ -13,6 +14,13 @@ import { startGrpcServer } from "../http/support/grpc-server.ts";
 import { MAIN, type Running, runGateway, startRelay } from "./running.ts";
 
 const { directory, set, setHealth, upstream } = startRelay();
+
+/** Sends a request, and closes its connection. */
+async function cut({ origin }: Running, path: string): Promise<void> {
+  const socket = connect(Number(new URL(origin).port), "127.0.0.1");
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`, () => socket.destroy());
+  await once(socket, "close");
+}
 
 describe("connect-http-gateway", () => {
   it("serves what the server's reflection describes, with probes, over HTTP/1.1 and HTTP/2", async () => {
@@ -39,6 +47,37 @@ describe("connect-http-gateway", () => {
     setHealth(false);
     expect((await fetch(`${gateway.origin}/readyz`)).status).toBe(503);
     setHealth(true);
+  });
+
+  it("logs what each request was and how it ended, without its query", async () => {
+    const gateway = await runGateway(...upstream(), "--descriptors", set);
+    await fetch(`${gateway.origin}/v1/items/failed?how=detail&secret=s`);
+    await cut(gateway, "/v1/items/cut?how=hang");
+    await fetch(`${gateway.origin}/nothing?secret=s`, { method: "PUT" });
+    const common = { time: expect.any(String), event: "request", peer: "127.0.0.1", durationMs: expect.any(Number) };
+    const rpc = "relay.v1.RelayService/Get";
+    const failed = await gateway.line(({ path }) => path === "/v1/items/failed");
+    expect(failed).toEqual({
+      ...common,
+      ...{ method: "GET", path: "/v1/items/failed", status: 429, rpc, code: "ResourceExhausted" },
+    });
+    expect(failed.durationMs).toBeGreaterThan(0);
+    expect(await gateway.line(({ path }) => path === "/v1/items/cut")).toMatchObject({ status: 0, cut: true });
+    expect(await gateway.line(({ method }) => method === "PUT")).toEqual({
+      ...common,
+      ...{ method: "PUT", path: "/nothing", status: 404, code: "NotFound" },
+    });
+  });
+
+  it("logs of errors alone what ends with a status from 500, or is cut", async () => {
+    const gateway = await runGateway(...upstream(), "--descriptors", set, "--log", "errors");
+    for (const path of ["/v1/items/a", "/nothing", "/v1/items/a?how=detail"]) await fetch(gateway.origin + path);
+    await cut(gateway, "/v1/counts/a?number=1&how=hang");
+    const late = { headers: { "x-server-timeout": "0.01" } };
+    expect((await fetch(`${gateway.origin}/v1/items/a?how=hang`, late)).status).toBe(504);
+    await gateway.line(({ status }) => status === 504);
+    await gateway.line((line) => line.cut === true);
+    expect(gateway.log.filter(({ event }) => event === "request")).toHaveLength(2);
   });
 
   it("reports that the reflection of the server is incomplete, as that of @grpc/reflection", async () => {

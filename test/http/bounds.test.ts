@@ -3,7 +3,8 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { Bounds } from "../../src/http/bounds.ts";
 import { type CommonOptions, createFetchHandler, createHttpHandler, protobufCodec } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
 import { RelayService } from "./gen/relay/v1/relay_pb.ts";
@@ -177,6 +178,12 @@ describe.each([
     }
   });
 
+  it("where the server in front limits the time of bodies, large ones count by their bytes", async () => {
+    const send = await over({ maxPendingBodyBytes: 15_000, bodyTimeoutMs: Number.POSITIVE_INFINITY });
+    const all = [1, 2].map(() => send(ITEMS, BODY.slice(0, MOST), { "content-length": `${BODY.length}` }));
+    expect(await Promise.race(all.map(({ outcome }) => outcome))).toEqual(OVERLOADED);
+  });
+
   it("bodies of calls in flight count, and are not given up: what arrives is", async () => {
     const send = await over({ maxPendingBodyBytes: 15_000 });
     const held = send(ITEMS, WAITS);
@@ -250,9 +257,11 @@ describe.each([
 
   it("while the process does not run, no body is late", async () => {
     const send = await over({ bodyTimeoutMs: 40 });
-    const one = send(ITEMS, "");
-    one.send(BODY);
-    one.end();
+    const one = send(SUMS, '{"number":1}\n{"num', { "content-type": "application/x-ndjson" });
+    await wait();
+    // By then the call waits for the second message, of which a part has arrived.
+    await new Promise(setImmediate);
+    one.end('ber":2}\n');
     const until = performance.now() + 400;
     while (performance.now() < until);
     expect(await one.outcome).toEqual(OK);
@@ -274,5 +283,39 @@ describe.each([
     const next = send(ITEMS, BODY);
     next.end();
     expect(await next.outcome).toEqual(OK);
+  });
+});
+
+describe("what one call takes", () => {
+  it("is nothing once the call has ended, whatever of its body still arrives", () => {
+    const bounds = new Bounds({ maxPendingBodyBytes: 100 });
+    const [live, over] = [bounds.begin(), bounds.begin()];
+    live.arriving(60);
+    over.end();
+    over.arriving(60);
+    // It would throw if the bytes of both were counted.
+    live.hold(60);
+    live.end();
+  });
+
+  it("has a timer while a body arrives, which keeps no process running", () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const bounds = new Bounds({ bodyTimeoutMs: 40 });
+    const call = bounds.begin();
+    expect(vi.getTimerCount()).toBe(0);
+    call.arriving(1);
+    expect(vi.getTimerCount()).toBe(1);
+    call.hold(1);
+    vi.advanceTimersByTime(10);
+    expect(vi.getTimerCount()).toBe(0);
+    call.end();
+    vi.useRealTimers();
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+    const before = timers();
+    const other = bounds.begin();
+    other.arriving(1);
+    expect(timers()).toBe(before);
+    other.end();
   });
 });
