@@ -7,9 +7,9 @@ const METHOD_OF_SERVICE = 2;
 const OPTIONS_OF_METHOD = 4;
 const HTTP_OPTION = 72295728;
 const additionalBindings = 11;
-/** The field numbers of the parts of an HttpRule; of the pattern, one is set. */
+/** The field numbers of the parts of an HttpRule; of the pattern, one is set. No place is recorded for `custom`, a message. */
 const parts = {
-  pattern: [[2], [3], [4], [5], [6], [8]],
+  pattern: [[2], [3], [4], [5], [6]],
   body: [[7]],
   response_body: [[12]],
   additional_bindings: [[additionalBindings, 0]],

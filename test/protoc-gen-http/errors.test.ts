@@ -211,6 +211,8 @@ const packages = [
   "twice",
 ];
 
+const VERBS = ["get", "put", "post", "delete", "patch"];
+
 const STRICT = "target=ts,import_extension=ts,strict=true";
 
 describe("the plugin refuses, with file, line and reason,", () => {
@@ -229,6 +231,10 @@ describe("the plugin refuses, with file, line and reason,", () => {
       "two.proto",
       protoFile("two", `rpc B(Book) returns (Book) { option (google.api.http) = {get: "/v1/%61"}; }`),
     ]);
+    for (const verb of VERBS) {
+      const rpc = `rpc Get(Book) returns (Book) { option (google.api.http) = {${verb}: "/v1/{"}; }`;
+      sources.push([`in${verb}.proto`, protoFile(`in${verb}`, rpc)]);
+    }
     bodyStart = protoFile("x", "").split("\n").indexOf("service Library {") + 1;
     generate = compile(Object.fromEntries(sources) as Record<string, string>);
   });
@@ -243,6 +249,13 @@ describe("the plugin refuses, with file, line and reason,", () => {
       expect(message.split("\n")).toHaveLength(1);
     },
   );
+
+  it.each(VERBS)("a template of %s that does not parse", (verb) => {
+    const message = messageOf(() => generate([`in${verb}.proto`], STRICT));
+    expect(message).toMatch(
+      new RegExp(`^in${verb}\\.proto:${bodyStart + 1}:60: rpc Get: invalid path template "/v1/{"`),
+    );
+  });
 
   it("one route in two files", () => {
     const message = messageOf(() => generate(["one.proto", "two.proto"]));
