@@ -341,6 +341,43 @@ test("the live page counts what happens, and shows the keys with their next step
   expect(problems).toEqual([]);
 });
 
+test("the live page reads no more once it is left", async () => {
+  await page.clock.install();
+  let readings = 0;
+  let held: PromiseWithResolvers<void> | undefined;
+  await page.route("**/console/live", async (route) => {
+    readings++;
+    await held?.promise;
+    await route.continue();
+  });
+  const leave = async () => {
+    await page.getByRole("link", { name: "Sessions" }).click();
+    await page.getByRole("heading", { name: "Newest sessions" }).waitFor();
+  };
+  const later = async () => {
+    await page.clock.runFor(20_000);
+    // A request of the page that follows all before it.
+    expect(await page.evaluate("fetch('/healthz').then(({ status }) => status)")).toBe(200);
+  };
+  await signIn(FULL, "#/live");
+  // It is left while it waits for the time of the next reading,
+  await page.getByRole("heading", { name: "Key ring" }).waitFor();
+  await leave();
+  const before = readings;
+  await later();
+  expect(readings).toBe(before);
+  // and while a reading is under way.
+  held = Promise.withResolvers<void>();
+  await page.getByRole("link", { name: "Live" }).click();
+  await expect.poll(() => readings).toBe(before + 1);
+  await leave();
+  const response = page.waitForResponse("**/console/live");
+  held.resolve();
+  await (await response).finished();
+  await later();
+  expect(readings).toBe(before + 1);
+});
+
 test("an outage of the store is shown as one, and passes", async () => {
   const { subject } = await aUser();
   await signIn();

@@ -1,5 +1,5 @@
 /** How this instance is doing: read every two seconds. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { isSignedOut, type Me, live as read } from "./api.ts";
 import { ago, span } from "./format.ts";
 import { KeyTable } from "./keys.tsx";
@@ -17,7 +17,6 @@ type State = { readonly live: Live | undefined; readonly samples: readonly Sampl
 export function LiveView({ me, onExpired }: { readonly me: Me; readonly onExpired: () => void }) {
   const mayRead = me.scopes.includes("metrics");
   const [{ live, samples, error }, setState] = useState<State>({ live: undefined, samples: [], error: undefined });
-  const last = useRef<Live | undefined>(undefined);
   useEffect(() => {
     if (!mayRead) return;
     let timer = 0;
@@ -25,11 +24,9 @@ export function LiveView({ me, onExpired }: { readonly me: Me; readonly onExpire
     const tick = async () => {
       try {
         const now = await read();
-        const sample = sampleOf(last.current, now);
-        last.current = now;
         setState((before) => ({
           live: now,
-          samples: [...before.samples, ...sample].slice(-SAMPLES),
+          samples: [...before.samples, ...sampleOf(before.live, now)].slice(-SAMPLES),
           error: undefined,
         }));
       } catch (failure) {
