@@ -1,6 +1,6 @@
 /** Message ↔ domain: what both APIs return of a session, and the rules of requests that the contract cannot express. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { type Duration, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { invalidRequest } from "../session/errors.ts";
 import {
   AUTHENTICATION_CLAIMS,
@@ -11,22 +11,27 @@ import {
   type Session,
   type SessionId,
 } from "../session/model.ts";
+import { later, type WallMs, wallMs } from "../session/time.ts";
+import { shownTime } from "./times.ts";
 
 /** The longest claims as JSON, bytes. */
 export const MAX_CLAIMS_BYTES = 4096;
 
-/** The times of a session, as both APIs return them. */
-export function timesOf(session: Session): {
+/** @returns the times of a session as both APIs show them: by the wall clock */
+export function timesOf(
+  session: Session,
+  shiftMs: number,
+): {
   createTime: Timestamp;
   lastRefreshTime: Timestamp;
   idleExpireTime: Timestamp;
   absoluteExpireTime: Timestamp;
 } {
   return {
-    createTime: timestampFromMs(session.createdAt),
-    lastRefreshTime: timestampFromMs(session.lastRefreshedAt),
-    idleExpireTime: timestampFromMs(session.idleExpiresAt),
-    absoluteExpireTime: timestampFromMs(session.absoluteExpiresAt),
+    createTime: shownTime(session.createdAt, shiftMs),
+    lastRefreshTime: shownTime(session.lastRefreshedAt, shiftMs),
+    idleExpireTime: shownTime(session.idleExpiresAt, shiftMs),
+    absoluteExpireTime: shownTime(session.absoluteExpiresAt, shiftMs),
   };
 }
 
@@ -54,23 +59,17 @@ type AuthenticationFields = {
 
 /**
  * The authentication in a request; undefined if its fields are empty.
- * @param now ms since the epoch
  * @throws ServiceError if its time is out of range
  */
 export function authenticationOf(
   { authTime, amr, acr }: AuthenticationFields,
-  now: number,
+  now: WallMs,
 ): Authentication | undefined {
-  const time = authTime === undefined ? 0 : timestampMs(authTime);
+  const time = wallMs(authTime === undefined ? 0 : timestampMs(authTime));
   if (authTime !== undefined && time < 1000) throw invalidRequest("auth_time", "is not after 1970-01-01T00:00:00Z");
-  if (time > now + MAX_CLOCK_SKEW_MS) throw invalidRequest("auth_time", "is in the future");
+  if (time > later(now, MAX_CLOCK_SKEW_MS)) throw invalidRequest("auth_time", "is in the future");
   if (time === 0 && amr.length === 0 && acr === "") return undefined;
-  return { time: time - (time % 1000), methods: [...amr], contextClass: acr };
-}
-
-/** ms since the epoch, rounded up: a session that was created within the last millisecond was created before. */
-export function toMsRoundedUp({ seconds, nanos }: Timestamp): number {
-  return Number(seconds) * 1000 + Math.ceil(nanos / 1e6);
+  return { time: later(time, -(time % 1000)), methods: [...amr], contextClass: acr };
 }
 
 /**

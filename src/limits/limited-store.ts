@@ -25,6 +25,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   registerKey: "ordinary",
   unbind: "ordinary",
   now: "local",
+  shiftMs: "local",
   revocations: "free",
   onRevocation: "local",
   ping: "free",

@@ -1,6 +1,8 @@
 /** Business events to log and metrics. Never throws: a failing audit must not fail the operation that it records. */
 import type { Audit, AuditEvent } from "../session/audit.ts";
 import { EVERYDAY_REFUSALS } from "../session/errors.ts";
+import type { SessionStore } from "../session/ports.ts";
+import { toWallClock } from "../session/time.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -33,7 +35,8 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   }
 }
 
-export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit {
+/** @param shiftMs that of the store: lines have the times of the wall clock */
+export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftMs: SessionStore["shiftMs"]): Audit {
   return (event, requester) => {
     try {
       metrics.count(event);
@@ -43,9 +46,20 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">): Audit
       const address = requester.address();
       const ids = requester.correlation?.();
       // Not the session: what its client sent is not for logs.
-      log[level]({ ...event, session: undefined, address, ...(by !== undefined && { by }), ...ids }, event.event);
+      const shown = { ...event, ...shownTimes(event, shiftMs), session: undefined };
+      log[level]({ ...shown, address, ...(by !== undefined && { by }), ...ids }, event.event);
     } catch {
       // The operation that it records is done.
     }
+  };
+}
+
+/** Returns the times of an event by the wall clock. */
+function shownTimes(event: AuditEvent, shiftMs: SessionStore["shiftMs"]) {
+  const { happenedAt } = { happenedAt: undefined, ...event };
+  const place = "sid" in event && event.sid !== undefined ? { sid: event.sid } : undefined;
+  return {
+    ...(event.event === "all_sessions_ended" && { revokedUntil: toWallClock(event.revokedUntil, shiftMs()) }),
+    ...(happenedAt !== undefined && { happenedAt: toWallClock(happenedAt, shiftMs(place)) }),
   };
 }

@@ -14,6 +14,7 @@ import type { Audit } from "../session/audit.ts";
 import { create } from "../session/create.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
+import { systemClock } from "../session/time.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
@@ -81,7 +82,7 @@ export function createApis(deps: Deps): Apis {
       audience,
       feed,
       ring,
-      clock: Date.now,
+      clock: systemClock,
       revokedKeyIds: () => ring.current.revokedKids,
     }),
     drain: () => draining.abort(),
@@ -95,7 +96,6 @@ export function createApis(deps: Deps): Apis {
 /** What both APIs take. */
 function shared(deps: Deps) {
   const { config, log, metrics, audit, entropy, ring, store, storeKind, overload, issuer, telemetry } = deps;
-  const clock: SessionStore["now"] = (sid) => store.now(sid);
   return {
     log,
     metrics,
@@ -108,10 +108,10 @@ function shared(deps: Deps) {
       await store.ping();
     },
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, clock }),
+    accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store }),
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
-    device: createDeviceBinding(config, ring, entropy, clock),
+    device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     ...createRateLimits(config.rateLimits, subnetOf),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),

@@ -18,7 +18,7 @@ export function createDeviceBinding(
   config: Settings,
   keys: KeyRing,
   entropy: Entropy,
-  clock: SessionStore["now"],
+  now: SessionStore["now"],
 ): DeviceBindingParts {
   const lifeMs = config.deviceSessionTtlMs;
   return {
@@ -28,7 +28,7 @@ export function createDeviceBinding(
     cookies: createDeviceCookies(keys),
     lifeMs,
     reuseIntervalMs: config.reuseIntervalMs,
-    clock,
+    now,
     cookie: deviceCookie(config.cookie, lifeMs, Date.now),
     allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
   };

@@ -6,6 +6,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../session/record-events.ts";
+import { systemClock } from "../session/time.ts";
 import type { Entropy } from "../tokens/random.ts";
 
 /** How many command timeouts a step may take: several scripts one after the other, and waiting for replicas after each. */
@@ -29,7 +30,7 @@ export function openEventRecorder(
   return createEventRecorder({
     log: store,
     lines,
-    clock: Date.now,
+    clock: systemClock,
     steady,
     newId: () => entropy.text(ID_BYTES),
     retentionMs: eventRetentionMs,

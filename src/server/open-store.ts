@@ -7,6 +7,7 @@ import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { overloadReport } from "../observability/overload.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
+import { systemClock } from "../session/time.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
 /** How long verifiers' clocks and responses in flight may outlast the last access token of a session, ms. */
@@ -25,7 +26,10 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
   const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK;
   if (config.redis === undefined) {
     const path = embeddedFile(config);
-    return { kind: "embedded", store: createEmbeddedStore({ path, clock: Date.now, reuseIntervalMs, markerLifeMs }) };
+    return {
+      kind: "embedded",
+      store: createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs, markerLifeMs }),
+    };
   }
   const { createRedisStore } = await loadRedisStore();
   const store = await createRedisStore({

@@ -12,6 +12,7 @@ import type { Handler } from "../listener/exchange.ts";
 import { createAudit } from "../observability/audit.ts";
 import { createLogger, type Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
+import { systemClock } from "../session/time.ts";
 import { IN_MEMORY } from "../store/embedded/options.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 import { loadAdminAccess } from "../tokens/admin-access.ts";
@@ -43,13 +44,13 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
     const silent = await createLogger("silent");
     const metrics = createMetrics(undefined, { ofProcess: false });
     const token = entropy.text(43);
-    const store = createEmbeddedStore({ path: IN_MEMORY, clock: Date.now, reuseIntervalMs: 0, markerLifeMs: 1 });
+    const store = createEmbeddedStore({ path: IN_MEMORY, clock: systemClock, reuseIntervalMs: 0, markerLifeMs: 1 });
     const unlimited = { ...config, ...UNLIMITED };
     const apis = createApis({
       config: unlimited,
       log: silent.log,
       metrics,
-      audit: createAudit(silent.log, metrics),
+      audit: createAudit(silent.log, metrics, () => store.shiftMs()),
       entropy,
       ring,
       access: await loadAdminAccess([{ name: "rehearsal", token }], undefined),

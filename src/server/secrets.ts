@@ -2,6 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/config.ts";
 import { protectionFault } from "../files/protection.ts";
+import { systemClock } from "../session/time.ts";
 import { holdsSessions } from "../store/embedded/holds-sessions.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";
@@ -31,7 +32,7 @@ export async function openKeyRing(config: Config): Promise<KeyRing> {
     return await loadOrCreateKeyRing(config.keysFile, {
       alg: config.signingAlgorithm,
       now: Date.now(),
-      hasSessions: () => holdsSessions(embeddedFile(config), Date.now),
+      hasSessions: () => holdsSessions(embeddedFile(config), systemClock),
     });
   } catch (error) {
     throw error instanceof KeyRingFault ? startError(error) : startError(error, "KEYS_FILE");

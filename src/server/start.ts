@@ -63,7 +63,8 @@ export async function start(config: Config, { log, logCounts, out, releaseMemory
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
   const stopFollowing = followSecrets(ring, access, feed, log);
-  const events = openEventRecorder(config, opened.store, log, createAudit(log, metrics), entropy);
+  const audit = createAudit(log, metrics, (place) => store.shiftMs(place));
+  const events = openEventRecorder(config, opened.store, log, audit, entropy);
 
   const parts = { config, log, metrics, entropy, ring, access, store, overload, feed, issuer, telemetry };
   const apis = createApis({ ...parts, audit: events.audit, storeKind: opened.kind });

@@ -3,6 +3,7 @@ import type { Audit, Requester } from "./audit.ts";
 import { originOf } from "./due-lines.ts";
 import type { Authentication, SessionId } from "./model.ts";
 import type { ElevateOutcome, SessionStore } from "./ports.ts";
+import type { StoreMs } from "./time.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
@@ -34,9 +35,9 @@ export async function revokeSubject(
 /** Ends every session that was created before a time, or all that there are now; the time of creation up to which they ended. */
 export async function revokeAll(
   deps: Deps<"revokeAll">,
-  createdBefore: number | undefined,
+  createdBefore: StoreMs | undefined,
   requester: Requester,
-): Promise<number> {
+): Promise<StoreMs> {
   const revokedUntil = await deps.store.revokeAll(createdBefore, originOf(requester));
   deps.audit({ event: "all_sessions_ended", revokedUntil }, requester);
   return revokedUntil;

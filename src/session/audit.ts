@@ -7,6 +7,7 @@ import type { DeviceChallengeCheck, DeviceKey, DeviceProofRefusal } from "./devi
 import type { RateLimitName, RefusalReason } from "./errors.ts";
 import type { EndReason, Session, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
+import type { StoreMs } from "./time.ts";
 
 export type AuditEvent =
   | {
@@ -15,7 +16,7 @@ export type AuditEvent =
       readonly subject: string;
       /** For the events that are kept; logs do not have it. */
       readonly session: Pick<Session, "client" | "clientId">;
-      readonly happenedAt?: number;
+      readonly happenedAt?: StoreMs;
     }
   | {
       readonly event: "session_renewed";
@@ -28,11 +29,11 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
-      /** Its step, ms: present where its record was found later (events.ts). So it is of the other events. */
-      readonly happenedAt?: number;
+      /** The time of its step: present where its record was found later (events.ts), as in the other events. */
+      readonly happenedAt?: StoreMs;
     }
-  /** Everyone was logged out: sessions that were created at `revokedUntil` (ms) or before have ended. */
-  | { readonly event: "all_sessions_ended"; readonly revokedUntil: number; readonly happenedAt?: number }
+  /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
+  | { readonly event: "all_sessions_ended"; readonly revokedUntil: StoreMs; readonly happenedAt?: StoreMs }
   | {
       readonly event: "session_elevated";
       readonly sid: SessionId;
@@ -46,7 +47,7 @@ export type AuditEvent =
       readonly subject: string;
       /** Who presented it has never had the device key, and the token is from before its first use. */
       readonly cause?: "two_holders";
-      readonly happenedAt?: number;
+      readonly happenedAt?: StoreMs;
     }
   /** A device key was registered: it is the session's with its first use. */
   | ({ readonly event: "device_registered" } & DeviceOfSession)

@@ -62,7 +62,7 @@ export async function create(
     ok: true,
     session,
     accessToken: deps.accessTokens.issue(session, now),
-    refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: session.createdInStore ?? now }),
+    refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
   };
 }

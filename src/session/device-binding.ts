@@ -3,17 +3,18 @@
  *
  * A pure function decides whether a refresh may go on to the rules of rotation.ts. The embedded store calls it, the Redis script
  * (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two. docs/device-binding.md has the rules and
- * the reasons; test/session/device-search found and guards them. All times are milliseconds of the store's clock.
+ * the reasons; test/session/device-search found and guards them. All times are the store's.
  */
 import type { DeviceBinding } from "./device-key.ts";
 import type { PresentedToken } from "./rotation.ts";
+import { later, type StoreMs } from "./time.ts";
 
 /** What a refresh presents beside its token. */
 export type DevicePresentation = {
   /** How long a device cookie is fresh, ms; also how long a session that requires a binding may go without one. */
   readonly lifeMs: number;
   /** From an authentic device cookie of this session, fresh or not. */
-  readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: number } | undefined;
+  readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
   /** The browser reports that it could not renew its device cookie. */
   readonly skipped: boolean;
 };
@@ -39,24 +40,22 @@ export const NO_PRESENTATION: DevicePresentation = {
 export type DeviceSubject = {
   readonly device?: DeviceBinding | undefined;
   readonly deviceRequired?: true | undefined;
-  readonly createdAt: number;
+  readonly createdAt: StoreMs;
 };
 
 /**
  * Decides on a refresh before its token is looked at.
  *
- * @param session its times are the store's
- * @param now the store's clock, ms
  * @param reuseIntervalMs R, ms
  */
 export function judgeDevice(
   { device, deviceRequired, createdAt }: DeviceSubject,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
   { lifeMs, cookie, skipped }: DevicePresentation,
-  now: number,
+  now: StoreMs,
   reuseIntervalMs: number,
 ): DeviceVerdict {
-  const isGraceOver = deviceRequired === true && now > createdAt + lifeMs;
+  const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) return isGraceOver ? "required" : "unproven";
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
@@ -68,11 +67,11 @@ export function judgeDevice(
   // A request that left before the browser had its first device cookie, or a token that was returned to one.
   const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
-  return issuedAt <= device.since + inFlightMs && !skipped ? "two_holders" : "missing";
+  return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing";
 }
 
 /** Whether another key may be registered in place of one: the first wins, unless its response was lost on the way. */
-export function isReplaceable(device: DeviceBinding, now: number, reuseIntervalMs: number): boolean {
+export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseIntervalMs: number): boolean {
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 

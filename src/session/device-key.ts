@@ -1,3 +1,5 @@
+import type { StoreMs } from "./time.ts";
+
 /** The public key of a device. */
 export type DeviceKey = {
   readonly algorithm: "ES256" | "RS256";
@@ -17,5 +19,5 @@ export type DeviceBinding = {
   readonly key: DeviceKey;
   readonly state: "registered" | "bound";
   /** Since when it is in that state. */
-  readonly since: number;
+  readonly since: StoreMs;
 };

@@ -2,6 +2,7 @@
 
 import type { DeviceKey } from "./device-key.ts";
 import type { SessionId } from "./model.ts";
+import type { StoreMs } from "./time.ts";
 
 export type { DeviceKey } from "./device-key.ts";
 
@@ -35,8 +36,8 @@ export type DeviceChallengeCheck =
 
 export interface DeviceChallenges {
   /** A new challenge for a session, 92 characters of base64url. */
-  issue(sid: SessionId, nowMs: number): string;
-  check(challenge: string, sid: SessionId, nowMs: number): DeviceChallengeCheck;
+  issue(sid: SessionId, now: StoreMs): string;
+  check(challenge: string, sid: SessionId, now: StoreMs): DeviceChallengeCheck;
 }
 
 export type DeviceCookieResult =
@@ -45,14 +46,14 @@ export type DeviceCookieResult =
       readonly sid: SessionId;
       /** Of the key that the cookie was issued for, 32 bytes. */
       readonly thumbprint: Uint8Array;
-      /** By the store's clock, which decides whether it is fresh. One that is not still shows that its holder had the profile. */
-      readonly issuedAtMs: number;
+      /** Decides whether it is fresh. One that is not still shows that its holder had the profile. */
+      readonly issuedAtMs: StoreMs;
     }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
 export interface DeviceCookies {
   /** A new cookie value, 124 characters of base64url. */
-  issue(sid: SessionId, thumbprint: Uint8Array, nowMs: number): string;
+  issue(sid: SessionId, thumbprint: Uint8Array, now: StoreMs): string;
   /** Parses and verifies. */
   read(value: string): DeviceCookieResult;
 }

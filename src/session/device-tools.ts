@@ -4,6 +4,7 @@ import type { DeviceBinding } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
+import { type StoreMs, storeMs } from "./time.ts";
 
 /** What device binding works with. */
 export type DeviceTools = {
@@ -19,8 +20,8 @@ export type DeviceTools = {
   readonly lifeMs: number;
   /** R, ms. */
   readonly reuseIntervalMs: number;
-  /** Stamps challenges as it does access tokens: the clocks of the instances that a browser meets may differ. */
-  readonly clock: SessionStore["now"];
+  /** Stamps challenges: the clocks of the instances that a browser meets may differ, the store's time is one. */
+  readonly now: SessionStore["now"];
 };
 
 /** What a request presents of a device. */
@@ -31,8 +32,8 @@ export type PresentedDevice = {
   readonly skipped: readonly string[];
 };
 
-/** When marks were issued, ms: no store's clock is near it. */
-export const NEVER_FRESH = 0;
+/** When marks were issued: no store's time is near it. */
+export const NEVER_FRESH = storeMs(0);
 
 /** What a refresh presents for the precondition of rotation. */
 export function devicePresentation(
@@ -52,24 +53,20 @@ export function devicePresentation(
 
 /**
  * The key under which the rate limit counts a refresh. Those with a fresh device cookie have a count of their own, so that copied cookies
- * without one cannot use up what the holder of the device key may. Fresh by the clock that stamps tokens: after that was set, all count together for a while.
+ * without one cannot use up what the holder of the device key may.
  */
-export function refreshLimitKey(
-  { clock }: DeviceTools,
-  { cookie, lifeMs }: DevicePresentation,
-  sid: SessionId,
-): string {
-  return cookie !== undefined && Math.abs(clock(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
+export function refreshLimitKey({ now }: DeviceTools, { cookie, lifeMs }: DevicePresentation, sid: SessionId): string {
+  return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
-/** A challenge to register a key by, if a session that was refreshed is to have one. @param now by the clock, as the session's times */
+/** A challenge to register a key by, if a session that was refreshed is to have one. @param at when it was refreshed */
 export function registrationOffer(
-  { offers, challenges, reuseIntervalMs, clock }: DeviceTools,
+  { offers, challenges, reuseIntervalMs, now }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,
-  now: number,
+  at: StoreMs,
 ): string | undefined {
-  if (!offers || (device !== undefined && !isReplaceable(device, now, reuseIntervalMs))) return undefined;
-  return challenges.issue(sid, clock(sid));
+  if (!offers || (device !== undefined && !isReplaceable(device, at, reuseIntervalMs))) return undefined;
+  return challenges.issue(sid, now(sid));
 }
 
 export function thumbprintOf({ key }: Pick<DeviceBinding, "key">): string {

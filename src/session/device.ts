@@ -6,6 +6,7 @@ import type { RefusalReason, Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
 import { type AuthenticTokens, newestFirst, type PresentedTokens } from "./presented-cookie.ts";
+import type { StoreMs } from "./time.ts";
 
 /**
  * A device cookie to set, and a challenge for the next renewal.
@@ -86,7 +87,7 @@ export async function registerDevice(
   const { session, now } = result;
   const { subject } = session;
   deps.audit({ event: "device_registered", sid, subject, algorithm: key.algorithm, thumbprint }, requester);
-  return granted(tools, session, key.thumbprint, now);
+  return grant(tools, session, key.thumbprint, now);
 }
 
 /**
@@ -125,7 +126,7 @@ export async function renewDevice(
     return proofRequired(tools, sid);
   }
   deps.audit({ event: "device_renewed", sid, subject: session.subject }, requester);
-  return granted(tools, session, key.thumbprint, now);
+  return grant(tools, session, key.thumbprint, now);
 }
 
 /** Takes the device key of a session away; undefined if there is no live session. */
@@ -147,7 +148,7 @@ type Checked =
   | { readonly ok: false; readonly reason: DeviceRefusalReason | undefined };
 
 function checkProof(
-  { verifyProof, challenges, clock }: DeviceTools,
+  { verifyProof, challenges, now }: DeviceTools,
   jwt: string | undefined,
   expected: DeviceProofExpectation,
   sid: SessionId,
@@ -155,27 +156,27 @@ function checkProof(
   if (jwt === undefined) return { ok: false, reason: undefined };
   const proof = verifyProof(jwt, expected);
   if (!proof.ok) return proof;
-  const challenge = challenges.check(proof.challenge, sid, clock(sid));
+  const challenge = challenges.check(proof.challenge, sid, now(sid));
   return challenge.ok ? proof : { ok: false, reason: `challenge_${challenge.reason}` };
 }
 
-function proofRequired({ challenges, clock }: DeviceTools, sid: SessionId): ProofRequired {
-  return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, clock(sid)) };
+function proofRequired({ challenges, now }: DeviceTools, sid: SessionId): ProofRequired {
+  return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, now(sid)) };
 }
 
-/** @param now the store's own time, by which the cookie will be found fresh or not */
-function granted(
-  { cookies, challenges, clock }: DeviceTools,
+/** Returns a device cookie of this moment, the mark and the next challenge. */
+function grant(
+  { cookies, challenges, now }: DeviceTools,
   session: Session,
   thumbprint: Uint8Array,
-  now: number,
+  at: StoreMs,
 ): DeviceGranted {
   const { sid } = session;
   return {
     ok: true,
     session,
-    cookie: cookies.issue(sid, thumbprint, now),
+    cookie: cookies.issue(sid, thumbprint, at),
     mark: cookies.issue(sid, thumbprint, NEVER_FRESH),
-    challenge: challenges.issue(sid, clock(sid)),
+    challenge: challenges.issue(sid, now(sid)),
   };
 }

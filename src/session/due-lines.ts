@@ -1,7 +1,8 @@
 /** Between audit events and the events that are kept: what a due record tells is recorded as the instance that asked would have. */
 import type { AuditEvent, Requester } from "./audit.ts";
-import type { DueRecord, Origin, SessionEvent } from "./events.ts";
-import type { Clock } from "./ports.ts";
+import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
+import type { SessionStore } from "./ports.ts";
+import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
 /** What a step that creates or ends sessions takes along, to be recorded with it. */
 export function originOf(requester: Requester): Origin {
@@ -11,31 +12,45 @@ export function originOf(requester: Requester): Origin {
   return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }), ...ids };
 }
 
-/** What is kept of an audit event; undefined of those that are not. Refreshes come here, too. */
-export function keptOf(event: AuditEvent, requester: Requester, clock: Clock): SessionEvent | undefined {
+/** What keeping an event needs: the clock that it is stamped by, and what converts times of the store to that clock. */
+export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
+
+/** Returns what is kept of an audit event; undefined for those that are not kept. Refreshes come here, too. */
+export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping): EventRecord | undefined {
   switch (event.event) {
     case "session_created": {
       const { sid, subject } = event;
       const { client, clientId } = event.session;
-      return { ...common(requester, clock), type: "created", sid, subject, client, clientId };
+      const created = { ...common(requester, keeping), type: "created", sid, subject, client, clientId } as const;
+      return { event: created, dueKey: dueKeyOf({ type: "created", sid }) };
     }
     case "session_ended": {
       const { sid, subject, reason } = event;
-      return { ...common(requester, clock), type: "ended", sid, reason, ...(subject !== undefined && { subject }) };
+      const ended = { ...common(requester, keeping), type: "ended", sid, reason } as const;
+      return {
+        event: { ...ended, ...(subject !== undefined && { subject }) },
+        dueKey: dueKeyOf({ type: "ended", sid }),
+      };
     }
     case "session_elevated":
-      return { ...common(requester, clock), type: "elevated", sid: event.sid, subject: event.subject };
+      return { event: { ...common(requester, keeping), type: "elevated", sid: event.sid, subject: event.subject } };
     case "device_bound":
     case "device_unbound":
-      return { ...common(requester, clock), type: event.event, sid: event.sid, subject: event.subject };
-    case "all_sessions_ended":
-      return { ...common(requester, clock), type: "all_ended", revokedUntil: event.revokedUntil };
+      return { event: { ...common(requester, keeping), type: event.event, sid: event.sid, subject: event.subject } };
+    case "all_sessions_ended": {
+      const { revokedUntil } = event;
+      const until = toWallClock(revokedUntil, keeping.shiftMs());
+      return {
+        event: { ...common(requester, keeping), type: "all_ended", revokedUntil: until },
+        dueKey: dueKeyOf({ type: "all_ended", revokedUntil }),
+      };
+    }
     default:
       return undefined;
   }
 }
 
-function common(requester: Requester, clock: Clock) {
+function common(requester: Requester, { clock }: Keeping) {
   const address = requester.address();
   const { adminName } = requester;
   return {
@@ -45,9 +60,17 @@ function common(requester: Requester, clock: Clock) {
   };
 }
 
+/** Returns what is kept of a due record. */
+export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, "shiftMs">): EventRecord {
+  const { time, revokedUntil, ...rest } = event;
+  const shift = shiftMs(rest.sid === undefined ? undefined : { sid: rest.sid });
+  const until = revokedUntil === undefined ? {} : { revokedUntil: toWallClock(revokedUntil, shift) };
+  return { event: { ...rest, ...until, time: toWallClock(time, shift) }, dueKey: key };
+}
+
 /** The lines that are due. */
 export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
-  const { type, sid, subject = "", reason, revokedUntil = 0, time: happenedAt, client, clientId = "" } = event;
+  const { type, sid, subject = "", reason, revokedUntil = storeMs(0), time: happenedAt, client, clientId = "" } = event;
   if (type === "all_ended") return [{ event: "all_sessions_ended", revokedUntil, happenedAt }];
   if (sid === undefined) return [];
   if (type === "created" && client) {

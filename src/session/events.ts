@@ -9,10 +9,12 @@
  */
 import type { Correlation } from "./audit.ts";
 import type { ClientData, EndReason, SessionId } from "./model.ts";
+import type { StoreMs, WallMs } from "./time.ts";
 
-export type SessionEvent = {
-  /** By the clock of the instance that recorded it, ms; of an event that was found later, by the clock of its step. */
-  readonly time: number;
+/** An event as it is kept and shown: its times are the wall clock's. A due record has it in the store's time. */
+export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
+  /** By the clock of the instance that recorded it; the time of its step for an event that was found later. */
+  readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for the end of all. */
   readonly sid?: SessionId;
@@ -20,8 +22,8 @@ export type SessionEvent = {
   readonly subject?: string;
   /** Why the session ended. */
   readonly reason?: EndReason;
-  /** The end of all: sessions that were created at this time or before have ended, ms. */
-  readonly revokedUntil?: number;
+  /** The end of all: sessions that were created at this time or before have ended. */
+  readonly revokedUntil?: Time;
   /** The network address of the request that it belongs to. */
   readonly address?: string;
   /** The credential of the admin API that was used, by its name. */
@@ -53,7 +55,7 @@ export type Origin = Partial<Correlation> & {
 export type DueKey = string;
 
 /** The due record that a step leaves for an event; undefined for events that leave none. */
-export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent, "time">): DueKey | undefined {
+export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent<StoreMs>, "time">): DueKey | undefined {
   switch (type) {
     case "created":
       return `+${sid}`;
@@ -69,9 +71,9 @@ export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent, "time">
 /** What a step has left to be recorded. */
 export type DueRecord = {
   readonly key: DueKey;
-  /** When it was left, or claimed last, by the store's own time, ms. */
-  readonly since: number;
-  readonly event: SessionEvent;
+  /** When it was left, or claimed last. */
+  readonly since: StoreMs;
+  readonly event: SessionEvent<StoreMs>;
   readonly ids: Partial<Correlation>;
   /** Of a reuse: see `authn_token_reuse`. */
   readonly cause?: "two_holders";
@@ -81,14 +83,16 @@ export type DueRecord = {
 export type DueRecords = {
   /** Names the part. */
   readonly part: string;
-  /** The store's own time, ms. */
-  readonly now: number;
+  /** When they were read. */
+  readonly now: StoreMs;
   readonly records: readonly DueRecord[];
 };
 
 /** An event to write. */
 export type EventRecord = {
   readonly event: SessionEvent;
+  /** The due record that it takes away; absent for events that leave none. */
+  readonly dueKey?: DueKey | undefined;
   /** Tells apart events that leave no due record and are equal in everything else; written twice, one is kept once. */
   readonly id?: string;
 };

@@ -1,10 +1,11 @@
 import type { Revocation, SessionId } from "./model.ts";
+import type { StoreMs } from "./time.ts";
 
 /** The revocations that have not expired, in memory. Each has a position, which counts all that were ever appended. */
 export class FeedLog {
   readonly #entries: Revocation[] = [];
-  /** Until when each session is revoked, ms: a second ending of a session may last longer than the first. */
-  readonly #latestExpiry = new Map<SessionId, number>();
+  /** Until when each session is revoked: a second ending of a session may last longer than the first. */
+  readonly #latestExpiry = new Map<SessionId, StoreMs>();
   #start = 0;
 
   /** Position of the oldest entry. */
@@ -23,8 +24,8 @@ export class FeedLog {
     return this.#entries.slice(from, from + limit);
   }
 
-  /** Appends what is news. @param now the store's time, ms */
-  append(revocations: readonly Revocation[], now: number): void {
+  /** Appends what is news. */
+  append(revocations: readonly Revocation[], now: StoreMs): void {
     for (const entry of revocations) {
       const { sid, expiresAt } = entry;
       if (expiresAt <= now || expiresAt <= (this.#latestExpiry.get(sid) ?? 0)) continue;
@@ -33,8 +34,8 @@ export class FeedLog {
     }
   }
 
-  /** @param now the store's time, ms */
-  forgetExpired(now: number): void {
+  /** Forgets what is of no use any more. */
+  forgetExpired(now: StoreMs): void {
     let expired = 0;
     for (const { sid, expiresAt } of this.#entries) {
       if (expiresAt > now) break;

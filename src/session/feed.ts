@@ -5,12 +5,13 @@
  * news, and does not claim to be complete. Every revocation is delivered at least once.
  *
  * Everything that has not expired is kept in memory, so that no watcher costs the store a read, whatever its cursor. All times
- * of revocations and batches are the store's own time (ports.ts): they are compared with each other, never with a clock.
+ * of revocations and batches are the store's: they are compared with each other, never with a clock.
  */
 import { ServiceError } from "./errors.ts";
 import { FeedLog } from "./feed-log.ts";
 import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
+import { latest, type StoreMs, storeMs } from "./time.ts";
 
 /** How long a lost hint can delay a revocation; half of the promised heartbeat. */
 const HEARTBEAT_INTERVAL_MS = 500;
@@ -27,12 +28,12 @@ const WATCHER_TIMEOUT_MS = 10_000;
 export type FeedBatch = {
   readonly revocations: readonly Revocation[];
   readonly cursor: string;
-  /** All sessions that were created at this time or before have ended, ms by the store's own time; 0: none. */
-  readonly revokedUntil: number;
+  /** All sessions that were created at this time or before have ended; 0: none. */
+  readonly revokedUntil: StoreMs;
   /** Whether everything that was revoked at `asOf` has been delivered, and that is recent. False while the store does not respond. */
   readonly caughtUp: boolean;
-  /** When the log was last read, ms by the store's own time. */
-  readonly asOf: number;
+  /** When the log was last read. */
+  readonly asOf: StoreMs;
 };
 
 export type RevocationFeed = {
@@ -81,11 +82,11 @@ class Feed implements RevocationFeed {
   readonly #waiting = new Set<() => void>();
   #wakeCount = 0;
   #storeCursor = "";
-  #asOf = 0;
+  #asOf = storeMs(0);
   #watchers = 0;
   #readAt: number | undefined;
   /** Never decreases: a watcher that came before it changed still has to learn it. */
-  #revokedUntil = 0;
+  #revokedUntil = storeMs(0);
   #storeResponds = false;
   #closed = false;
   /** Whether entries may have been missed since the last read began. */
@@ -193,7 +194,7 @@ class Feed implements RevocationFeed {
       this.#readAt = startedAt;
       this.#log.forgetExpired(batch.now);
       this.#log.append(batch.revocations, batch.now);
-      this.#revokedUntil = Math.max(this.#revokedUntil, batch.revokedUntil);
+      this.#revokedUntil = latest(this.#revokedUntil, batch.revokedUntil);
       this.#storeCursor = batch.cursor;
       this.#storeResponds = true;
       this.wakeWatchers();

@@ -1,5 +1,6 @@
 /** Which sessions a list has. */
 import type { Session } from "./model.ts";
+import type { StoreMs } from "./time.ts";
 
 /** A session matches when everything that is given does. */
 export type SessionFilter = {
@@ -10,10 +11,10 @@ export type SessionFilter = {
   readonly device?: string;
   /** The device's address as the login gave it; one that ends in `.` or `:` stands for all that begin so. */
   readonly ipAddress?: string;
-  /** Created at this time or later, ms. */
-  readonly createdFrom?: number;
-  /** Created before this time, ms. */
-  readonly createdBefore?: number;
+  /** Created at this time or later. */
+  readonly createdFrom?: StoreMs;
+  /** Created before this time. */
+  readonly createdBefore?: StoreMs;
 };
 
 export const EVERY_SESSION: SessionFilter = {};
@@ -23,7 +24,7 @@ export function isSelective({ subjectPrefix, clientId, device, ipAddress }: Sess
   return (subjectPrefix ?? clientId ?? device ?? ipAddress) !== undefined;
 }
 
-/** Whether a session is one of those; the times of both are by the same clock. */
+/** Returns whether a session is one of those. */
 export function matches(session: Session, filter: SessionFilter): boolean {
   const { subjectPrefix = "", clientId, device, ipAddress, createdFrom, createdBefore } = filter;
   if (!session.subject.startsWith(subjectPrefix)) return false;
@@ -32,16 +33,6 @@ export function matches(session: Session, filter: SessionFilter): boolean {
   if (createdFrom !== undefined && session.createdAt < createdFrom) return false;
   if (createdBefore !== undefined && session.createdAt >= createdBefore) return false;
   return device === undefined || isDevice(session, device.toLowerCase());
-}
-
-/** The filter by another clock, which is `shift` ms behind. */
-export function byEarlierClock(filter: SessionFilter, shift: number): SessionFilter {
-  const { createdFrom, createdBefore } = filter;
-  return {
-    ...filter,
-    ...(createdFrom !== undefined && { createdFrom: createdFrom - shift }),
-    ...(createdBefore !== undefined && { createdBefore: createdBefore - shift }),
-  };
 }
 
 function isAddress(address: string, wanted: string): boolean {

@@ -1,21 +1,27 @@
-import { authenticationClaims, isDeviceBound } from "./model.ts";
+import type { Session } from "./model.ts";
 import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
 import { decide } from "./rotation.ts";
+import type { StoreMs } from "./time.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "find">;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
   readonly accessTokens: Pick<AccessTokens, "verify">;
   readonly reuseIntervalMs: number;
-  readonly issuer: string;
 };
 
 export type Introspection =
   | { readonly active: false }
   | {
       readonly active: true;
-      readonly tokenType: "access_token" | "refresh_token";
+      readonly tokenType: "access_token";
       readonly claims: Readonly<Record<string, unknown>>;
+    }
+  | {
+      readonly active: true;
+      readonly tokenType: "refresh_token";
+      readonly session: Session;
+      readonly issuedAt: StoreMs;
     };
 
 const INACTIVE: Introspection = { active: false };
@@ -27,25 +33,12 @@ const INACTIVE: Introspection = { active: false };
 export async function introspect(deps: Deps, text: string): Promise<Introspection> {
   const parsed = deps.refreshTokens.parse(text);
   if (parsed.ok) {
-    const found = await deps.store.find(parsed.token.sid);
+    const { token } = parsed;
+    const found = await deps.store.find(token.sid);
     if (!found.ok) return INACTIVE;
     const { session, rotation, now } = found;
-    if (decide(rotation, parsed.token, "", now, deps.reuseIntervalMs).outcome === "reuse") return INACTIVE;
-    return {
-      active: true,
-      tokenType: "refresh_token",
-      claims: {
-        iss: deps.issuer,
-        sub: session.subject,
-        aud: session.audience,
-        client_id: session.clientId,
-        sid: session.sid,
-        ...(session.authentication && authenticationClaims(session.authentication)),
-        ...(isDeviceBound(session) && { device_bound: true }),
-        iat: Math.floor(parsed.token.issuedAt / 1000),
-        exp: Math.floor(session.idleExpiresAt / 1000),
-      },
-    };
+    if (decide(rotation, token, "", now, deps.reuseIntervalMs).outcome === "reuse") return INACTIVE;
+    return { active: true, tokenType: "refresh_token", session, issuedAt: token.issuedAt };
   }
   const verified = deps.accessTokens.verify(text);
   if (!verified.ok) return INACTIVE;

@@ -1,15 +1,16 @@
-/**
- * The model of the domain: plain data that all rooms share. Times are milliseconds since
- * the epoch by the store's clock, durations are milliseconds.
- */
+/** The model of the domain: plain data that all rooms share. All times of sessions are the store's (time.ts). */
 
 import type { DeviceBinding } from "./device-key.ts";
+import { type StoreMs, secondsOf, type WallMs } from "./time.ts";
 
 /**
  * A session's id: base64url of 17 bytes, the partition (first byte of the subject's SHA-256) and 16
  * random ones. `parseSessionId` is the only way in from outside.
  */
 export type SessionId = string & { readonly __brand: "SessionId" };
+
+/** Where a session is: in the part of the store that has it, or that has all sessions of its subject. */
+export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
 /** The device of a session, as shown to its user. */
 export type ClientData = {
@@ -28,8 +29,8 @@ export function audiencesOf(audience: Audience): readonly [string, ...string[]] 
 
 /** When and how the user of a session last authenticated: what services ask for before they let a user do more (RFC 9470). */
 export type Authentication = {
-  /** 0 when unknown. */
-  readonly time: number;
+  /** As the login page reports it; 0 when unknown. It is compared with no other time but that of a later authentication. */
+  readonly time: WallMs;
   /** `amr` (RFC 8176); empty when unknown. */
   readonly methods: readonly string[];
   /** `acr`; empty when unknown. */
@@ -39,7 +40,7 @@ export type Authentication = {
 /** The claims of tokens and introspection about it (OpenID Connect Core section 2). */
 export function authenticationClaims({ time, methods, contextClass }: Authentication) {
   return {
-    ...(time > 0 && { auth_time: Math.floor(time / 1000) }),
+    ...(time > 0 && { auth_time: secondsOf(time) }),
     ...(methods.length > 0 && { amr: methods }),
     ...(contextClass !== "" && { acr: contextClass }),
   };
@@ -64,13 +65,11 @@ export type NewSession = {
 
 /** A session as the store holds it. */
 export type Session = NewSession & {
-  readonly createdAt: number;
-  /** The same by the store's own time (ports.ts); absent where it does not differ. */
-  readonly createdInStore?: number;
-  readonly lastRefreshedAt: number;
+  readonly createdAt: StoreMs;
+  readonly lastRefreshedAt: StoreMs;
   /** Never later than `absoluteExpiresAt`. */
-  readonly idleExpiresAt: number;
-  readonly absoluteExpiresAt: number;
+  readonly idleExpiresAt: StoreMs;
+  readonly absoluteExpiresAt: StoreMs;
   /** Absent while it has no device key. */
   readonly device?: DeviceBinding;
 };
@@ -94,9 +93,9 @@ export type EndReason =
 /** One entry of the revocation log. */
 export type Revocation = {
   readonly sid: SessionId;
-  readonly revokedAt: number;
+  readonly revokedAt: StoreMs;
   /** When the last access token of the session has expired. */
-  readonly expiresAt: number;
+  readonly expiresAt: StoreMs;
   readonly reason: EndReason;
 };
 

@@ -7,7 +7,7 @@ import type { DevicePresentation } from "./device-binding.ts";
 import type { DeviceKey } from "./device-ports.ts";
 import type { Origin, SessionEventLog } from "./events.ts";
 import type { SessionFilter } from "./filter.ts";
-import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "./model.ts";
+import type { Authentication, EndReason, NewSession, Place, Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation.ts";
 import type {
   CreateOutcome,
@@ -22,6 +22,7 @@ import type {
   SessionPage,
   UnbindOutcome,
 } from "./store-outcomes.ts";
+import type { StoreMs, WallMs } from "./time.ts";
 
 export type * from "./store-outcomes.ts";
 
@@ -41,9 +42,7 @@ export class StoreRefused extends StoreUnavailable {
 }
 
 /**
- * Times in sessions, and `now` of an outcome, are those of the clock that stamps access tokens. Times of rotation and of the
- * revocation log are the store's own: they continue unchanged when that clock is set, and are compared only with each other. So are `now`, `revokedAt`, `expiresAt`
- * and `revokedUntil` of a RevocationBatch.
+ * All times that go through this port are the store's own (time.ts).
  *
  * A step that is given an `origin` leaves a due record of every session that it creates or ends, in the same step (events.ts); a
  * reuse always does. Its caller may never learn that the step was done: the record does not depend on it.
@@ -74,7 +73,7 @@ export interface SessionStore extends SessionEventLog {
     device?: DevicePresentation,
   ): Promise<RotateOutcome>;
 
-  /** Gives a session the key of its device, unless it has another one that is not replaceable. `now` is the store's own time. */
+  /** Gives a session the key of its device, unless it has another one that is not replaceable. */
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome>;
 
   /** Takes the device key of a session away. */
@@ -108,9 +107,9 @@ export interface SessionStore extends SessionEventLog {
    * Ends every session that was created before `createdBefore`, or all that there are now; one that is created after this
    * began lives. Not one step: what throws may have ended some of them, which is recorded then, and is repeated.
    *
-   * @returns the time of creation up to which they have ended, by the clock
+   * @returns the time of creation up to which they have ended
    */
-  revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number>;
+  revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs>;
 
   /** Replaces what a session knows of its user's authentication, unless that is later. */
   elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome>;
@@ -125,11 +124,14 @@ export interface SessionStore extends SessionEventLog {
    */
   onRevocation(wake: (hint: readonly Revocation[]) => void): () => void;
 
+  /** Returns the time in the part of the store that has a session, as far as it is known here. No I/O. */
+  now(sid: SessionId): StoreMs;
+
   /**
-   * The clock that stamps the access tokens of a session, ms since the epoch, as far as it is known: the one to verify them by.
-   * No I/O.
+   * Returns by how much the wall clock is ahead of the store's time, ms: at a place, or where all sessions are meant. It changes when
+   * that clock is set. No I/O.
    */
-  now(sid: SessionId): number;
+  shiftMs(place?: Place): number;
 
   /** Resolves when the store responds now. @throws StoreUnavailable */
   ping(): Promise<void>;
@@ -162,7 +164,7 @@ export interface RefreshTokens {
   parse(text: string): RefreshTokenResult;
 }
 
-export type AccessToken = { readonly token: string; readonly expiresAt: number };
+export type AccessToken = { readonly token: string; readonly expiresAt: WallMs };
 
 /** The claims of a verified access token. */
 export type AccessClaims = {
@@ -192,7 +194,7 @@ export interface AccessTokens {
    *
    * @param deviceProven whether its client has proven possession of the session's device key
    */
-  issue(session: Session, now: number, deviceProven?: boolean): AccessToken;
+  issue(session: Session, now: StoreMs, deviceProven?: boolean): AccessToken;
   /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
   verify(text: string): AccessTokenResult;
 }
@@ -213,5 +215,5 @@ export interface Random {
   nonce(): string;
 }
 
-/** Milliseconds since the epoch. */
+/** A steady clock, ms: it is never set, and only differences between its times mean anything. */
 export type Clock = () => number;

@@ -7,9 +7,10 @@
  * cut off from a store that others reach, between its line and the event: some 20 ms.
  */
 import type { Audit } from "./audit.ts";
-import { dueLines, keptOf, requesterOf } from "./due-lines.ts";
-import { type DueRecord, dueKeyOf, type EventRecord, type SessionEventLog } from "./events.ts";
-import type { Clock } from "./ports.ts";
+import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
+import type { DueRecord, EventRecord } from "./events.ts";
+import type { Clock, SessionStore } from "./ports.ts";
+import { later, type WallClock } from "./time.ts";
 
 /** How long events wait for others, to be written with them, ms. */
 const GATHER_MS = 20;
@@ -27,10 +28,10 @@ const MAX_STALL_MS = 5_000;
 const PATIENCE_MS = 20_000;
 
 type Deps = {
-  readonly log: Pick<SessionEventLog, "recordEvents" | "dueRecords" | "claimRecord">;
+  readonly log: Pick<SessionStore, "recordEvents" | "dueRecords" | "claimRecord" | "shiftMs">;
   /** Where the lines go. */
   readonly lines: Audit;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   /** Our own clock, never set, ms. */
   readonly steady: Clock;
   /** What tells apart events that are equal otherwise. */
@@ -58,6 +59,7 @@ export function createEventRecorder(deps: Deps): EventRecorder {
 
 class Recorder implements EventRecorder {
   readonly #deps: Deps;
+  readonly #keeping: Keeping;
   readonly #overdueMs: number;
   readonly #ticking: NodeJS.Timeout;
   readonly #looking: NodeJS.Timeout;
@@ -76,6 +78,7 @@ class Recorder implements EventRecorder {
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#keeping = { clock: deps.clock, shiftMs: (place) => deps.log.shiftMs(place) };
     this.#overdueMs = deps.maxStepMs + PATIENCE_MS;
     this.#tickedAt = deps.steady();
     this.#ticking = setInterval(() => this.#tick(), TICK_MS).unref();
@@ -83,15 +86,15 @@ class Recorder implements EventRecorder {
   }
 
   readonly audit: Audit = (event, requester) => {
-    const { lines, clock } = this.#deps;
-    const kept = keptOf(event, requester, clock);
-    const isDue = event.event === "authn_token_reuse" || (kept !== undefined && dueKeyOf(kept) !== undefined);
+    const { lines } = this.#deps;
+    const kept = keptOf(event, requester, this.#keeping);
+    const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
     // The step may be so long ago that another instance has claimed its record. It is there, if nobody has.
     // And what cannot be kept now would be recorded anew when its record is found.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;
-    this.#add(dueKeyOf(kept) === undefined ? { event: kept, id: this.#deps.newId() } : { event: kept });
+    this.#add(kept.dueKey === undefined ? { ...kept, id: this.#deps.newId() } : kept);
   };
 
   async close(): Promise<void> {
@@ -189,7 +192,7 @@ class Recorder implements EventRecorder {
     const { log, steady } = this.#deps;
     const startedAt = steady();
     const parts = await log.dueRecords();
-    const ours = new Set([...this.#sent, ...this.#waiting].map(({ event }) => dueKeyOf(event)));
+    const ours = new Set([...this.#sent, ...this.#waiting].map(({ dueKey }) => dueKey));
     const before = this.#readable;
     this.#readable = new Map();
     return parts.flatMap(({ part, now, records }) => {
@@ -197,13 +200,13 @@ class Recorder implements EventRecorder {
       const since = known !== undefined && startedAt - known.last <= MAX_GAP_MS ? known.since : startedAt;
       this.#readable.set(part, { since, last: startedAt });
       if (startedAt - since < this.#overdueMs) return [];
-      return records.filter((record) => record.since <= now - this.#overdueMs && !ours.has(record.key));
+      return records.filter((record) => record.since <= later(now, -this.#overdueMs) && !ours.has(record.key));
     });
   }
 
   #record(due: DueRecord): void {
     const requester = requesterOf(due);
     for (const line of dueLines(due)) this.#deps.lines(line, requester);
-    this.#add({ event: due.event });
+    this.#add(keptOfDue(due, this.#keeping));
   }
 }

@@ -23,6 +23,7 @@ import type {
   SessionStore,
 } from "./ports.ts";
 import { newestFirst, type PresentedTokens } from "./presented-cookie.ts";
+import { type StoreMs, storeMs } from "./time.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "rotate" | "find" | "endOwned">;
@@ -64,6 +65,9 @@ export type RenewalDue =
   | { readonly ok: false; readonly reason: "device_cookie_stale" };
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
+
+/** A session that requires a key and has none is offered one whatever the time. */
+const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
@@ -168,7 +172,7 @@ function refused(
       return { ok: false, reason: "device_proof_missing", sid };
     }
     case "device_required": {
-      const offer = registrationOffer(device, rotated.session, Number.POSITIVE_INFINITY);
+      const offer = registrationOffer(device, rotated.session, LATEST);
       return offer === undefined
         ? { ok: false, reason: "device_required", sid }
         : { ok: false, reason: "device_required", sid, offer };
@@ -180,7 +184,7 @@ function refused(
   }
 }
 
-/** Whole seconds from `now` until `expiry`, both ms. */
-export function secondsLeft(expiry: number, now: number): number {
+/** Returns the whole seconds from `now` until `expiry`. */
+export function secondsLeft(expiry: StoreMs, now: StoreMs): number {
   return Math.max(0, Math.floor((expiry - now) / 1000));
 }

@@ -4,7 +4,7 @@
  * A pure function, `state × token × now → outcome, state'`. The embedded store calls it, the Redis
  * script (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two.
  * The rules were found by exhaustive search (test/session/rotation.search.test.ts); their numbers are
- * those of the table in docs/rotation.md. All times are milliseconds of the store's clock.
+ * those of the table in docs/rotation.md. All times are the store's.
  *
  * R, the reuse interval, is the only constant. Two searches bound every window from both sides: shorter, and a browser
  * whose requests take up to R/2 is logged out; longer, and two holders of one token are never distinguished.
@@ -16,6 +16,8 @@
  * state too: two histories may differ in nothing but the time of the last response.
  */
 
+import { type StoreMs, storeMs } from "./time.ts";
+
 /** The part of a session that rotation reads and writes: O(1), and nothing in it can be presented. */
 export type RotationState = {
   /** `g`: generation of the confirmed token, the newest that its client has used. */
@@ -23,20 +25,20 @@ export type RotationState = {
   /** `n`: nonce of the confirmed token; empty before the first use. */
   readonly nonce: string;
   /** `f`: siblings of the confirmed token that were issued then or later count as the confirmed one; or NEVER. */
-  readonly siblingsSince: number;
+  readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, which has generation g + 1. */
   readonly childNonce: string;
   /** `ct`: when the current child was minted. */
-  readonly childMintedAt: number;
+  readonly childMintedAt: StoreMs;
   /** `cs`: when the current child was last returned. */
-  readonly childServedAt: number;
+  readonly childServedAt: StoreMs;
 };
 
 /** The fields of a refresh token whose MAC has been verified. */
 export type PresentedToken = {
   readonly generation: number;
   readonly nonce: string;
-  readonly issuedAt: number;
+  readonly issuedAt: StoreMs;
 };
 
 /** `repeat` returns the current child; the other serving outcomes have minted a new one; `reuse` ends the session. */
@@ -47,29 +49,38 @@ export type Decision =
   | { readonly outcome: "reuse" };
 
 /** Later than any token: the largest time that the store's records hold. */
-const NEVER = 2 ** 48 - 1;
+const NEVER = storeMs(2 ** 48 - 1);
+
+/** Earlier than any token. */
+const LONG_AGO = storeMs(0);
 
 /** A new session: generation 0 is confirmed, and its first token is a child minted long ago. */
 export function firstState(childNonce: string): RotationState {
-  return { generation: 0, nonce: "", siblingsSince: 0, childNonce, childMintedAt: 0, childServedAt: 0 };
+  return {
+    generation: 0,
+    nonce: "",
+    siblingsSince: LONG_AGO,
+    childNonce,
+    childMintedAt: LONG_AGO,
+    childServedAt: LONG_AGO,
+  };
 }
 
 /**
  * Decides on a token with a valid MAC, in a session that is there and within both lifetimes.
  *
  * @param freshNonce nonce of the child, should one be minted
- * @param now the store's clock, ms
  * @param reuseIntervalMs R, ms
  */
 export function decide(
   state: RotationState,
   token: PresentedToken,
   freshNonce: string,
-  now: number,
+  now: StoreMs,
   reuseIntervalMs: number,
 ): Decision {
   // A clock that was set back makes a time lie in the future: that is as far from now as one in the past.
-  const within = (time: number, limit: number) => Math.abs(now - time) <= limit;
+  const within = (time: StoreMs, limitMs: number) => Math.abs(now - time) <= limitMs;
   const { childNonce, childMintedAt, childServedAt, siblingsSince } = state;
   const ahead = token.generation - state.generation;
 

@@ -2,6 +2,7 @@
 import type { ServingVerdict } from "./device-binding.ts";
 import type { Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
+import type { StoreMs } from "./time.ts";
 
 export type CreateOutcome = {
   readonly session: Session;
@@ -21,7 +22,7 @@ export type ElevateOutcome =
  * - `outdated`: the refresh token was replaced long ago.
  */
 export type RegisterKeyOutcome =
-  | { readonly ok: true; readonly session: Session; readonly now: number }
+  | { readonly ok: true; readonly session: Session; readonly now: StoreMs }
   | { readonly ok: false; readonly reason: "other_key" | "outdated" | "revoked" | "unknown" };
 
 export type UnbindOutcome =
@@ -35,7 +36,7 @@ export type RotateOutcome =
       readonly session: Session;
       /** The current child: what the client is to present next. */
       readonly child: PresentedToken;
-      readonly now: number;
+      readonly now: StoreMs;
       /** What was proven of the session's device key. */
       readonly device: ServingVerdict;
     }
@@ -82,15 +83,15 @@ export type SessionPage = {
 };
 
 export type Found =
-  | { readonly ok: true; readonly session: Session; readonly rotation: RotationState; readonly now: number }
+  | { readonly ok: true; readonly session: Session; readonly rotation: RotationState; readonly now: StoreMs }
   | { readonly ok: false; readonly reason: "revoked" | "unknown" };
 
 export type RevocationBatch = {
   readonly revocations: readonly Revocation[];
-  /** All sessions that were created at this time of the store's own or before have ended, as far as the part of the log that was read shows; 0: none. */
-  readonly revokedUntil: number;
+  /** All sessions that were created at this time or before have ended, as far as the part of the log that was read shows; 0: none. */
+  readonly revokedUntil: StoreMs;
   /** Resume after this batch. Opaque to the domain, and meaningful to every instance on the same store. */
   readonly cursor: string;
-  /** When this was read, by the clock that the entries were stamped with (the earliest, if several nodes were read), ms. */
-  readonly now: number;
+  /** When this was read; the earliest time, if several nodes were read. */
+  readonly now: StoreMs;
 };

@@ -1,6 +1,7 @@
 /** Due records as stores keep them: who asked, as a line of JSON with short names; beside it what the step itself knows. */
 import type { DueRecord, Origin } from "../session/events.ts";
 import type { EndReason, NewSession, SessionId } from "../session/model.ts";
+import { type StoreMs, storeMs } from "../session/time.ts";
 import { shortClient, toClient } from "./event-text.ts";
 
 type Short = {
@@ -36,9 +37,8 @@ export const RECORDED_WITHIN_MS = 5_000;
 
 export type DueText = {
   readonly key: string;
-  readonly since: number;
-  /** ms, by the clock. */
-  readonly at: number;
+  readonly since: StoreMs;
+  readonly at: StoreMs;
   /** The reason of an ending, or one of the words above. */
   readonly what: string;
   readonly note: string;
@@ -51,7 +51,7 @@ export function dueRecord({ key, since, at, what, note, subject }: DueText): Due
   const common = { time: at, ...(a !== undefined && { address: a }), ...(b !== undefined && { admin: b }) };
   const rest = { key, since, ids };
   if (what === ENDED_ALL)
-    return { ...rest, event: { ...common, type: "all_ended", revokedUntil: Number(key.slice(1)) } };
+    return { ...rest, event: { ...common, type: "all_ended", revokedUntil: storeMs(Number(key.slice(1))) } };
   const named = { ...common, ...(subject !== "" && { subject }) };
   if (what === CREATED) {
     return { ...rest, event: { ...named, type: "created", sid: key.slice(1) as SessionId, ...(c && toClient(c)) } };

@@ -1,17 +1,18 @@
 /** Events of sessions as stores keep them: a line of JSON each, without the fields that are empty. */
 import type { EventRecord, SessionEvent } from "../session/events.ts";
 import type { ClientData, EndReason, SessionId } from "../session/model.ts";
+import type { WallMs } from "../session/time.ts";
 
 /** Texts that clients choose are cut: they are for display. */
 const MAX_TEXT = 200;
 
 type Short = {
-  readonly t: number;
+  readonly t: WallMs;
   readonly k: SessionEvent["type"];
   readonly s?: string | undefined;
   readonly u?: string | undefined;
   readonly r?: string | undefined;
-  readonly n?: number | undefined;
+  readonly n?: WallMs | undefined;
   readonly a?: string | undefined;
   readonly b?: string | undefined;
   readonly c?: ShortClient | undefined;

@@ -2,12 +2,13 @@
 
 import { parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { InvalidCursor } from "../session/ports.ts";
+import { type StoreMs, storeMs } from "../session/time.ts";
 
 /** The last session of a page; the next one starts after it, even if it has ended meanwhile. */
-export type PagePosition = { readonly createdAt: number; readonly sid: SessionId };
+export type PagePosition = { readonly createdAt: StoreMs; readonly sid: SessionId };
 
 /** Before every session: the first page starts after this. */
-const TOP: PagePosition = { createdAt: Number.MAX_SAFE_INTEGER, sid: "" as SessionId };
+const TOP: PagePosition = { createdAt: storeMs(Number.MAX_SAFE_INTEGER), sid: "" as SessionId };
 
 /** @throws InvalidCursor */
 export function parsePosition(text: string | undefined): PagePosition {
@@ -15,7 +16,7 @@ export function parsePosition(text: string | undefined): PagePosition {
   const [, createdAt, sid] = /^(\d{1,15})\.(.*)$/.exec(text) ?? [];
   const parsed = sid === undefined ? undefined : parseSessionId(sid);
   if (parsed === undefined) throw new InvalidCursor("not a page of this list");
-  return { createdAt: Number(createdAt), sid: parsed };
+  return { createdAt: storeMs(Number(createdAt)), sid: parsed };
 }
 
 export function formatPosition({ createdAt, sid }: PagePosition): string {

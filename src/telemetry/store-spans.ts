@@ -4,7 +4,7 @@ import type { SessionStore } from "../session/ports.ts";
 
 const SYSTEMS = { embedded: "sqlite", redis: "redis" } as const;
 /** What is no command. */
-const LEFT_OUT: ReadonlySet<string> = new Set(["now", "onRevocation", "close"]);
+const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation", "close"]);
 
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;
 

@@ -1,11 +1,12 @@
-import {
-  authenticationClaims,
-  parseSessionId,
-  RESERVED_CLAIMS,
-  type Session,
-  type SessionId,
-} from "../session/model.ts";
-import type { AccessToken, AccessTokenResult, AccessTokens, AuthenticAccessToken } from "../session/ports.ts";
+import { authenticationClaims, parseSessionId, RESERVED_CLAIMS, type Session } from "../session/model.ts";
+import type {
+  AccessToken,
+  AccessTokenResult,
+  AccessTokens,
+  AuthenticAccessToken,
+  SessionStore,
+} from "../session/ports.ts";
+import { earliest, later, type StoreMs, secondsOf, toWallClock, wallMs } from "../session/time.ts";
 import { KnownSignatures } from "../verifier/known-signatures.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
@@ -28,8 +29,8 @@ export type AccessTokenOptions = {
   /** The longest life of a token, ms. */
   readonly ttlMs: number;
   readonly entropy: Entropy;
-  /** For `exp` in verify: the clock that stamps the tokens of a session, ms. There is no leeway: we are the issuer, and no session's life may be stretched. */
-  readonly clock: (sid: SessionId) => number;
+  /** The store's time, and by how much the wall clock is ahead of it: tokens have the times of the wall clock. */
+  readonly time: Pick<SessionStore, "now" | "shiftMs">;
 };
 
 /** Lives are shortened by up to this share: no herds, and refreshes that are harder to predict (docs/rotation.md: the limit of theft detection). */
@@ -48,7 +49,7 @@ const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** Access tokens by RFC 9068: signed, verified, and never older than their session. */
-export function createAccessTokens({ keys, issuer, ttlMs, entropy, clock }: AccessTokenOptions): AccessTokens {
+export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: AccessTokenOptions): AccessTokens {
   const iss = JSON.stringify(issuer);
   const signatures = new KnownSignatures<SignatureCheck>();
 
@@ -72,25 +73,28 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, clock }: Acce
      * `exp` is floored to whole seconds so that it never passes an expiry of the session: one with less than
      * a second left gets a token that has expired already, and its holder is sent to log in, as is due.
      */
-    issue(session: Session, now: number, deviceProven = false): AccessToken {
+    issue(session: Session, now: StoreMs, deviceProven = false): AccessToken {
       const { signing } = keys.current;
       const life = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
-      const end = Math.min(now + life, session.idleExpiresAt, session.absoluteExpiresAt);
-      const exp = Math.floor(end / 1000);
+      const end = earliest(earliest(later(now, life), session.idleExpiresAt), session.absoluteExpiresAt);
+      const shiftMs = time.shiftMs(session);
+      const exp = secondsOf(toWallClock(end, shiftMs));
+      const iat = secondsOf(toWallClock(now, shiftMs));
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
-        `,"exp":${exp},"iat":${Math.floor(now / 1000)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `,"sct":${session.createdInStore ?? session.createdAt},"client_id":${JSON.stringify(session.clientId)}${deviceProven ? DEVICE_BOUND : ""}${furtherClaims(session)}}`;
+        `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
+        `,"sct":${session.createdAt},"client_id":${JSON.stringify(session.clientId)}${deviceProven ? DEVICE_BOUND : ""}${furtherClaims(session)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
-      return { token: `${input}.${signing.sign(input)}`, expiresAt: exp * 1000 };
+      return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
     },
 
     verify(text: string): AccessTokenResult {
       const verified = verifyAuthentic(text);
       if (!verified.ok) return verified;
       const { claims } = verified;
-      // RFC 7519 §4.1.4: on or after
-      return clock(claims.sid) >= claims.exp * 1000 ? { ok: false, reason: "expired", claims } : verified;
+      const now = toWallClock(time.now(claims.sid), time.shiftMs(claims));
+      // RFC 7519 §4.1.4: on or after. There is no leeway: we are the issuer, and no session's life may be stretched.
+      return now >= wallMs(claims.exp * 1000) ? { ok: false, reason: "expired", claims } : verified;
     },
   };
 }

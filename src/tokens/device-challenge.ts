@@ -27,14 +27,14 @@ export function createDeviceChallenges({ keys, maxAgeMs, entropy }: DeviceChalle
     macOf: (key) => key.challengeMac,
   });
   return {
-    issue: (sid, nowMs) => sealed.seal(sid, nowMs, Buffer.from(entropy.text(NONCE_LENGTH), "base64url")),
+    issue: (sid, now) => sealed.seal(sid, now, Buffer.from(entropy.text(NONCE_LENGTH), "base64url")),
 
-    check(challenge, sid, nowMs) {
+    check(challenge, sid, now) {
       const opened = sealed.open(challenge);
       if (!opened.ok) return opened;
       if (opened.sid !== sid) return OTHER_SESSION;
-      // It may be from the future, but not without limit: the clock that stamped it may have been set back.
-      return Math.abs(nowMs - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
+      // It may be from the future, but not without limit: the instance that stamped it may have known the time less exactly.
+      return Math.abs(now - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
     },
   };
 }

@@ -15,7 +15,7 @@ export function createDeviceCookies(keys: MacKeys): DeviceCookies {
     macOf: (key) => key.deviceCookieMac,
   });
   return {
-    issue: (sid, thumbprint, nowMs) => sealed.seal(sid, nowMs, thumbprint),
+    issue: (sid, thumbprint, now) => sealed.seal(sid, now, thumbprint),
 
     read(value) {
       const opened = sealed.open(value);

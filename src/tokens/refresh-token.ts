@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { SessionId } from "../session/model.ts";
 import type { RefreshToken, RefreshTokenResult, RefreshTokens } from "../session/ports.ts";
+import { storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
 
 /** A key that authenticates what the service issues and reads again: `id` is its kid as a token carries it (u32). */
@@ -72,7 +73,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
           sid: token.toString("base64url", SID, GENERATION) as SessionId, // 17 bytes that we encode are canonical
           generation: token.readUInt32BE(GENERATION),
           nonce: token.toString("base64url", NONCE, ISSUED_AT),
-          issuedAt: token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT),
+          issuedAt: storeMs(token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT)),
         },
       };
     },

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { SessionId } from "../session/model.ts";
+import { type StoreMs, storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
 import type { MacKey, MacKeys } from "./refresh-token.ts";
 
@@ -25,12 +26,12 @@ export type SealedKind = {
 };
 
 export type Opened =
-  | { readonly ok: true; readonly sid: SessionId; readonly issuedAtMs: number; readonly content: Uint8Array }
+  | { readonly ok: true; readonly sid: SessionId; readonly issuedAtMs: StoreMs; readonly content: Uint8Array }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
 /** The issued texts of one kind. */
 export interface Sealed {
-  seal(sid: SessionId, issuedAtMs: number, content: Uint8Array): string;
+  seal(sid: SessionId, issuedAtMs: StoreMs, content: Uint8Array): string;
   /** Parses and verifies; the content is a copy. */
   open(text: string): Opened;
 }
@@ -82,7 +83,7 @@ export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: Seal
       return {
         ok: true,
         sid: bytes.toString("base64url", SID, ISSUED_AT) as SessionId, // 17 bytes that we encode are canonical
-        issuedAtMs: bytes.readUIntBE(ISSUED_AT, CONTENT - ISSUED_AT),
+        issuedAtMs: storeMs(bytes.readUIntBE(ISSUED_AT, CONTENT - ISSUED_AT)),
         content: new Uint8Array(bytes.subarray(CONTENT, macAt)),
       };
     },

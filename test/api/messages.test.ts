@@ -1,13 +1,8 @@
 /** The limits of requests that only code can check, exactly where they are. */
 import { expect, test } from "vitest";
-import {
-  audienceOf,
-  authenticationOf,
-  claimsOf,
-  durationOf,
-  sessionIdOf,
-  toMsRoundedUp,
-} from "../../src/api/messages.ts";
+import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from "../../src/api/messages.ts";
+import { givenTime } from "../../src/api/times.ts";
+import { wallMs } from "../../src/session/time.ts";
 
 const NOW = 1_800_000_000_000;
 const at = (ms: number) =>
@@ -18,7 +13,7 @@ const at = (ms: number) =>
   }) as const;
 const lasting = (seconds: number, nanos = 0) =>
   ({ $typeName: "google.protobuf.Duration", seconds: BigInt(seconds), nanos }) as const;
-const authentication = (more: object) => authenticationOf({ amr: [], acr: "", ...more }, NOW);
+const authentication = (more: object) => authenticationOf({ amr: [], acr: "", ...more }, wallMs(NOW));
 
 test.each<[what: string, good: () => unknown, bad: () => unknown, message: RegExp]>([
   [
@@ -78,8 +73,9 @@ test("a single audience is a text, several are a list", () => {
 
 test("durations are truncated to milliseconds, times rounded up to them", () => {
   expect(durationOf("d", lasting(1, 500_999_999), 9000)).toBe(1500);
-  expect(toMsRoundedUp({ ...at(NOW), nanos: 1 })).toBe(NOW + 1);
-  expect(toMsRoundedUp(at(NOW))).toBe(NOW);
+  expect(givenTime({ ...at(NOW), nanos: 1 }, 0)).toBe(NOW + 1);
+  expect(givenTime(at(NOW), 0)).toBe(NOW);
+  expect(givenTime(at(NOW), 5_000)).toBe(NOW - 5_000);
   expect(authentication({ authTime: at(NOW - 1) })?.time).toBe(NOW - 1000);
 });
 

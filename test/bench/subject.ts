@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
+import { systemClock } from "../../src/session/time.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { loadScripts } from "../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
@@ -139,7 +140,7 @@ async function onEmbedded(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "bench-subject-"));
   const store = createEmbeddedStore({
     path: join(directory, "sessions.db"),
-    clock: Date.now,
+    clock: systemClock,
     reuseIntervalMs: REUSE_INTERVAL,
     markerLifeMs: MARKER_LIFE,
   });

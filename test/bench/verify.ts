@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { createRouterTransport } from "@connectrpc/connect";
 import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { later, storeMs } from "../../src/session/time.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
@@ -25,14 +26,20 @@ const REVOKED = 10_000;
 
 const entropy = systemEntropy();
 const random = createRandom(entropy);
-const now = Date.now();
+const now = storeMs(Date.now());
 const year = 365 * 86_400_000;
 const [issuer, audience] = ["https://auth.example", "https://api.example"];
 const keys = { current: readyKeys(generateRing("ES256", now)) };
-const tokens = createAccessTokens({ keys, issuer, ttlMs: 3_600_000, entropy, clock: Date.now });
+const tokens = createAccessTokens({
+  keys,
+  issuer,
+  ttlMs: 3_600_000,
+  entropy,
+  time: { now: () => now, shiftMs: () => 0 },
+});
 
 function mint(): string {
-  const [idleExpiresAt, absoluteExpiresAt] = [now + year, now + year];
+  const [idleExpiresAt, absoluteExpiresAt] = [later(now, year), later(now, year)];
   const session = {
     sid: random.sessionId("user"),
     subject: "user",

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { TURN_MS, turns } from "../../src/clock/turns.ts";
 import { createOverloadControl, type OverloadControl } from "../../src/limits/overload.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend } from "../store/backends.ts";
 import { newSession, nonce, sidOf, subject } from "../store/sessions.ts";
 
@@ -40,7 +41,7 @@ function holdUp(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }
 
-const rotate = () => store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce());
+const rotate = () => store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, nonce());
 const UNKNOWN = { ok: false, reason: "unknown" };
 
 test("what is read right after a stall of a quarter of R is refused, and what is read a turn later is served", async () => {

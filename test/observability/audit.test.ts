@@ -4,6 +4,7 @@ import { createAudit } from "../../src/observability/audit.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import type { Session, SessionId } from "../../src/session/model.ts";
+import { storeMs } from "../../src/session/time.ts";
 
 const sid = "A".repeat(23) as SessionId;
 const session = { sid, subject: "alice", client: { userAgent: "not to be logged" } } as Session;
@@ -20,7 +21,7 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
     "info",
     "session_elevated_total 1",
   ],
-  [{ event: "all_sessions_ended", revokedUntil: 1 }, "warn", "session_all_ended_total 1"],
+  [{ event: "all_sessions_ended", revokedUntil: storeMs(1) }, "warn", "session_all_ended_total 1"],
   [{ event: "authn_token_reuse", sid, subject: "alice" }, "warn", "session_token_reuse_total 1"],
   [
     { event: "authn_failed", operation: "Refresh", reason: "forged" },
@@ -46,7 +47,7 @@ function listening(level: string) {
     { write: (line) => void lines.push(line) },
   );
   const metrics = createMetrics();
-  return { audit: createAudit(log, metrics), metrics, reported: () => lines.map((line) => JSON.parse(line)) };
+  return { audit: createAudit(log, metrics, () => 0), metrics, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
 test.each(EVENTS)("$event is logged once at its level, and counted", async (event, level, metric) => {
@@ -73,7 +74,7 @@ test("routine is counted but not logged at the usual level, and its address is n
 
 test("the device of a session that is created is not logged", () => {
   const lines: string[] = [];
-  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics());
+  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), () => 0);
   audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER);
   expect(lines.join("")).toContain("alice");
   expect(lines.join("")).not.toContain("not to be logged");
@@ -83,6 +84,6 @@ test("an audit that fails does not fail the operation that it records", () => {
   const failing = () => {
     throw new Error("no disk");
   };
-  const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics());
+  const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics(), () => 0);
   expect(() => audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER)).not.toThrow();
 });

@@ -14,6 +14,7 @@ import { publicHandler } from "../../src/server/public-api.ts";
 import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import { create } from "../../src/session/create.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
+import { systemClock } from "../../src/session/time.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
@@ -39,7 +40,7 @@ beforeAll(async () => {
   const config = readConfig({});
   store = createEmbeddedStore({
     path: join(scratch(), "s.db"),
-    clock: Date.now,
+    clock: systemClock,
     reuseIntervalMs: 10_000,
     markerLifeMs: 60_000,
   });
@@ -52,6 +53,7 @@ beforeAll(async () => {
         return Reflect.get(target, verb).apply(target, given);
       },
   });
+  const time = { now: (...of: Parameters<SessionStore["now"]>) => store.now(...of), shiftMs: () => store.shiftMs() };
   const ring = await loadOrCreateKeyRing(join(scratch(), "keys.json"), {
     alg: "ES256",
     now: Date.now(),
@@ -61,13 +63,13 @@ beforeAll(async () => {
   listener = await openListener("public", "127.0.0.1", 0);
   const deps = {
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({ keys: ring, issuer: listener.url, ttlMs: 300_000, entropy, clock: Date.now }),
+    accessTokens: createAccessTokens({ keys: ring, issuer: listener.url, ttlMs: 300_000, entropy, time }),
     random: createRandom(entropy),
     audit: () => {},
     audiences: new Set(["api"]),
     cookie: refreshCookie(config.cookie, Date.now),
     accept: () => true,
-    device: createDeviceBinding(config, ring, entropy, Date.now),
+    device: createDeviceBinding(config, ring, entropy, time.now),
     refreshLimit: NO_LIMIT,
     failureLimit: NO_LIMIT,
     createLimit: NO_LIMIT,

@@ -5,6 +5,7 @@ import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import type { DeviceTools } from "../../src/session/device-tools.ts";
 import type { SessionId } from "../../src/session/model.ts";
 import { refresh } from "../../src/session/refresh.ts";
+import { type StoreMs, toWallClock } from "../../src/session/time.ts";
 import { embeddedBackend } from "../store/backends.ts";
 import { LIFE, someKey } from "../store/device-contract.ts";
 import { newSession, nonce, REUSE_INTERVAL } from "../store/sessions.ts";
@@ -31,9 +32,9 @@ test("of two refreshes in the same millisecond one is recorded as the first use 
     device,
     refreshTokens: { mint: () => "" },
     accessTokens: {
-      issue(_session: unknown, now: number, isProven?: boolean) {
+      issue(_session: unknown, now: StoreMs, isProven?: boolean) {
         proven.push(isProven);
-        return { token: "", expiresAt: now };
+        return { token: "", expiresAt: toWallClock(now, 0) };
       },
     },
     random: { nonce },

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../src/session/feed.ts";
 import type { Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor } from "../../src/session/ports.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { createFeedWorld, type FeedWorld, MARKER_LIFE, next, open, random, until } from "../support/session/feed.ts";
 
 let world: FeedWorld;
@@ -32,7 +33,12 @@ function createTimedLog() {
     revoke(): SessionId {
       const revokedAt = world.clock();
       const sid = random.sessionId("alice");
-      entries.push({ sid, revokedAt, expiresAt: revokedAt + MARKER_LIFE, reason: "logout" });
+      entries.push({
+        sid,
+        revokedAt: storeMs(revokedAt),
+        expiresAt: storeMs(revokedAt + MARKER_LIFE),
+        reason: "logout",
+      });
       return sid;
     },
     follow: () =>
@@ -41,9 +47,9 @@ function createTimedLog() {
           store: {
             revocations: async (cursor = "0") => ({
               revocations: entries.filter(({ revokedAt }) => revokedAt >= Number(cursor)),
-              revokedUntil: 0,
+              revokedUntil: storeMs(0),
               cursor: String(world.clock()),
-              now: world.clock(),
+              now: storeMs(world.clock()),
             }),
             onRevocation: () => () => {},
           },

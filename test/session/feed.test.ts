@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRevocationFeed } from "../../src/session/feed.ts";
 import type { Revocation } from "../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { createFeedWorld, type FeedWorld, MARKER_LIFE, next, open, random, until } from "../support/session/feed.ts";
 
 let world: FeedWorld;
@@ -56,7 +57,7 @@ test("the end of all sessions is part of every batch from then on, at every inst
   const sid = await world.end();
   expect(await next(here.watch)).toMatchObject({ revokedUntil: until, revocations: [{ sid }] });
   world.advance(1000);
-  const later = await world.revokeAll(until - 5000);
+  const later = await world.revokeAll(storeMs(until - 5000));
   expect(later).toBeLessThan(until);
   expect((await open(world.follow())).first.revokedUntil).toBe(until);
 });
@@ -101,7 +102,12 @@ test("a session that is ended again is delivered again, with its later expiry, a
   const entries: Revocation[] = [];
   let hint: (entries: readonly Revocation[]) => void = () => {};
   const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
-    revocations: async () => ({ revocations: entries, revokedUntil: 0, cursor: "x", now: world.clock() }),
+    revocations: async () => ({
+      revocations: entries,
+      revokedUntil: storeMs(0),
+      cursor: "x",
+      now: storeMs(world.clock()),
+    }),
     onRevocation(wake) {
       hint = wake;
       return () => {};
@@ -119,8 +125,8 @@ test("a session that is ended again is delivered again, with its later expiry, a
   const sid = random.sessionId("alice");
   const ending = (): Revocation => ({
     sid,
-    revokedAt: world.clock(),
-    expiresAt: world.clock() + MARKER_LIFE,
+    revokedAt: storeMs(world.clock()),
+    expiresAt: storeMs(world.clock() + MARKER_LIFE),
     reason: "logout",
   });
   const lost = ending();

@@ -5,6 +5,7 @@ import type { DueRecord, EventRecord } from "../../src/session/events.ts";
 import type { Session, SessionId } from "../../src/session/model.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import { createEventRecorder } from "../../src/session/record-events.ts";
+import { storeMs, wallMs } from "../../src/session/time.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -14,9 +15,12 @@ const client = { userAgent: "agent", ipAddress: "::1", displayName: "" };
 const session = { sid, subject: "alice", client, clientId: "web" } as Session;
 const ended: AuditEvent = { event: "session_ended", sid, subject: "alice", reason: "logout" };
 
+/** By so much the wall clock is ahead of the store. */
+const SHIFT_MS = 100;
+
 const NOTHING_DUE = {
-  log: { dueRecords: async () => [], claimRecord: async () => false },
-  clock: () => 5,
+  log: { dueRecords: async () => [], claimRecord: async () => false, shiftMs: () => SHIFT_MS },
+  clock: () => wallMs(5),
   steady: () => Date.now(),
   newId: () => "id",
   retentionMs: 1_000,
@@ -57,7 +61,7 @@ test("what happens at about one time is written together, with who caused it; re
   const device = { algorithm: "ES256", thumbprint: "thumb" } as const;
   recorder.audit({ event: "device_registered", sid, subject: "alice", ...device }, UNKNOWN_REQUESTER);
   recorder.audit({ event: "device_bound", sid, subject: "alice", ...device }, UNKNOWN_REQUESTER);
-  recorder.audit({ event: "all_sessions_ended", revokedUntil: 4 }, requester);
+  recorder.audit({ event: "all_sessions_ended", revokedUntil: storeMs(4) }, requester);
   await vi.advanceTimersByTimeAsync(100);
   const by = { address: "192.0.2.1", admin: "support" };
   expect(lines).toHaveLength(8);
@@ -67,7 +71,7 @@ test("what happens at about one time is written together, with who caused it; re
       { time: 5, type: "elevated", sid, subject: "alice", ...by },
       { time: 5, type: "ended", sid, subject: "alice", reason: "logout", ...by },
       { time: 5, type: "device_bound", sid, subject: "alice" },
-      { time: 5, type: "all_ended", revokedUntil: 4, ...by },
+      { time: 5, type: "all_ended", revokedUntil: 4 + SHIFT_MS, ...by },
     ],
   ]);
 });
@@ -147,7 +151,7 @@ test("while the store has not replied nothing else is sent to it, and at the end
 function withDue() {
   const left: DueRecord = {
     key: sid,
-    since: 0,
+    since: storeMs(0),
     ids: { requestId: "r1" },
     event: { ...dueEnding, address: "192.0.2.1" },
   };
@@ -161,13 +165,14 @@ function withDue() {
     lines: (line, { correlation }) => lines.push({ line, requestId: correlation?.().requestId }),
     onLost: () => {},
     log: {
+      ...NOTHING_DUE.log,
       async dueRecords() {
         if (!store.reads) throw new StoreUnavailable("out");
-        return [{ part: "all", now: performance.now(), records: [...due.values()] }];
+        return [{ part: "all", now: storeMs(performance.now()), records: [...due.values()] }];
       },
       async claimRecord(record) {
         const isFirst = due.get(sid)?.since === record.since;
-        if (isFirst) due.set(sid, { ...record, since: performance.now() });
+        if (isFirst) due.set(sid, { ...record, since: storeMs(performance.now()) });
         return isFirst;
       },
       async recordEvents(records) {
@@ -180,7 +185,7 @@ function withDue() {
   onTestFinished(() => recorder.close());
   return { recorder, due, store, events, lines };
 }
-const dueEnding = { time: 7, type: "ended", sid, subject: "alice", reason: "reuse" } as const;
+const dueEnding = { time: storeMs(7), type: "ended", sid, subject: "alice", reason: "reuse" } as const;
 
 test("what is due is recorded with who asked for it once it is older than a step may take, and not before", async () => {
   const { events, lines } = withDue();

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
+import { storeMs } from "../../src/session/time.ts";
 
 /**
  * Long random histories in plain milliseconds, without the abstractions of the searches, and with more in flight.
@@ -41,7 +42,7 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
           } else if (what === "send") {
             flying = [...flying.slice(-7), { token: jar, nonce: `n${at}`, sentAt: now, responses: [] }];
           } else if (what === "run" && request !== undefined) {
-            const decision = decide(state, request.token, request.nonce, now, R);
+            const decision = decide(state, request.token, request.nonce, storeMs(now), R);
             if (decision.outcome === "reuse") return false;
             if (decision.outcome !== "repeat" && now - mintedAt <= R) return false;
             if (decision.outcome !== "repeat") mintedAt = now;
@@ -74,7 +75,7 @@ describe("an attacker that keeps every token it ever had, more than R from every
         for (const [at, { thief, which, wait }] of presentations.entries()) {
           now += R + 1 + lasts(wait, R);
           const token = thief ? (hoard[hoard.length - 1 - (which % Math.min(4, hoard.length))] ?? held) : held;
-          const decision = decide(state, token, `n${at}`, now, R);
+          const decision = decide(state, token, `n${at}`, storeMs(now), R);
           if (decision.outcome === "reuse") break;
           state = decision.next;
           changes += Number(last !== undefined && last !== thief);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { compareAge } from "../../src/session/presented-cookie.ts";
 import { decide, firstState } from "../../src/session/rotation.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { type Assumptions, browser } from "./rotation-search/browser.ts";
 import { explore } from "./rotation-search/explore.ts";
 import { logout } from "./rotation-search/logout.ts";
@@ -110,8 +111,14 @@ describe("the limits of that", () => {
 
 describe("after a failover", () => {
   it("a token from ahead is not sent back to a child that is still young", () => {
-    const young = { ...firstState("c"), generation: 4, childMintedAt: 1_000, childServedAt: 1_000 };
-    const decision = decide(young, { generation: 6, nonce: "lost", issuedAt: 900 }, "fresh", 1_001, 10_000);
+    const young = { ...firstState("c"), generation: 4, childMintedAt: storeMs(1_000), childServedAt: storeMs(1_000) };
+    const decision = decide(
+      young,
+      { generation: 6, nonce: "lost", issuedAt: storeMs(900) },
+      "fresh",
+      storeMs(1_001),
+      10_000,
+    );
     expect(decision).toMatchObject({ outcome: "heal", next: { generation: 6, nonce: "lost", childNonce: "fresh" } });
   });
 });

@@ -1,9 +1,10 @@
 /** What callers read of the domain, to the letter and to the second. */
 import { expect, test } from "vitest";
+import { introspectToken } from "../../src/api/admin/introspect-token.ts";
 import { ERRORS } from "../../src/session/errors.ts";
-import { introspect } from "../../src/session/introspect.ts";
 import { secondsLeft } from "../../src/session/refresh.ts";
 import { firstState } from "../../src/session/rotation.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
 import { NOW, SID, someKeys, someSession } from "../tokens/support.ts";
 
@@ -31,21 +32,24 @@ test.each([
   [1000, 1000, 0],
   [0, 5000, 0],
 ])("from %d on, at %d, there are %d whole seconds", (expiry, now, seconds) => {
-  expect(secondsLeft(expiry, now)).toBe(seconds);
+  expect(secondsLeft(storeMs(expiry), storeMs(now))).toBe(seconds);
 });
 
-test("a refresh token is introspected with its own time and its session's end, in whole seconds", async () => {
+test("a refresh token is introspected with its own time and its session's end, in whole seconds of the wall clock", async () => {
   const refreshTokens = createRefreshTokens(someKeys());
   const token = refreshTokens.mint({ sid: SID, generation: 1, nonce: "AAAAAAAAAAA", issuedAt: NOW });
-  const session = someSession({ idleExpiresAt: NOW + 1_000 });
+  const session = someSession({ idleExpiresAt: storeMs(NOW + 1_000) });
   const deps = {
-    store: { find: async () => ({ ok: true as const, session, rotation: firstState("AAAAAAAAAAA"), now: NOW }) },
+    store: {
+      find: async () => ({ ok: true as const, session, rotation: firstState("AAAAAAAAAAA"), now: NOW }),
+      shiftMs: () => 7_000,
+    },
     refreshTokens,
     accessTokens: { verify: () => "malformed" as const },
     reuseIntervalMs: 10_000,
     issuer: "https://auth.example",
   };
-  expect(await introspect(deps as never, token)).toEqual({
+  expect(await introspectToken(deps as never, token)).toMatchObject({
     active: true,
     tokenType: "refresh_token",
     claims: {
@@ -54,8 +58,8 @@ test("a refresh token is introspected with its own time and its session's end, i
       aud: "https://api.example",
       client_id: "app",
       sid: SID,
-      iat: Math.floor(NOW / 1000),
-      exp: Math.floor(NOW / 1000) + 1,
+      iat: Math.floor(NOW / 1000) + 7,
+      exp: Math.floor(NOW / 1000) + 8,
     },
   });
 });

@@ -10,6 +10,7 @@ import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { someKey, WITHOUT, withCookie } from "../store/device-contract.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import type { Dice } from "./random.ts";
@@ -64,7 +65,7 @@ export async function openBrowsers(world: World, count: number): Promise<Browser
       const session = newSession(subject());
       const first = nonce();
       await world.instances[at % world.instances.length]?.create(session, first, 10);
-      const jar = { generation: 1, nonce: first, issuedAt: 0 };
+      const jar = { generation: 1, nonce: first, issuedAt: storeMs(0) };
       const key = at % 3 === 0 ? someKey() : undefined;
       if (key !== undefined) await world.instances[0]?.registerKey(session.sid, jar, key);
       return { sid: session.sid, jar, adopts: at % 20 !== 0, key, flights: [], history: [] };

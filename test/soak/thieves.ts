@@ -5,6 +5,7 @@
 
 import type { SessionId } from "../../src/session/model.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
@@ -37,7 +38,7 @@ export async function steal(world: World, dice: Dice): Promise<number> {
       const session = newSession(subject());
       const first = nonce();
       await store.create(session, first, 10);
-      const token = { generation: 1, nonce: first, issuedAt: 0 };
+      const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
       return { sid: session.sid, order, holds: [token, token], last: undefined, served: 0, changes: 0, dead: false };
     }),
   );

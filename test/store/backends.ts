@@ -6,6 +6,7 @@ import { Cluster, Redis } from "ioredis";
 import { parseRedisUrl, type RedisTarget } from "../../src/config/redis-url.ts";
 import type { EndReason } from "../../src/session/model.ts";
 import type { EndAllOptions, SessionStore } from "../../src/session/ports.ts";
+import { type StoreMs, storeMs, wallMs } from "../../src/session/time.ts";
 import { noteOf } from "../../src/store/due-text.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { TAGS, tagOfSubject } from "../../src/store/redis/partitions.ts";
@@ -18,7 +19,7 @@ import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 export type Backend = {
   /** Another instance on the same data. */
   open(): Promise<SessionStore>;
-  now(): number;
+  now(): StoreMs;
   advance(ms: number): Promise<void>;
   /** Begins the end of what a subject has, of which it must be much, as an instance does that dies after its first step. */
   beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
@@ -53,7 +54,7 @@ export async function embeddedBackend(): Promise<Backend> {
   const open = () => {
     const store = createEmbeddedStore({
       path: join(directory, "sessions.db"),
-      clock: () => now,
+      clock: () => wallMs(now),
       steady: () => now,
       reuseIntervalMs: REUSE_INTERVAL,
       markerLifeMs: MARKER_LIFE,
@@ -63,7 +64,7 @@ export async function embeddedBackend(): Promise<Backend> {
   };
   return {
     open: async () => open(),
-    now: () => now,
+    now: () => storeMs(now),
     async advance(ms) {
       now += ms;
     },
@@ -143,7 +144,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
       await untilReached(store);
       return store;
     },
-    now: () => now,
+    now: () => storeMs(now),
     async advance(ms) {
       now += ms;
       await setClock();

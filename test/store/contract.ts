@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NewSession, Revocation, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { firstState, type PresentedToken } from "../../src/session/rotation.ts";
+import { storeMs, wallMs } from "../../src/session/time.ts";
 import type { Backend } from "./backends.ts";
 import { deviceContract } from "./device-contract.ts";
 import { eventsContract } from "./events.ts";
@@ -43,7 +44,10 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       const first = nonce();
       const session = newSession(user, more);
       await store.create(session, first, CAP);
-      return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } satisfies PresentedToken };
+      return {
+        sid: session.sid,
+        first: { generation: 1, nonce: first, issuedAt: storeMs(0) } satisfies PresentedToken,
+      };
     }
 
     /** Presents a token that must be served. */
@@ -237,14 +241,14 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
         expect((await store.find(onTime.sid)).ok).toBe(true);
         expect((await store.find(late.sid)).ok).toBe(true);
-        const nothingMore = await store.revokeAll(time - 500); // takes back nothing
+        const nothingMore = await store.revokeAll(storeMs(time - 500)); // takes back nothing
         expect(nothingMore).toBe(time - 501);
         expect(await store.find(early.sid)).toEqual({ ok: false, reason: "revoked" });
       });
 
       test("a time that is still to come counts as now", async () => {
         const before = await login(subject());
-        expect(await store.revokeAll(backend.now() + 1e9)).toBe(backend.now());
+        expect(await store.revokeAll(storeMs(backend.now() + 1e9))).toBe(backend.now());
         expect(await store.find(before.sid)).toEqual({ ok: false, reason: "revoked" });
         expect((await store.find((await login(subject())).sid)).ok).toBe(true);
       });
@@ -275,8 +279,8 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     });
 
     describe("elevate", () => {
-      const first = { time: 1_000_000, methods: ["pwd"], contextClass: "" };
-      const second = { time: 2_000_000, methods: ["pwd", "otp"], contextClass: "urn:example:gold" };
+      const first = { time: wallMs(1_000_000), methods: ["pwd"], contextClass: "" };
+      const second = { time: wallMs(2_000_000), methods: ["pwd", "otp"], contextClass: "urn:example:gold" };
 
       test("what is known of an authentication comes back, from creation on, and changes nothing else", async () => {
         const user = subject();
@@ -286,7 +290,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
           client: { ...plain.client, userAgent: "u".repeat(300) },
         });
         for (const session of [plain, authenticated]) {
-          const token = { generation: 1, nonce: nonce(), issuedAt: 0 };
+          const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
           const { session: created } = await store.create(session, token.nonce, CAP);
           expect(created).toMatchObject(session);
           await backend.advance(SECOND);
@@ -334,7 +338,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         const result = await store.rotate(sid, first, fresh);
         expect(result).toMatchObject({
           outcome: "rotate",
-          child: { generation: 2, nonce: fresh, issuedAt: now },
+          child: { generation: 2, nonce: fresh, issuedAt: storeMs(now) },
           session: { sid, lastRefreshedAt: now, idleExpiresAt: now + IDLE },
           now,
         });
@@ -359,14 +363,14 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
         await backend.advance(REUSE_INTERVAL + 1);
         const recovered = await refresh(sid, first);
         expect(recovered.outcome).toBe("recover");
-        expect(recovered.child).toMatchObject({ generation: 2, issuedAt: backend.now() });
+        expect(recovered.child).toMatchObject({ generation: 2, issuedAt: storeMs(backend.now()) });
         expect(recovered.child.nonce).not.toBe(lost.child.nonce);
         expect(recovered.session.idleExpiresAt).toBe(backend.now() + IDLE);
       });
 
       test("a token newer than the state, which has lost its last writes, heals it", async () => {
         const { sid } = await login(subject());
-        const ahead = { generation: 4_000_000_000, nonce: nonce(), issuedAt: backend.now() - SECOND };
+        const ahead = { generation: 4_000_000_000, nonce: nonce(), issuedAt: storeMs(backend.now() - SECOND) };
         const healed = await refresh(sid, ahead);
         expect(healed).toMatchObject({ outcome: "heal", child: { generation: ahead.generation + 1 } });
         expect(await store.find(sid)).toMatchObject({ rotation: { generation: ahead.generation, nonce: ahead.nonce } });
@@ -396,7 +400,11 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       });
 
       test("a session that never was is unknown", async () => {
-        const result = await store.rotate(sidOf(subject()), { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce());
+        const result = await store.rotate(
+          sidOf(subject()),
+          { generation: 1, nonce: nonce(), issuedAt: storeMs(0) },
+          nonce(),
+        );
         expect(result).toEqual({ ok: false, reason: "unknown" });
       });
 

@@ -5,6 +5,7 @@ import type { DeviceKey } from "../../src/session/device-key.ts";
 import type { NewSession, SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { storeMs, wallMs } from "../../src/session/time.ts";
 import type { Backend } from "./backends.ts";
 import { nonce, outcomeOf, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
 
@@ -29,7 +30,7 @@ export const WITHOUT: DevicePresentation = { lifeMs: LIFE, cookie: undefined, sk
 export const SKIPPED: DevicePresentation = { ...WITHOUT, skipped: true };
 export const withCookie = ({ thumbprint }: DeviceKey, issuedAtMs: number): DevicePresentation => ({
   ...WITHOUT,
-  cookie: { thumbprint, issuedAtMs },
+  cookie: { thumbprint, issuedAtMs: storeMs(issuedAtMs) },
 });
 
 export function deviceContract(parts: () => Parts): void {
@@ -51,7 +52,7 @@ export function deviceContract(parts: () => Parts): void {
     test("is kept as it was registered, beside all else that a session has, and taken away again", async () => {
       const { store, backend, login } = parts();
       const key = someKey(algorithm);
-      const authentication = { time: 5 * SECOND, methods: ["otp"], contextClass: "" };
+      const authentication = { time: wallMs(5 * SECOND), methods: ["otp"], contextClass: "" };
       const { sid, first } = await login(subject(), { claims: '{"a":1}', authentication });
       const before = await store.find(sid);
       if (!before.ok) throw new Error(before.reason);
@@ -60,7 +61,7 @@ export function deviceContract(parts: () => Parts): void {
       expect(await store.registerKey(sid, first, key)).toEqual({ ok: true, session, now: backend.now() });
       expect(await store.find(sid)).toEqual({ ...before, session });
       expect((await store.list(session.subject, 10, undefined)).sessions).toEqual([session]);
-      const later = { ...authentication, time: 6 * SECOND };
+      const later = { ...authentication, time: wallMs(6 * SECOND) };
       expect(await store.elevate(sid, later)).toEqual({ ok: true, session: { ...session, authentication: later } });
       const unbound = { ...before.session, authentication: later };
       expect(await store.unbind(sid)).toEqual({ ok: true, session: unbound, hadKey: true });
@@ -91,7 +92,7 @@ export function deviceContract(parts: () => Parts): void {
     const bytes = Uint8Array.from(key.bytes).fill(1, 0, 1); // what an authentication begins with in a record
     const { sid, first } = await login(subject());
     await store.registerKey(sid, first, { ...key, bytes });
-    const authentication = { time: 5 * SECOND, methods: ["otp"], contextClass: "" };
+    const authentication = { time: wallMs(5 * SECOND), methods: ["otp"], contextClass: "" };
     const elevated = await store.elevate(sid, authentication);
     expect(elevated).toMatchObject({ ok: true, session: { authentication, claims: "{}", device: { key: { bytes } } } });
     expect(await store.find(sid)).toMatchObject({

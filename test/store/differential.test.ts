@@ -10,6 +10,7 @@ import type { DeviceKey } from "../../src/session/device-key.ts";
 import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { later, storeMs, wallMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
 import { someKey } from "./device-contract.ts";
 import { ModelStore } from "./model.ts";
@@ -101,7 +102,7 @@ type Device = Extract<Step, { does: "rotate" }>["device"];
 function presentation(device: Device, keys: readonly DeviceKey[], now: number): DevicePresentation | undefined {
   if (device === null) return undefined;
   const key = keys[device.key];
-  const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: now - device.age };
+  const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: storeMs(now - device.age) };
   return { lifeMs: LIFE, cookie, skipped: device.skipped };
 }
 
@@ -117,7 +118,7 @@ async function play(history: readonly Step[]): Promise<void> {
   const start = backends.map((backend) => backend.now());
   // All clocks show the same time, later than any time in the stores: sessions that are created after the end of all, which an
   // earlier history may have been, are dated up to a millisecond ahead of the clock for each such end.
-  model.now = Math.max(...start) + SECOND;
+  model.now = storeMs(Math.max(...start) + SECOND);
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
 
   const keys = [someKey("ES256"), someKey("RS256")];
@@ -143,7 +144,7 @@ async function play(history: readonly Step[]): Promise<void> {
           store.create(session, first, step.cap, replaces),
         );
         sids.push(session.sid);
-        tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: 0 }]);
+        tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
         break;
       }
       case "rotate":
@@ -156,7 +157,7 @@ async function play(history: readonly Step[]): Promise<void> {
             : {
                 generation: Math.max(1, (token?.generation ?? 1) + ("by" in step ? step.by : 0)),
                 nonce: nonce(),
-                issuedAt: model.now,
+                issuedAt: storeMs(model.now),
               };
         const fresh = nonce();
         const device = "device" in step ? presentation(step.device, keys, model.now) : undefined;
@@ -167,7 +168,7 @@ async function play(history: readonly Step[]): Promise<void> {
       }
       case "register": {
         const known = tokens.get(sid(step.session)) ?? [];
-        const token = known.at(-1 - step.recent) ?? known[0] ?? { generation: 1, nonce: nonce(), issuedAt: 0 };
+        const token = known.at(-1 - step.recent) ?? known[0] ?? { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
         const key = keys[step.key] ?? someKey();
         await all(model.registerKey(sid(step.session), token, key), (store) =>
           store.registerKey(sid(step.session), token, key),
@@ -178,7 +179,7 @@ async function play(history: readonly Step[]): Promise<void> {
         await all(model.unbind(sid(step.session)), (store) => store.unbind(sid(step.session)));
         break;
       case "wait":
-        model.now += step.ms;
+        model.now = later(model.now, step.ms);
         await Promise.all(backends.map((backend) => backend.advance(step.ms)));
         break;
       case "end":
@@ -201,13 +202,13 @@ async function play(history: readonly Step[]): Promise<void> {
         break;
       }
       case "revokeAll": {
-        const before = step.ago === null ? undefined : model.now - step.ago;
+        const before = step.ago === null ? undefined : storeMs(model.now - step.ago);
         await all(model.revokeAll(before), (store) => store.revokeAll(before));
         break;
       }
       case "elevate": {
         const methods = step.otp ? ["pwd", "otp"] : [];
-        const authentication = { time: step.time * SECOND, methods, contextClass: step.otp ? "" : "silver" };
+        const authentication = { time: wallMs(step.time * SECOND), methods, contextClass: step.otp ? "" : "silver" };
         await all(model.elevate(sid(step.session), authentication), (store) =>
           store.elevate(sid(step.session), authentication),
         );

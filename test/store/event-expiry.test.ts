@@ -1,9 +1,11 @@
 /** Events are gone when their time is over, in either store. */
 import { afterEach, expect, test } from "vitest";
+import { storeMs } from "../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
 import { startRedis } from "../support/redis.ts";
 import { embeddedBackend, redisOptions } from "./backends.ts";
+import { recordOf } from "./event-records.ts";
 import { SECOND, sidOf, subject } from "./sessions.ts";
 
 const cleanUp: (() => Promise<unknown>)[] = [];
@@ -17,7 +19,7 @@ test("the embedded store returns none that has expired, and removes them as othe
   const store = await backend.open();
   const user = subject();
   const sid = sidOf(user);
-  await store.recordEvents([{ event: { time: 1, type: "elevated", sid, subject: user } }], 10 * SECOND);
+  await store.recordEvents([recordOf({ time: storeMs(1), type: "elevated", sid, subject: user })], 10 * SECOND);
   await backend.advance(9 * SECOND);
   expect(await store.events({ sid })).toHaveLength(1);
   await backend.advance(SECOND);
@@ -31,9 +33,9 @@ test("in Redis all keys of events expire when their time is over", async () => {
   cleanUp.push(() => store.close());
   const user = subject();
   const sid = sidOf(user);
-  const revokedUntil = await store.revokeAll(2, {});
-  await store.recordEvents([{ event: { time: 1, type: "elevated", sid, subject: user } }], 60 * SECOND);
-  await store.recordEvents([{ event: { time: 1, type: "all_ended", revokedUntil } }], 60 * SECOND);
+  const revokedUntil = await store.revokeAll(storeMs(2), {});
+  await store.recordEvents([recordOf({ time: storeMs(1), type: "elevated", sid, subject: user })], 60 * SECOND);
+  await store.recordEvents([recordOf({ time: storeMs(1), type: "all_ended", revokedUntil })], 60 * SECOND);
   for (const key of [`${tagOfSession(sid)}v${sid}`, `${tagOfSession(sid)}w${user}`, `${TAGS[0]}x`]) {
     const left = await redis.admin.pttl(key);
     expect(left).toBeGreaterThan(0);

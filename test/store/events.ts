@@ -11,7 +11,9 @@ import {
 } from "../../src/session/events.ts";
 import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
+import { later, storeMs } from "../../src/session/time.ts";
 import type { Backend } from "./backends.ts";
+import { recordOf, type StoreEvent } from "./event-records.ts";
 import { newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
 
 type Context = { readonly backend: Backend; readonly store: SessionStore };
@@ -22,16 +24,12 @@ const BY = { address: "192.0.2.7", admin: "support" };
 const IDS = { requestId: "r1", traceId: "t1" };
 
 export function eventsContract(context: () => Context): void {
-  const record = (events: readonly SessionEvent[]) =>
-    context().store.recordEvents(
-      events.map((event): EventRecord => ({ event })),
-      RETENTION,
-    );
+  const record = (events: readonly StoreEvent[]) => context().store.recordEvents(events.map(recordOf), RETENTION);
 
   async function login(user: string, more: Parameters<typeof newSession>[1] = {}, origin?: Origin) {
     const [session, first] = [newSession(user, more), nonce()];
     await context().store.create(session, first, 1_000, undefined, origin);
-    return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+    return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
   }
 
   /** What is due of some sessions; of the end of all, without any. */
@@ -49,12 +47,20 @@ export function eventsContract(context: () => Context): void {
     const client = { userAgent: "<b>\n\u{1F980}", ipAddress: "::1", displayName: "x" };
     const [{ sid: a }, { sid: b }] = [await login(user, {}, {}), await login(user, {}, {})];
     await store.end(a, "revoked_by_admin", {});
-    const created: SessionEvent = { time: 1, type: "created", sid: a, subject: user, client, clientId: "web" };
-    const events: SessionEvent[] = [
+    const created: StoreEvent = { time: storeMs(1), type: "created", sid: a, subject: user, client, clientId: "web" };
+    const events: StoreEvent[] = [
       created,
-      { time: 2, type: "created", sid: b, subject: user, address: "192.0.2.1", client, clientId: "" },
-      { time: 3, type: "elevated", sid: a, subject: user },
-      { time: 4, type: "ended", sid: a, subject: user, reason: "revoked_by_admin", admin: "support", address: "::1" },
+      { time: storeMs(2), type: "created", sid: b, subject: user, address: "192.0.2.1", client, clientId: "" },
+      { time: storeMs(3), type: "elevated", sid: a, subject: user },
+      {
+        time: storeMs(4),
+        type: "ended",
+        sid: a,
+        subject: user,
+        reason: "revoked_by_admin",
+        admin: "support",
+        address: "::1",
+      },
     ];
     await record(events.slice(0, 3));
     await record(events.slice(3));
@@ -67,10 +73,10 @@ export function eventsContract(context: () => Context): void {
 
   test("the end of all is among the events of everybody, and bounded", async () => {
     const { store } = context();
-    const ends: SessionEvent[] = [];
+    const ends: StoreEvent[] = [];
     for (let at = 0; at < MAX_ENDS_OF_ALL + 3; at++) {
-      const revokedUntil = await store.revokeAll(at + 1, {});
-      ends.push({ time: 1_000 + at, type: "all_ended", revokedUntil, admin: "root" });
+      const revokedUntil = await store.revokeAll(storeMs(at + 1), {});
+      ends.push({ time: storeMs(1_000 + at), type: "all_ended", revokedUntil, admin: "root" });
     }
     for (const end of ends) await record([end]);
     const events = await store.events({ subject: subject() });
@@ -83,11 +89,11 @@ export function eventsContract(context: () => Context): void {
     const user = subject();
     const { sid } = await login(user);
     await store.end(sid, "logout", {});
-    const many = Array.from({ length: 2 * MAX_EVENTS_PER_SESSION }, (_, time): SessionEvent => {
-      return { time, type: "elevated", sid, subject: user };
+    const many = Array.from({ length: 2 * MAX_EVENTS_PER_SESSION }, (_, time): StoreEvent => {
+      return { time: storeMs(time), type: "elevated", sid, subject: user };
     });
     await record(many);
-    await record([{ time: 99, type: "ended", sid, subject: user, reason: "logout" }]);
+    await record([{ time: storeMs(99), type: "ended", sid, subject: user, reason: "logout" }]);
     const events = withoutAll(await store.events({ sid }));
     expect(events).toHaveLength(MAX_EVENTS_PER_SESSION + 1);
     expect(events.at(-1)?.type).toBe("ended");
@@ -96,8 +102,8 @@ export function eventsContract(context: () => Context): void {
   test("a subject has the events of its last sessions", async () => {
     const { store } = context();
     const user = subject();
-    const events = Array.from({ length: MAX_EVENT_SESSIONS + 5 }, (_, time): SessionEvent => {
-      return { time, type: "elevated", sid: sidOf(user), subject: user };
+    const events = Array.from({ length: MAX_EVENT_SESSIONS + 5 }, (_, time): StoreEvent => {
+      return { time: storeMs(time), type: "elevated", sid: sidOf(user), subject: user };
     });
     await record(events);
     const found = withoutAll(await store.events({ subject: user }));
@@ -109,22 +115,22 @@ export function eventsContract(context: () => Context): void {
     const user = subject();
     const { sid } = await login(user, {}, {});
     await store.end(sid, "logout", {});
-    const elevated: SessionEvent = { time: 2, type: "elevated", sid, subject: user };
+    const elevated: StoreEvent = { time: storeMs(2), type: "elevated", sid, subject: user };
     const records: EventRecord[] = [
-      { event: { time: 1, type: "created", sid, subject: user } },
-      { event: elevated, id: "a" },
-      { event: elevated, id: "b" },
-      { event: { time: 3, type: "ended", sid, subject: user, reason: "logout" } },
+      recordOf({ time: storeMs(1), type: "created", sid, subject: user }),
+      { ...recordOf(elevated), id: "a" },
+      { ...recordOf(elevated), id: "b" },
+      recordOf({ time: storeMs(3), type: "ended", sid, subject: user, reason: "logout" }),
     ];
     for (let times = 0; times < 3; times++) expect(await store.recordEvents(records, RETENTION)).toEqual([]);
-    await store.recordEvents([{ event: { time: 9, type: "ended", sid, reason: "logout" } }], RETENTION);
+    await store.recordEvents([recordOf({ time: storeMs(9), type: "ended", sid, reason: "logout" })], RETENTION);
     expect(withoutAll(await store.events({ sid }))).toEqual(records.map(({ event }) => event));
   });
 
   test("where events are not kept, what is due is taken away all the same", async () => {
     const { store } = context();
     const { sid } = await login(subject(), {}, {});
-    await store.recordEvents([{ event: { time: 1, type: "created", sid } }], 0);
+    await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid })], 0);
     expect(await due(sid)).toEqual([]);
     expect(withoutAll(await store.events({ sid }))).toEqual([]);
   });
@@ -138,8 +144,8 @@ export function eventsContract(context: () => Context): void {
     const claims = await Promise.all([store.claimRecord(first), store.claimRecord(first), store.claimRecord(first)]);
     expect(claims.filter(Boolean)).toHaveLength(1);
     expect(await due(sid)).toEqual([{ ...first, since: first.since + 5 * SECOND }]);
-    await store.recordEvents([{ event: first.event }], RETENTION);
-    expect(await store.claimRecord({ ...first, since: first.since + 5 * SECOND })).toBe(false);
+    await store.recordEvents([recordOf(first.event)], RETENTION);
+    expect(await store.claimRecord({ ...first, since: later(first.since, 5 * SECOND) })).toBe(false);
     expect(await due(sid)).toEqual([]);
   });
 
@@ -152,7 +158,7 @@ export function eventsContract(context: () => Context): void {
     const time = backend.now();
     const shown = { clientId: "app", client: { ...client, userAgent: "u".repeat(200) } };
     const common = { time, subject: user, ...BY };
-    const expected: SessionEvent[] = [
+    const expected: StoreEvent[] = [
       { ...common, type: "ended", sid: a.sid, reason: "replaced" },
       { ...common, type: "ended", sid: b.sid, reason: "session_limit" },
       { ...common, type: "created", sid: session.sid, ...shown },
@@ -177,25 +183,24 @@ export function eventsContract(context: () => Context): void {
   });
 
   type Ended = { readonly user: string; readonly a: SessionId; readonly b: SessionId };
-  const endings: readonly [string, (store: SessionStore, known: Ended) => Promise<unknown>, SessionEvent["reason"]][] =
+  const endings: readonly [string, (store: SessionStore, known: Ended) => Promise<unknown>, StoreEvent["reason"]][] = [
+    ["an ending", (store, { a }) => store.end(a, "logout", ORIGIN), "logout"],
     [
-      ["an ending", (store, { a }) => store.end(a, "logout", ORIGIN), "logout"],
-      [
-        "an ending by another session",
-        (store, { a, b }) => store.endOwned(b, a, "revoked_by_owner", ORIGIN),
-        "revoked_by_owner",
-      ],
-      [
-        "the ending of others",
-        (store, { user, b }) => store.endAll(user, "revoked_others", { except: b, actor: b, origin: ORIGIN }),
-        "revoked_others",
-      ],
-      [
-        "the ending of all but one",
-        (store, { user, b }) => store.endAll(user, "revoked_subject", { except: b, origin: ORIGIN }),
-        "revoked_subject",
-      ],
-    ];
+      "an ending by another session",
+      (store, { a, b }) => store.endOwned(b, a, "revoked_by_owner", ORIGIN),
+      "revoked_by_owner",
+    ],
+    [
+      "the ending of others",
+      (store, { user, b }) => store.endAll(user, "revoked_others", { except: b, actor: b, origin: ORIGIN }),
+      "revoked_others",
+    ],
+    [
+      "the ending of all but one",
+      (store, { user, b }) => store.endAll(user, "revoked_subject", { except: b, origin: ORIGIN }),
+      "revoked_subject",
+    ],
+  ];
   test.each(endings)("%s leaves what is to be recorded of it, once", async (_, end, reason) => {
     const { backend, store } = context();
     const user = subject("x\ny");
@@ -204,7 +209,7 @@ export function eventsContract(context: () => Context): void {
     const event = { time: backend.now(), type: "ended", sid: a, subject: user, reason, ...BY };
     const left = await due(a, b);
     expect(left).toMatchObject([{ key: a, event, ids: IDS }]);
-    await store.recordEvents([{ event: event as SessionEvent }], RETENTION);
+    await store.recordEvents([recordOf(event as StoreEvent)], RETENTION);
     await end(store, { user, a, b });
     expect(await due(a, b)).toEqual([]);
   });
@@ -217,7 +222,7 @@ export function eventsContract(context: () => Context): void {
     await backend.advance(3 * REUSE_INTERVAL);
     const reused = await store.rotate(sid, { ...first, nonce: nonce() }, nonce());
     expect(reused).toMatchObject({ ok: false, reason: "reuse" });
-    const event: SessionEvent = { time: backend.now(), type: "ended", sid, subject: user, reason: "reuse" };
+    const event: StoreEvent = { time: backend.now(), type: "ended", sid, subject: user, reason: "reuse" };
     expect(await due(sid)).toEqual([{ key: sid, since: expect.any(Number), event, ids: {} }]);
   });
 
@@ -237,11 +242,11 @@ export function eventsContract(context: () => Context): void {
 
   test("the end of all leaves one record, until it is written", async () => {
     const { backend, store } = context();
-    const revokedUntil = await store.revokeAll(77, ORIGIN);
-    const event: SessionEvent = { time: backend.now(), type: "all_ended", revokedUntil, ...BY };
+    const revokedUntil = await store.revokeAll(storeMs(77), ORIGIN);
+    const event: StoreEvent = { time: backend.now(), type: "all_ended", revokedUntil, ...BY };
     const ofThis = async () => (await due()).filter(({ key }) => key === `*${revokedUntil}`);
     expect(await ofThis()).toMatchObject([{ event, ids: IDS }]);
-    await store.recordEvents([{ event }], RETENTION);
+    await store.recordEvents([recordOf(event)], RETENTION);
     expect(await ofThis()).toEqual([]);
   });
 }

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { EndAllOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { later, storeMs, wallMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
 import { ModelStore } from "./model.ts";
 import { newSession, nonce, SECOND, subject } from "./sessions.ts";
@@ -62,9 +63,9 @@ function counted(outcome: EndAllOutcome) {
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
   const start = backends.map((backend) => backend.now());
-  model.now = Math.max(...start) + SECOND;
+  model.now = storeMs(Math.max(...start) + SECOND);
   const advance = async (ms: number) => {
-    model.now += ms;
+    model.now = later(model.now, ms);
     await Promise.all(backends.map((backend) => backend.advance(ms)));
   };
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
@@ -80,7 +81,7 @@ async function play(history: readonly Step[]): Promise<void> {
     const [session, first] = [newSession(user), nonce()];
     await all(model.create(session, first, CAP, replaces), (store) => store.create(session, first, CAP, replaces));
     sids.push(session.sid);
-    tokens.set(session.sid, { generation: 1, nonce: first, issuedAt: 0 });
+    tokens.set(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) });
   };
   for (let at = 0; at < MANY; at++) {
     await create();
@@ -137,7 +138,7 @@ async function play(history: readonly Step[]): Promise<void> {
         break;
       }
       case "elevate": {
-        const authentication = { time: SECOND, methods: ["otp"], contextClass: "" };
+        const authentication = { time: wallMs(SECOND), methods: ["otp"], contextClass: "" };
         await all(model.elevate(sid(step.session), authentication), (store) =>
           store.elevate(sid(step.session), authentication),
         );

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { EVERY_SESSION, type SessionFilter } from "../../src/session/filter.ts";
 import type { NewSession, Session, SessionId } from "../../src/session/model.ts";
 import { InvalidCursor, type SessionStore } from "../../src/session/ports.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { MAX_EXAMINED } from "../../src/store/search.ts";
 import type { Backend } from "./backends.ts";
 import { IDLE, newSession, nonce, SECOND, subject } from "./sessions.ts";
@@ -117,10 +118,10 @@ export function listAllContract(context: () => Context): void {
       [{ ipAddress: "192.0.2." }, [b, a]],
       [{ ipAddress: "192.0.2" }, []],
       [{ ipAddress: "2001:db8:" }, [c]],
-      [{ createdFrom: from + 10 }, [c, b]],
-      [{ createdBefore: from + 20 }, [b, a]],
-      [{ createdFrom: from + 10, createdBefore: from + 20 }, [b]],
-      [{ createdFrom: from + 20, createdBefore: from + 20 }, []],
+      [{ createdFrom: storeMs(from + 10) }, [c, b]],
+      [{ createdBefore: storeMs(from + 20) }, [b, a]],
+      [{ createdFrom: storeMs(from + 10), createdBefore: storeMs(from + 20) }, [b]],
+      [{ createdFrom: storeMs(from + 20), createdBefore: storeMs(from + 20) }, []],
     ];
     for (const [filter, expected] of cases) {
       expect(sids((await store.list(user, 10, undefined, filter)).sessions)).toEqual(expected);

@@ -1,9 +1,12 @@
 /** What every store owes a subject with many sessions: more than one script, or one transaction, may deal with. */
+
 import { expect, test } from "vitest";
 import type { NewSession, SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
+import { storeMs } from "../../src/session/time.ts";
 import type { Backend } from "./backends.ts";
+import { recordOf } from "./event-records.ts";
 import { ALREADY_ENDED, IDLE, newSession, nonce, SECOND, subject } from "./sessions.ts";
 
 type Login = { readonly sid: SessionId; readonly first: PresentedToken };
@@ -24,7 +27,7 @@ export function manySessionsContract(context: () => Context): void {
     for (let at = 0; at < count; at++) {
       const [session, first] = [newSession(user, more(at)), nonce()];
       await store.create(session, first, CAP);
-      created.push({ sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } });
+      created.push({ sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } });
       if (at % 50 === 49) await backend.advance(1);
     }
     return created;
@@ -146,7 +149,7 @@ export function manySessionsContract(context: () => Context): void {
       for (let left = await due(wanted); left.length > 0; left = await due(wanted)) {
         recorded.push(...left.map(({ key }) => key));
         await store.recordEvents(
-          left.map(({ event }) => ({ event })),
+          left.map(({ event }) => recordOf(event)),
           60 * SECOND,
         );
       }

@@ -16,14 +16,15 @@ import type {
   UnbindOutcome,
 } from "../../src/session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
+import { earliest, later, latest, type StoreMs, storeMs } from "../../src/session/time.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
 
 export class ModelStore {
   /** In order of creation. */
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
   readonly log: Revocation[] = [];
-  now = 0;
-  #endedUntil = 0;
+  now = storeMs(0);
+  #endedUntil = storeMs(0);
 
   create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
     const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
@@ -31,13 +32,13 @@ export class ModelStore {
     const live = this.#ofSubject(session.subject);
     const evicted = live.slice(0, Math.max(0, live.length - cap + 1));
     for (const sid of evicted) this.#end(sid, "session_limit");
-    const createdAt = Math.max(this.now, this.#endedUntil + 1);
-    const absoluteExpiresAt = createdAt + session.absoluteLifetimeMs;
+    const createdAt = latest(this.now, later(this.#endedUntil, 1));
+    const absoluteExpiresAt = later(createdAt, session.absoluteLifetimeMs);
     const created: Session = {
       ...session,
       createdAt,
       lastRefreshedAt: createdAt,
-      idleExpiresAt: Math.min(createdAt + session.idleTimeoutMs, absoluteExpiresAt),
+      idleExpiresAt: earliest(later(createdAt, session.idleTimeoutMs), absoluteExpiresAt),
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
@@ -65,10 +66,10 @@ export class ModelStore {
       return { ok: false, reason: "reuse", subject: session.subject };
     }
     const { outcome, next } = decision;
-    const lastRefreshedAt = Math.max(session.createdAt, this.now);
+    const lastRefreshedAt = latest(session.createdAt, this.now);
     const slid = {
       lastRefreshedAt,
-      idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeoutMs, session.absoluteExpiresAt),
+      idleExpiresAt: earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt),
     };
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });
@@ -151,10 +152,10 @@ export class ModelStore {
   }
 
   /** All sessions that are there have ended; those that come are created after them. */
-  revokeAll(createdBefore?: number): number {
+  revokeAll(createdBefore?: StoreMs): StoreMs {
     const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
-    const until = Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1);
-    this.#endedUntil = Math.max(this.#endedUntil, until);
+    const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    this.#endedUntil = latest(this.#endedUntil, until);
     return until;
   }
 
@@ -189,6 +190,6 @@ export class ModelStore {
 
   #end(sid: SessionId, reason: EndReason): void {
     this.#sessions.delete(sid);
-    this.log.push({ sid, revokedAt: this.now, expiresAt: this.now + MARKER_LIFE, reason });
+    this.log.push({ sid, revokedAt: this.now, expiresAt: later(this.now, MARKER_LIFE), reason });
   }
 }

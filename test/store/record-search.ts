@@ -12,6 +12,7 @@ import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../src/sessi
 import { type AccessClaims, type RefreshToken, type SessionStore, StoreUnavailable } from "../../src/session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../../src/session/record-events.ts";
 import { refresh } from "../../src/session/refresh.ts";
+import { storeMs, toWallClock, wallMs } from "../../src/session/time.ts";
 import { deviceTools } from "../support/device-tools.ts";
 import type { Backend } from "./backends.ts";
 import { newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
@@ -45,8 +46,10 @@ const lost = () => new StoreUnavailable("the reply was lost");
 /** Failures one after the other. An instance that cannot write for as long as a record waits is as good as dead. */
 const MAX_FAILURES = 3;
 
+type RecordLog = SessionEventLog & Pick<SessionStore, "shiftMs">;
+
 /** The part of a store about records, whose calls fail at random: before or after they have acted. */
-function unreliable(log: SessionEventLog, draw: () => number): SessionEventLog {
+function unreliable(log: RecordLog, draw: () => number): RecordLog {
   let failures = 0;
   const cut = async <T>(act: () => Promise<T>): Promise<T> => {
     const chance = failures === MAX_FAILURES ? 1 : draw();
@@ -66,6 +69,7 @@ function unreliable(log: SessionEventLog, draw: () => number): SessionEventLog {
     },
     dueRecords: () => (draw() < 0.02 ? Promise.reject(lost()) : log.dueRecords()),
     events: (of) => log.events(of),
+    shiftMs: (place) => log.shiftMs(place),
   };
 }
 
@@ -77,7 +81,7 @@ export class Instance {
   readonly lines: Line[];
   #isLost = false;
 
-  constructor(backend: Pick<Backend, "now">, log: SessionEventLog, lines: Line[] = []) {
+  constructor(backend: Pick<Backend, "now">, log: RecordLog, lines: Line[] = []) {
     this.lines = lines;
     const connected = <T>(act: () => Promise<T>) => (this.#isLost ? Promise.reject(lost()) : act());
     this.recorder = createEventRecorder({
@@ -85,9 +89,10 @@ export class Instance {
         recordEvents: (...given) => connected(() => log.recordEvents(...given)),
         dueRecords: () => connected(() => log.dueRecords()),
         claimRecord: (record) => connected(() => log.claimRecord(record)),
+        shiftMs: (place) => log.shiftMs(place),
       },
       lines: (event, requester) => lines.push({ event, address: requester.address() }),
-      clock: backend.now,
+      clock: () => toWallClock(backend.now(), log.shiftMs()),
       steady: backend.now,
       newId: nonce,
       retentionMs: RETENTION,
@@ -117,7 +122,7 @@ type Known = {
 };
 type Deps = { readonly store: SessionStore; readonly audit: EventRecorder["audit"] };
 
-const accessTokens = { issue: () => ({ token: "", expiresAt: 0 }) };
+const accessTokens = { issue: () => ({ token: "", expiresAt: wallMs(0) }) };
 const claimsOf = ({ user, b }: Known) => ({ sid: b, sub: user }) as AccessClaims;
 const noLimit = { take: () => undefined, giveBack() {} };
 
@@ -136,12 +141,12 @@ const toolsOf = ({ store }: Deps) => {
 
 /** Presents a token of the first generation that the session never had. */
 async function reuse(deps: Deps, { a }: Known, requester: Requester) {
-  const token: RefreshToken = { sid: a, generation: 1, nonce: nonce(), issuedAt: 0 };
+  const token: RefreshToken = { sid: a, generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
   return refresh({ ...deps, ...toolsOf(deps) }, [token], requester);
 }
 
 /** The token of the session that ends. */
-const oldToken = ({ a }: Known): RefreshToken => ({ sid: a, generation: 1, nonce: "", issuedAt: 0 });
+const oldToken = ({ a }: Known): RefreshToken => ({ sid: a, generation: 1, nonce: "", issuedAt: storeMs(0) });
 
 /** A browser has a cookie of an older session beside the one that is served. */
 async function refreshInPlaceOfAnother(deps: Deps, known: Known, requester: Requester) {
@@ -163,7 +168,7 @@ const STEPS: Readonly<Record<string, Step>> = {
   revokeOwn: (deps, known, requester) => revokeOwn(deps, claimsOf(known), known.a, requester),
   revokeOthers: (deps, known, requester) => revokeOthers(deps, claimsOf(known), requester),
   revokeSubject: (deps, { user }, requester) => revokeSubject(deps, user, undefined, requester),
-  revokeAll: (deps, { at }, requester) => revokeAll(deps, at, requester),
+  revokeAll: (deps, { at }, requester) => revokeAll(deps, storeMs(at), requester),
   reuse,
   refreshInPlaceOfAnother,
   logOut,
@@ -250,7 +255,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
       for (const session of [a, b, other]) {
         const first = nonce();
         await store.create(session, first, 9);
-        const rotated = await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce());
+        const rotated = await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce());
         if (rotated.ok) tokens.push({ sid: session.sid, ...rotated.child });
         sessions.push(session.sid);
       }

@@ -1,7 +1,8 @@
-/** What every store owes the domain when the clock of the day is set, as a function of the backend. */
+/** What every store owes the domain when the wall clock is set, as a function of the backend. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Session } from "../../src/session/model.ts";
+import type { Session, SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
+import { type StoreMs, storeMs, toWallClock } from "../../src/session/time.ts";
 import {
   ABSOLUTE,
   IDLE,
@@ -19,7 +20,7 @@ export type SteppingBackend = {
   open(): Promise<SessionStore>;
   /** Time passes. */
   advance(ms: number): Promise<void>;
-  /** The clock of the day is set. */
+  /** The wall clock is set. */
   step(ms: number): Promise<void>;
   /** What it shows. */
   now(): number;
@@ -30,7 +31,7 @@ const HOUR = 3_600 * SECOND;
 const STEPS = [-23 * HOUR, -4 * SECOND, R + 1, -R - 1, 3 * R, -3 * R, 23 * HOUR];
 
 export function clockStepContract(name: string, start: () => Promise<SteppingBackend>): void {
-  describe(`${name} store, when the clock of the day is set`, () => {
+  describe(`${name} store, when the wall clock is set`, () => {
     let backend: SteppingBackend;
     let store: SessionStore;
     let other: SessionStore;
@@ -44,8 +45,9 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       const first = nonce();
       const session = newSession(subject(), more);
       await store.create(session, first, 10);
-      return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+      return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
     }
+    const shown = (sid: SessionId, time: StoreMs) => toWallClock(time, store.shiftMs({ sid }));
     async function present(sid: ReturnType<typeof sidOf>, token: Parameters<SessionStore["rotate"]>[1], by = store) {
       const result = await by.rotate(sid, token, nonce());
       if (!result.ok) throw new Error(result.reason);
@@ -64,8 +66,9 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       const third = await present(sid, child, other);
       expect(third.outcome).toBe("rotate");
       expect(outcomeOf(await present(sid, child))).toBe("repeat");
-      expect(third.now).toBe(backend.now()); // what stamps tokens is the clock of the day
-      expect(Math.abs(store.now(sid) - backend.now())).toBeLessThan(1_000);
+      expect(shown(sid, third.now)).toBe(backend.now()); // tokens are stamped by the wall clock
+      expect(Math.abs(shown(sid, store.now(sid)) - backend.now())).toBeLessThan(1_000);
+      expect(other.shiftMs({ sid })).toBe(store.shiftMs({ sid }));
     });
 
     test.each(STEPS)("by %d ms, an attacker is detected as before", async (ms) => {
@@ -84,7 +87,8 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       await backend.step(IDLE / 20);
       await backend.advance(IDLE - 1);
       const { session } = await present(sid, child);
-      expect(session).toMatchObject({ lastRefreshedAt: backend.now(), idleExpiresAt: backend.now() + IDLE });
+      expect(shown(sid, session.lastRefreshedAt)).toBe(backend.now());
+      expect(shown(sid, session.idleExpiresAt)).toBe(backend.now() + IDLE);
       await backend.step(-IDLE / 20);
       await backend.advance(IDLE);
       expect(await store.find(sid)).toEqual({ ok: false, reason: "unknown" });
@@ -121,8 +125,8 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
       "by %d ms and back, the end of all is that of the sessions of before, and of no other",
       async (ms) => {
         // As verifiers compare what tokens and the feed say.
-        const ended = async (by: SessionStore, { createdAt, createdInStore = createdAt }: Session) =>
-          createdInStore <= (await by.revocations(undefined)).revokedUntil;
+        const ended = async (by: SessionStore, { createdAt }: Session) =>
+          createdAt <= (await by.revocations(undefined)).revokedUntil;
         const create = async () => (await store.create(newSession(subject()), nonce(), 10)).session;
         const early = await create();
         await backend.step(ms);

@@ -1,7 +1,7 @@
 /** Device binding for tests of the domain that are not about its formats: it offers, and knows no proof and no cookie. */
 import type { DeviceTools } from "../../src/session/device-tools.ts";
 
-export function deviceTools(clock: DeviceTools["clock"], more: Partial<DeviceTools> = {}): DeviceTools {
+export function deviceTools(now: DeviceTools["now"], more: Partial<DeviceTools> = {}): DeviceTools {
   return {
     offers: true,
     verifyProof: () => ({ ok: false, reason: "malformed" }),
@@ -9,7 +9,7 @@ export function deviceTools(clock: DeviceTools["clock"], more: Partial<DeviceToo
     cookies: { issue: () => "", read: () => ({ ok: false, reason: "malformed" }) },
     lifeMs: 300_000,
     reuseIntervalMs: 10_000,
-    clock,
+    now,
     ...more,
   };
 }

@@ -4,11 +4,12 @@ import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importJWK, jwtVeri
 import { describe, expect, it } from "vitest";
 import type { Authentication } from "../../src/session/model.ts";
 import type { AccessClaims, AccessTokenResult } from "../../src/session/ports.ts";
+import { storeMs, wallMs } from "../../src/session/time.ts";
 import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import type { SignatureCheck } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
-import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession } from "./support.ts";
+import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession, timeAt } from "./support.ts";
 
 const TTL = 300_000;
 const keys = someKeys();
@@ -19,7 +20,7 @@ function tokensOf(options: Partial<Parameters<typeof createAccessTokens>[0]> = {
     issuer: ISSUER,
     ttlMs: TTL,
     entropy: countingEntropy(),
-    clock: () => NOW,
+    time: timeAt(() => NOW),
     ...options,
   });
 }
@@ -111,14 +112,14 @@ describe("the claims of an access token", () => {
     const claims = '{"acr":"silver","amr":["pwd"],"auth_time":1,"role":"user","sct":1}';
     const of = (authentication: Authentication) =>
       decodeJwt(tokensOf().issue(someSession({ claims, authentication }), NOW).token);
-    expect(of({ time: 1_700_000_000_999, methods: ["otp"], contextClass: "gold" })).toMatchObject({
+    expect(of({ time: wallMs(1_700_000_000_999), methods: ["otp"], contextClass: "gold" })).toMatchObject({
       auth_time: 1_700_000_000,
       amr: ["otp"],
       acr: "gold",
       role: "user",
       sct: someSession().createdAt,
     });
-    expect(of({ time: 0, methods: [], contextClass: "gold" })).toMatchObject({
+    expect(of({ time: wallMs(0), methods: [], contextClass: "gold" })).toMatchObject({
       auth_time: 1,
       amr: ["pwd"],
       acr: "gold",
@@ -198,7 +199,7 @@ describe("the life of an access token", () => {
     const tokens = tokensOf();
     fc.assert(
       fc.property(left, left, (idle, absolute) => {
-        const session = someSession({ idleExpiresAt: NOW + idle, absoluteExpiresAt: NOW + absolute });
+        const session = someSession({ idleExpiresAt: storeMs(NOW + idle), absoluteExpiresAt: storeMs(NOW + absolute) });
         const end = Math.min(NOW + TTL, NOW + idle, NOW + absolute);
         const { token, expiresAt } = tokens.issue(session, NOW);
         expect(expiresAt).toBe(Math.floor(end / 1000) * 1000);
@@ -209,13 +210,13 @@ describe("the life of an access token", () => {
 
   it("of a session in its last second is over already", () => {
     const tokens = tokensOf();
-    const { token } = tokens.issue(someSession({ idleExpiresAt: NOW + 300 }), NOW); // NOW is 678 ms into its second
+    const { token } = tokens.issue(someSession({ idleExpiresAt: storeMs(NOW + 300) }), NOW); // NOW is 678 ms into its second
     expect(tokens.verify(token)).toMatchObject({ ok: false, reason: "expired", claims: { sid: SID } });
   });
 
   it("ends at exp to the millisecond, without leeway", () => {
-    let now = NOW;
-    const tokens = tokensOf({ clock: () => now });
+    let now: number = NOW;
+    const tokens = tokensOf({ time: timeAt(() => now) });
     const { token, expiresAt } = tokens.issue(someSession(), NOW);
     now = expiresAt - 1;
     expect(tokens.verify(token)).toMatchObject({ ok: true, claims: { sid: SID } });
@@ -434,7 +435,7 @@ describe("a token that is presented again", () => {
   it("is not verified again while it is refused: forged, or expired, or of another issuer", () => {
     const { keys, checked } = counted();
     const { token } = tokensOf({ keys }).issue(someSession(), NOW);
-    const later = tokensOf({ keys, clock: () => NOW + TTL });
+    const later = tokensOf({ keys, time: timeAt(() => NOW + TTL) });
     const foreign = tokensOf({ keys, issuer: "https://other.example" });
     for (const [tokens, text, reason] of [
       [later, spoilt(token), "forged"],
@@ -448,10 +449,10 @@ describe("a token that is presented again", () => {
   });
 
   it("is accepted once nothing speaks against it: a clock that was set back, a key that has arrived", () => {
-    let now = NOW + TTL;
+    let now: number = NOW + TTL;
     const own = someKeys();
     const keys = { current: { ...own.current, checks: new Map<string, SignatureCheck>() } };
-    const tokens = tokensOf({ keys, clock: () => now });
+    const tokens = tokensOf({ keys, time: timeAt(() => now) });
     const { token } = tokens.issue(someSession(), NOW);
     expect(reasonOf(tokens.verify(token))).toBe("unknown_key");
     keys.current = { ...own.current, checks: new Map(own.current.checks) };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
+import { storeMs } from "../../src/session/time.ts";
 import { createDeviceCookies } from "../../src/tokens/device-cookie.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
@@ -22,7 +23,7 @@ describe("a device cookie", () => {
     });
     fc.assert(
       fc.property(input, ({ sid, thumbprint, issuedAtMs }) => {
-        const value = cookies.issue(sid, thumbprint, issuedAtMs);
+        const value = cookies.issue(sid, thumbprint, storeMs(issuedAtMs));
         expect(value).toMatch(/^[A-Za-z0-9_-]{124}$/);
         expect(cookies.read(value)).toEqual({ ok: true, sid, thumbprint, issuedAtMs });
       }),
@@ -65,8 +66,8 @@ describe("a device cookie", () => {
   it("is not issued for what it could not carry", () => {
     expect(() => cookies.issue("short" as SessionId, THUMBPRINT, NOW)).toThrow(RangeError);
     expect(() => cookies.issue(SID, THUMBPRINT.subarray(1), NOW)).toThrow(RangeError);
-    expect(() => cookies.issue(SID, THUMBPRINT, 2 ** 48)).toThrow(RangeError);
-    expect(() => cookies.issue(SID, THUMBPRINT, -1)).toThrow(RangeError);
+    expect(() => cookies.issue(SID, THUMBPRINT, storeMs(2 ** 48))).toThrow(RangeError);
+    expect(() => cookies.issue(SID, THUMBPRINT, storeMs(-1))).toThrow(RangeError);
   });
 
   it("of another service is unknown", () => {

@@ -138,7 +138,7 @@ describe("rotation of keys", () => {
   });
 
   it("keeps one signing key, a successor, and every key whose tokens may live", () => {
-    let now = NOW;
+    let now: number = NOW;
     let at: Ring = ring;
     const born = new Map<string, number>();
     for (let round = 0; round < 40; round += 1) {

@@ -1,10 +1,12 @@
 import type { Session, SessionId } from "../../src/session/model.ts";
+import type { SessionStore } from "../../src/session/ports.ts";
+import { later, storeMs } from "../../src/session/time.ts";
 import { generateMacKey, generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import type { Entropy } from "../../src/tokens/random.ts";
 
 export const ISSUER = "https://auth.example";
-export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+export const NOW = storeMs(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
 export const SID = "AAECAwQFBgcICQoLDA0ODxA" as SessionId;
 
 /** Counts up, so that a token is the same in every run. */
@@ -41,8 +43,13 @@ export function someSession(changes: Partial<Session> = {}): Session {
     absoluteLifetimeMs: 90 * 86_400_000,
     createdAt: NOW,
     lastRefreshedAt: NOW,
-    idleExpiresAt: NOW + 14 * 86_400_000,
-    absoluteExpiresAt: NOW + 90 * 86_400_000,
+    idleExpiresAt: later(NOW, 14 * 86_400_000),
+    absoluteExpiresAt: later(NOW, 90 * 86_400_000),
     ...changes,
   };
+}
+
+/** The store's time as a test has it, which the wall clock is ahead of by `shiftMs`. */
+export function timeAt(now: () => number, shiftMs = 0): Pick<SessionStore, "now" | "shiftMs"> {
+  return { now: () => storeMs(now()), shiftMs: () => shiftMs };
 }

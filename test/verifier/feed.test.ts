@@ -1,5 +1,6 @@
 /** Revocations reach verdicts through the feed, and a feed that is cut is resumed. */
 import { describe, expect, it } from "vitest";
+import { storeMs } from "../../src/session/time.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";
 import { ADMIN_TOKEN, startIssuer } from "../support/verifier/issuer.ts";
 
@@ -23,8 +24,11 @@ describe("revocation", () => {
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
     await verifier.ready;
     const until = Date.now();
-    const known = issuer.issue({ createdAt: until - 5000 });
-    const [onTime, late] = [issuer.issue({ createdAt: until }), issuer.issue({ createdAt: until + 1 })];
+    const known = issuer.issue({ createdAt: storeMs(until - 5000) });
+    const [onTime, late] = [
+      issuer.issue({ createdAt: storeMs(until) }),
+      issuer.issue({ createdAt: storeMs(until + 1) }),
+    ];
     expect(await verdictOf(known.token)).toBe("ok");
     issuer.revokeAll(until);
     await eventually(async () => (await verdictOf(known.token)) === "revoked");
@@ -43,7 +47,7 @@ describe("revocation", () => {
     const token = issuer.removeClaim("sct", issuer.issue().token);
     expect(await verdictOf(token)).toBe("ok");
     issuer.revokeAll(Date.now() - 5000);
-    const probe = issuer.issue({ createdAt: 0 });
+    const probe = issuer.issue({ createdAt: storeMs(0) });
     await eventually(async () => (await verdictOf(probe.token)) === "revoked");
     expect(await verdictOf(token)).toBe("ok");
     issuer.revokeAll(Date.now());

@@ -1,4 +1,3 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type Created, create } from "../../session/create.ts";
@@ -9,6 +8,7 @@ import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from 
 import { registrationValue } from "../public/device-headers.ts";
 import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
+import { wallTime } from "../times.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { sessionMessage } from "./views.ts";
 
@@ -52,21 +52,21 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
 }
 
 function response(
-  { cookie, device }: SessionAdminServiceDeps,
+  { cookie, device, store }: SessionAdminServiceDeps,
   { session, accessToken, refreshToken, secondsLeft }: Created,
 ) {
   const setCookies = cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
   return {
-    session: sessionMessage(session),
+    session: sessionMessage(session, store.shiftMs(session)),
     accessToken: accessToken.token,
-    accessTokenExpireTime: timestampFromMs(accessToken.expiresAt),
+    accessTokenExpireTime: wallTime(accessToken.expiresAt),
     refreshToken,
     setCookie: setCookies[0],
     setCookies: [...setCookies],
     ...(device.offers && {
       secureSessionRegistration: registrationValue(
         REGISTER_PATH,
-        device.challenges.issue(session.sid, device.clock(session.sid)),
+        device.challenges.issue(session.sid, device.now(session.sid)),
       ),
     }),
   };

@@ -1,7 +1,8 @@
 import type { Audit } from "../../session/audit.ts";
 import type { DeviceTools } from "../../session/device-tools.ts";
 import type { RevocationFeed } from "../../session/feed.ts";
-import type { AccessTokens, Clock, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
+import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
+import type { WallClock } from "../../session/time.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 
 /** What the handlers of the admin API take. */
@@ -12,7 +13,7 @@ export type SessionAdminServiceDeps = {
   readonly random: Random;
   readonly audit: Audit;
   readonly cookie: RefreshCookie;
-  readonly device: Pick<DeviceTools, "offers" | "challenges" | "clock">;
+  readonly device: Pick<DeviceTools, "offers" | "challenges" | "now">;
   readonly feed: Pick<RevocationFeed, "watch">;
   /** Signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];
@@ -25,8 +26,8 @@ export type SessionAdminServiceDeps = {
   readonly sessionAbsoluteTtlMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
-  /** Checks the times in requests; ms since the epoch. */
-  readonly clock: Clock;
+  /** Checks the times in requests. */
+  readonly clock: WallClock;
   /** By subject. */
   readonly createLimit: RateLimit;
 };

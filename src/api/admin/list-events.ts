@@ -1,10 +1,10 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ListSessionEventsRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { SessionEvent } from "../../session/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, toPageToken } from "../page.ts";
+import { wallTime } from "../times.ts";
 import { EVENT_TYPES, REVOCATION_REASONS } from "./enums.ts";
 
 type Deps = { readonly store: Pick<SessionStore, "events"> };
@@ -45,7 +45,7 @@ function positionIn(pageToken: string): Position | undefined {
 function eventMessage(event: SessionEvent) {
   const { reason, revokedUntil, client } = event;
   return {
-    eventTime: timestampFromMs(event.time),
+    eventTime: wallTime(event.time),
     type: EVENT_TYPES[event.type],
     sessionId: event.sid ?? "",
     subject: event.subject ?? "",
@@ -53,7 +53,7 @@ function eventMessage(event: SessionEvent) {
     admin: event.admin ?? "",
     clientId: event.clientId ?? "",
     ...(reason !== undefined && { revocationReason: REVOCATION_REASONS[reason] }),
-    ...(revokedUntil !== undefined && { revokedUntilTime: timestampFromMs(revokedUntil) }),
+    ...(revokedUntil !== undefined && { revokedUntilTime: wallTime(revokedUntil) }),
     ...(client !== undefined && { client }),
   };
 }

@@ -1,6 +1,4 @@
 /** auth.admin.v1.SessionAdminService: message ↔ domain; nothing is decided here. */
-import type { JsonObject } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   ElevateSessionRequest,
@@ -11,13 +9,13 @@ import * as admin from "../../session/admin.ts";
 import { unbindDevice } from "../../session/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { SessionFilter } from "../../session/filter.ts";
-import { introspect } from "../../session/introspect.ts";
-import { authenticationOf, sessionIdOf, toMsRoundedUp } from "../messages.ts";
+import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
+import { givenTime, shownTime } from "../times.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
-import { TOKEN_TYPES } from "./enums.ts";
+import { introspectToken } from "./introspect-token.ts";
 import { listSessionEvents } from "./list-events.ts";
 import { sessionMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
@@ -38,22 +36,17 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       return { revokedCount: await admin.revokeSubject(deps, subject, except, requestContextOf(context)) };
     },
     async revokeAllSessions({ issuedBefore }, context) {
-      const before = issuedBefore && toMsRoundedUp(issuedBefore);
+      const before = issuedBefore && givenTime(issuedBefore, deps.store.shiftMs());
       const revokedUntil = await admin.revokeAll(deps, before, requestContextOf(context));
-      return { revokedUntilTime: timestampFromMs(revokedUntil) };
+      return { revokedUntilTime: shownTime(revokedUntil, deps.store.shiftMs()) };
     },
     elevateSession: (request, context) => elevateSession(deps, request, context),
     async unbindDevice({ sessionId }, context) {
       const session = await unbindDevice(deps, sessionIdOf("session_id", sessionId), requestContextOf(context));
       if (session === undefined) throw new ServiceError("E404_NOT_FOUND");
-      return { session: sessionMessage(session) };
+      return { session: sessionMessage(session, deps.store.shiftMs(session)) };
     },
-    async introspectToken({ token }) {
-      const result = await introspect(deps, token);
-      if (!result.active) return { active: false };
-      const { tokenType } = result;
-      return { active: true, tokenType, type: TOKEN_TYPES[tokenType], claims: result.claims as JsonObject };
-    },
+    introspectToken: ({ token }) => introspectToken(deps, token),
     watchRevocations: (request, context) => watchRevocations(deps, request, context),
   };
 }
@@ -61,28 +54,30 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
 async function getSession({ store }: SessionAdminServiceDeps, sessionId: string) {
   const found = await store.find(sessionIdOf("session_id", sessionId));
   if (!found.ok) throw new ServiceError("E404_NOT_FOUND");
-  return { session: sessionMessage(found.session) };
+  return { session: sessionMessage(found.session, store.shiftMs(found.session)) };
 }
 
 async function listSessions({ store }: SessionAdminServiceDeps, request: ListSessionsRequest) {
   const from = parsePageToken(request.pageToken);
   const limit = pageSizeOf(request.pageSize);
-  const filter = filterOf(request);
+  const shiftMs = store.shiftMs(request.subject === "" ? undefined : { subject: request.subject });
+  const filter = filterOf(request, shiftMs);
   const listed =
     request.subject === "" ? store.listAll(limit, from, filter) : store.list(request.subject, limit, from, filter);
   const page = await listed.catch(rejectForeignPosition);
-  return { sessions: page.sessions.map(sessionMessage), nextPageToken: toPageToken(page.next) };
+  const sessions = page.sessions.map((session) => sessionMessage(session, store.shiftMs(session)));
+  return { sessions, nextPageToken: toPageToken(page.next) };
 }
 
-function filterOf(request: ListSessionsRequest): SessionFilter {
+function filterOf(request: ListSessionsRequest, shiftMs: number): SessionFilter {
   const { subjectPrefix, clientId, device, ipAddress, createdAfter, createdBefore } = request;
   return {
     ...(subjectPrefix !== "" && { subjectPrefix }),
     ...(clientId !== "" && { clientId }),
     ...(device !== "" && { device }),
     ...(ipAddress !== "" && { ipAddress }),
-    ...(createdAfter && { createdFrom: toMsRoundedUp(createdAfter) }),
-    ...(createdBefore && { createdBefore: toMsRoundedUp(createdBefore) }),
+    ...(createdAfter && { createdFrom: givenTime(createdAfter, shiftMs) }),
+    ...(createdBefore && { createdBefore: givenTime(createdBefore, shiftMs) }),
   };
 }
 
@@ -91,7 +86,7 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   const authentication = authenticationOf(request, deps.clock());
   if (authentication === undefined) throw invalidRequest("auth_time", "is required");
   const result = await admin.elevate(deps, sid, authentication, requestContextOf(context));
-  if (result.ok) return { session: sessionMessage(result.session) };
+  if (result.ok) return { session: sessionMessage(result.session, deps.store.shiftMs(result.session)) };
   if (result.reason === "outdated") throw invalidRequest("auth_time", "is before the session's");
   throw new ServiceError("E404_NOT_FOUND");
 }

@@ -1,14 +1,15 @@
 /** Sessions and revocations as messages of the admin API. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { DeviceBinding } from "../../session/device-key.ts";
 import { thumbprintOf } from "../../session/device-tools.ts";
 import { type Authentication, audiencesOf, type Revocation, type Session } from "../../session/model.ts";
 import { timesOf } from "../messages.ts";
+import { feedTime, shownTime, wallTime } from "../times.ts";
 import { REVOCATION_REASONS } from "./enums.ts";
 
-export function sessionMessage(session: Session) {
+/** @param shiftMs by how much the wall clock is ahead of the store's time where the session is */
+export function sessionMessage(session: Session, shiftMs: number) {
   return {
     sessionId: session.sid,
     subject: session.subject,
@@ -17,31 +18,31 @@ export function sessionMessage(session: Session) {
     audiences: [...audiencesOf(session.audience)],
     claims: JSON.parse(session.claims) as JsonObject,
     client: session.client,
-    ...timesOf(session),
+    ...timesOf(session, shiftMs),
     ...(session.authentication && authenticationFields(session.authentication)),
-    ...(session.device && { deviceBinding: deviceFields(session.device) }),
+    ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };
 }
 
-function deviceFields(device: DeviceBinding) {
+function deviceFields(device: DeviceBinding, shiftMs: number) {
   return {
     algorithm: device.key.algorithm,
     thumbprint: thumbprintOf(device),
     bound: device.state === "bound",
-    sinceTime: timestampFromMs(device.since),
+    sinceTime: shownTime(device.since, shiftMs),
   };
 }
 
 function authenticationFields({ time, methods, contextClass }: Authentication) {
-  return { ...(time > 0 && { authTime: timestampFromMs(time) }), amr: [...methods], acr: contextClass };
+  return { ...(time > 0 && { authTime: wallTime(time) }), amr: [...methods], acr: contextClass };
 }
 
 export function revocationMessage(revocation: Revocation) {
   return {
     sessionId: revocation.sid,
-    revokeTime: timestampFromMs(revocation.revokedAt),
-    expireTime: timestampFromMs(revocation.expiresAt),
+    revokeTime: feedTime(revocation.revokedAt),
+    expireTime: feedTime(revocation.expiresAt),
     reason: revocation.reason,
     revocationReason: REVOCATION_REASONS[revocation.reason],
   };

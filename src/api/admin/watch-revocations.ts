@@ -1,4 +1,3 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { WatchRevocationsRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { patientTimeout } from "../../clock/after-reading.ts";
@@ -6,6 +5,7 @@ import { invalidRequest } from "../../session/errors.ts";
 import type { FeedBatch, RevocationFeed } from "../../session/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
 import { requestContextOf } from "../request-context.ts";
+import { feedTime } from "../times.ts";
 import { requireScopeStill } from "./authentication.ts";
 import { revocationMessage } from "./views.ts";
 
@@ -51,8 +51,8 @@ function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
     revocations: batch.revocations.map(revocationMessage),
     cursor: batch.cursor,
     caughtUp: batch.caughtUp,
-    asOfTime: timestampFromMs(batch.asOf),
-    ...(batch.revokedUntil > 0 && { revokedUntilTime: timestampFromMs(batch.revokedUntil) }),
+    asOfTime: feedTime(batch.asOf),
+    ...(batch.revokedUntil > 0 && { revokedUntilTime: feedTime(batch.revokedUntil) }),
     revokedKeyIds: [...revokedKeyIds],
   };
 }

@@ -99,7 +99,7 @@ function grant(device: DeviceBindingParts, granted: DeviceGranted, context: Hand
   const { session, cookie: value, mark, challenge } = granted;
   const { cookie } = device;
   const { responseHeader } = context;
-  const lifeLeft = secondsLeft(session.absoluteExpiresAt, device.clock(session.sid));
+  const lifeLeft = secondsLeft(session.absoluteExpiresAt, device.now(session.sid));
   for (const line of cookie.set(value, mark, lifeLeft)) responseHeader.append("set-cookie", line);
   responseHeader.set(CHALLENGE, challengeValue(challenge, session.sid));
   const origin = requestContextOf(context).source.origin();

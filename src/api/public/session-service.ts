@@ -117,7 +117,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   const sessions = page.sessions.map((session) => ({
     sessionId: session.sid,
     ...session.client,
-    ...timesOf(session),
+    ...timesOf(session, deps.store.shiftMs(session)),
     current: session.sid === caller.sid,
     deviceBound: isDeviceBound(session),
   }));

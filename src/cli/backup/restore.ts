@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
 import { protectionFault } from "../../files/protection.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
+import { systemClock } from "../../session/time.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { isInUse } from "../../store/embedded/copy.ts";
 import { schemaFault } from "../../store/embedded/schema-check.ts";
@@ -126,7 +127,7 @@ async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: 
   // Markers outlast the access tokens by a minute, as the service has it.
   const store = createEmbeddedStore({
     path,
-    clock: Date.now,
+    clock: systemClock,
     reuseIntervalMs,
     markerLifeMs: accessTokenTtlMs + 60_000,
   });

@@ -1,5 +1,5 @@
 /**
- * The store's time: the clock of the day less a shift, so that it goes on as before when that clock is set. A sleep of the
+ * The store's time: the wall clock less a shift, so that it goes on as before when that clock is set. A sleep of the
  * machine counts as time that has passed.
  *
  * What the clock showed at one moment is in the file, beside how long the machine had been up then. So every process on
@@ -11,6 +11,7 @@ import { uptime } from "node:os";
 import type { DatabaseSync } from "node:sqlite";
 import { steadyClock } from "../../clock/steady.ts";
 import type { Clock } from "../../session/ports.ts";
+import { type StoreMs, toStoreTime, type WallClock, type WallMs } from "../../session/time.ts";
 
 /** By how much a clock may be set, or drift, without notice, ms. */
 const TOLERANCE_MS = 250;
@@ -31,20 +32,20 @@ export const CLOCK_TABLE = `
     boot TEXT NOT NULL       -- since this start of it
   )`;
 
-type Row = { readonly shift: number; readonly wall: number; readonly up: number; readonly boot: string };
+type Row = { readonly shift: number; readonly wall: WallMs; readonly up: number; readonly boot: string };
 
 export class StoreClock {
   readonly #db: DatabaseSync;
-  readonly #wall: Clock;
+  readonly #wall: WallClock;
   readonly #steady: Clock;
   readonly #up: Clock;
   readonly #boot: string;
-  /** The clock of the day less the steady one, when they were last compared. */
+  /** The wall clock less the steady one, when they were last compared. */
   #base: number;
   #shift = 0;
 
   /** @param steady a clock that is never set, for tests: it is how long the machine has been up, too */
-  constructor(db: DatabaseSync, wall: Clock, steady: Clock | undefined) {
+  constructor(db: DatabaseSync, wall: WallClock, steady: Clock | undefined) {
     this.#db = db;
     this.#wall = wall;
     this.#steady = steady ?? steadyClock;
@@ -55,24 +56,24 @@ export class StoreClock {
     this.#compare(wall());
   }
 
-  /** By how much the clock of the day is ahead of the store's time, ms. */
-  get shift(): number {
+  /** By how much the wall clock is ahead of the store's time, ms. */
+  get shiftMs(): number {
     return this.#shift;
   }
 
-  /** The clock of the day. */
-  wall(): number {
-    return this.#wall();
+  /** The store's time, as far as it is known without the file: a wall clock that was set since the last step is not noticed. */
+  read(): StoreMs {
+    return toStoreTime(this.#wall(), this.#shift);
   }
 
-  /** The store's time. Writes to the file when the clock of the day was set, in the transaction if one is open. */
-  now(): number {
+  /** The store's time. Writes to the file when the wall clock was set, in the transaction if one is open. */
+  now(): StoreMs {
     const wall = this.#wall();
     if (Math.abs(wall - this.#steady() - this.#base) > TOLERANCE_MS) this.#compare(wall);
-    return wall - this.#shift;
+    return toStoreTime(wall, this.#shift);
   }
 
-  #compare(wall: number): void {
+  #compare(wall: WallMs): void {
     const up = this.#up();
     const row = this.#db.prepare("SELECT shift, wall, up, boot FROM clock").get() as Row | undefined;
     const shift = row === undefined ? 0 : row.shift + stepSince(row, { wall, up, boot: this.#boot });
@@ -83,7 +84,7 @@ export class StoreClock {
   }
 }
 
-/** By how much the clock of the day was set, ms. */
+/** By how much the wall clock was set, ms. */
 function stepSince(row: Row, { wall, up, boot }: Omit<Row, "shift">): number {
   const passed = wall - row.wall;
   if (boot !== row.boot) return Math.min(0, passed);

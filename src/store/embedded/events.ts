@@ -13,9 +13,9 @@ import {
   type SessionEventLog,
 } from "../../session/events.ts";
 import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
+import { later, type StoreMs } from "../../session/time.ts";
 import { CREATED, type DueText, dueRecord, ENDED_ALL, noteOf } from "../due-text.ts";
 import { eventText, parseEvent } from "../event-text.ts";
-import type { StoreClock } from "./clock.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -27,12 +27,10 @@ const MAX_DUE = 256;
 export class EmbeddedEvents implements SessionEventLog {
   readonly #sql: Statements;
   readonly #transactions: Transactions;
-  readonly #clock: StoreClock;
 
-  constructor(sql: Statements, transactions: Transactions, clock: StoreClock) {
+  constructor(sql: Statements, transactions: Transactions) {
     this.#sql = sql;
     this.#transactions = transactions;
-    this.#clock = clock;
   }
 
   async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
@@ -52,8 +50,7 @@ export class EmbeddedEvents implements SessionEventLog {
 
   async dueRecords(): Promise<readonly DueRecords[]> {
     const { now, rows } = this.#transactions.read((now) => ({ now, rows: this.#sql.due.all(MAX_DUE) as DueText[] }));
-    const { shift } = this.#clock;
-    return [{ part: "file", now, records: rows.map((row) => dueRecord({ ...row, at: row.at + shift })) }];
+    return [{ part: "file", now, records: rows.map(dueRecord) }];
   }
 
   async claimRecord({ key, since }: DueRecord): Promise<boolean> {
@@ -61,30 +58,29 @@ export class EmbeddedEvents implements SessionEventLog {
   }
 
   /** Within a step, as the other two: what is to be recorded of it. */
-  leaveCreated(session: NewSession, origin: Origin | undefined, now: number): void {
+  leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void {
     this.#leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now);
   }
 
-  leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: number): void {
+  leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs): void {
     this.#leave({ type: "ended", sid }, reason, note, subject, now);
   }
 
-  leaveEndOfAll(revokedUntil: number, origin: Origin | undefined, now: number): void {
+  leaveEndOfAll(revokedUntil: StoreMs, origin: Origin | undefined, now: StoreMs): void {
     this.#leave({ type: "all_ended", revokedUntil }, ENDED_ALL, noteOf(origin), "", now);
   }
 
-  #leave(event: Omit<SessionEvent, "time">, what: string, note: string, subject: string, now: number): void {
+  #leave(event: Omit<SessionEvent<StoreMs>, "time">, what: string, note: string, subject: string, now: StoreMs): void {
     if (note !== "") this.#sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
   }
 
-  #record(record: EventRecord, now: number, retentionMs: number): void {
-    const { event } = record;
-    const key = dueKeyOf(event);
-    if (key !== undefined && this.#sql.takeDue.run(key).changes === 0) return; // recorded already
-    if (retentionMs > 0) this.#append(record, now, now + retentionMs);
+  #record(record: EventRecord, now: StoreMs, retentionMs: number): void {
+    const { dueKey } = record;
+    if (dueKey !== undefined && this.#sql.takeDue.run(dueKey).changes === 0) return; // recorded already
+    if (retentionMs > 0) this.#append(record, now, later(now, retentionMs));
   }
 
-  #append(record: EventRecord, now: number, expiresAt: number): void {
+  #append(record: EventRecord, now: StoreMs, expiresAt: StoreMs): void {
     const { sid = ALL, type, subject: known } = record.event;
     const count = Number(this.#sql.countEvents.get(sid)?.count);
     if (sid === ALL) this.#sql.trimEvents.run(sid, sid, MAX_ENDS_OF_ALL - 1);

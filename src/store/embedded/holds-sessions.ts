@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Clock } from "../../session/ports.ts";
+import type { WallClock } from "../../session/time.ts";
 import { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
@@ -7,11 +8,10 @@ import { openDatabase, whenUnlocked } from "./schema.ts";
 /**
  * Whether the file exists and holds live sessions, by the store's own time. Never creates the file.
  *
- * @param clock the clock of the day
  * @param steady that of StoreClock, for tests
  * @throws StoreUnavailable when it is no database that can be read
  */
-export function holdsSessions(path: string, clock: Clock, steady?: Clock): boolean {
+export function holdsSessions(path: string, clock: WallClock, steady?: Clock): boolean {
   if (!existsSync(path)) return false;
   return guarded(() => {
     const db = whenUnlocked(() => openDatabase(path, (opened) => opened));

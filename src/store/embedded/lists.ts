@@ -1,11 +1,10 @@
 /** Pages of sessions: of a subject, or of all. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { byEarlierClock, EVERY_SESSION, type SessionFilter } from "../../session/filter.ts";
+import { EVERY_SESSION, type SessionFilter } from "../../session/filter.ts";
 import type { SessionPage } from "../../session/ports.ts";
+import type { StoreMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
 import { type Candidate, search, startOf } from "../search.ts";
-import { pageByClock } from "../shifted.ts";
-import type { StoreClock } from "./clock.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -15,12 +14,10 @@ const ROWS_PER_COUNT = 250;
 export class SessionLists {
   readonly #transactions: Transactions;
   readonly #sessions: SessionTable;
-  readonly #clock: StoreClock;
 
-  constructor(transactions: Transactions, sessions: SessionTable, clock: StoreClock) {
+  constructor(transactions: Transactions, sessions: SessionTable) {
     this.#transactions = transactions;
     this.#sessions = sessions;
-    this.#clock = clock;
   }
 
   ofSubject(
@@ -40,17 +37,15 @@ export class SessionLists {
     limit: number,
     from: string | undefined,
     filter: SessionFilter,
-    after: (position: PagePosition, count: number, now: number) => Candidate[],
+    after: (position: PagePosition, count: number, now: StoreMs) => Candidate[],
   ): Promise<SessionPage> {
-    const { shift } = this.#clock;
-    const wanted = byEarlierClock(filter, shift);
-    let position = startOf(from, wanted);
+    let position = startOf(from, filter);
     const take = async (count: number) => {
       const candidates = this.#transactions.read((now) => after(position, count, now));
       position = candidates.at(-1)?.position ?? position;
       return candidates;
     };
-    return pageByClock(await search(take, limit, wanted), shift);
+    return search(take, limit, filter);
   }
 
   /** All live sessions; other work comes in between. */

@@ -1,6 +1,7 @@
 /** The revocation log of the embedded store, which holds the markers of ended sessions too. */
 import type { EndReason, Revocation, SessionId } from "../../session/model.ts";
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
+import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { type LogRow, revocationOf } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
@@ -19,30 +20,30 @@ export class RevocationLog {
     this.#markerLifeMs = markerLifeMs;
   }
 
-  append(sid: SessionId, reason: EndReason, now: number): Revocation {
-    const expiresAt = now + this.#markerLifeMs;
+  append(sid: SessionId, reason: EndReason, now: StoreMs): Revocation {
+    const expiresAt = later(now, this.#markerLifeMs);
     this.#sql.append.run(sid, now, expiresAt, reason);
     this.#sql.sweepLog.run(now);
     return { sid, revokedAt: now, expiresAt, reason };
   }
 
-  appendAll(createdUntil: number, now: number): void {
+  appendAll(createdUntil: StoreMs, now: StoreMs): void {
     this.#sql.append.run(ALL, createdUntil, now + this.#markerLifeMs, "revoked_all");
   }
 
-  has(sid: SessionId, now: number): boolean {
+  has(sid: SessionId, now: StoreMs): boolean {
     return this.#sql.marker.get(sid, now) !== undefined;
   }
 
   /** @throws InvalidCursor */
-  readAfter(cursor: string | undefined): (now: number) => RevocationBatch {
+  readAfter(cursor: string | undefined): (now: StoreMs) => RevocationBatch {
     const after = cursor === undefined ? 0 : this.#parseCursor(cursor);
     return (now) => {
       const rows = this.#sql.after.all(after, now) as LogRow[];
       const revocations: Revocation[] = [];
-      let revokedUntil = 0;
+      let revokedUntil = storeMs(0);
       for (const row of rows) {
-        if ((row.sid as string) === ALL) revokedUntil = Math.max(revokedUntil, row.revoked_at);
+        if ((row.sid as string) === ALL) revokedUntil = latest(revokedUntil, row.revoked_at);
         else revocations.push(revocationOf(row));
       }
       return { revocations, revokedUntil, cursor: `e.${this.#id}.${rows.at(-1)?.seq ?? after}`, now };

@@ -4,6 +4,7 @@ import type { ServingVerdict } from "../../session/device-binding.ts";
 import type { DeviceBinding } from "../../session/device-key.ts";
 import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
+import { earliest, later, latest, type StoreMs } from "../../session/time.ts";
 
 /** What the column `fixed` holds of a session, as JSON. Its durations are milliseconds. */
 type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs"> & {
@@ -22,10 +23,10 @@ type DeviceText = Omit<DeviceBinding, "key"> & {
 export type SessionRow = {
   readonly sid: SessionId;
   readonly subject: string;
-  readonly created_at: number;
-  readonly last_refreshed_at: number;
-  readonly idle_expires_at: number;
-  readonly absolute_expires_at: number;
+  readonly created_at: StoreMs;
+  readonly last_refreshed_at: StoreMs;
+  readonly idle_expires_at: StoreMs;
+  readonly absolute_expires_at: StoreMs;
   readonly fixed: string;
   readonly rotation: string;
 };
@@ -36,30 +37,30 @@ export type FoundRow = SessionRow & { readonly ended: number };
 export type LogRow = {
   readonly seq: number;
   readonly sid: SessionId;
-  readonly revoked_at: number;
-  readonly expires_at: number;
+  readonly revoked_at: StoreMs;
+  readonly expires_at: StoreMs;
   readonly reason: EndReason;
 };
 
 /** The session at its creation. */
-export function newborn(session: NewSession, now: number): Session {
-  const absoluteExpiresAt = now + session.absoluteLifetimeMs;
+export function newborn(session: NewSession, now: StoreMs): Session {
+  const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {
     ...session,
     createdAt: now,
     lastRefreshedAt: now,
-    idleExpiresAt: Math.min(now + session.idleTimeoutMs, absoluteExpiresAt),
+    idleExpiresAt: earliest(later(now, session.idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
   };
 }
 
 /** The session with its idle expiry slid. It was refreshed no sooner than it was created, whatever the clock shows. */
-export function slid(session: Session, now: number): Session {
-  const lastRefreshedAt = Math.max(session.createdAt, now);
+export function slid(session: Session, now: StoreMs): Session {
+  const lastRefreshedAt = latest(session.createdAt, now);
   return {
     ...session,
     lastRefreshedAt,
-    idleExpiresAt: Math.min(lastRefreshedAt + session.idleTimeoutMs, session.absoluteExpiresAt),
+    idleExpiresAt: earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt),
   };
 }
 
@@ -137,7 +138,7 @@ export function served(
   outcome: "repeat" | "rotate" | "heal" | "recover",
   session: Session,
   state: RotationState,
-  now: number,
+  now: StoreMs,
   device: ServingVerdict,
 ) {
   const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };

@@ -12,8 +12,7 @@ import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Authentication, Session, SessionId } from "../../session/model.ts";
 import type { ElevateOutcome, Found, RegisterKeyOutcome, RotateOutcome, UnbindOutcome } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation.ts";
-import { byClock } from "../shifted.ts";
-import type { StoreClock } from "./clock.ts";
+import type { StoreMs } from "../../session/time.ts";
 import type { RevocationLog } from "./log.ts";
 import { fixedOf, rotationOf, served, sessionOf, slid } from "./rows.ts";
 import type { SessionTable } from "./session-table.ts";
@@ -23,10 +22,9 @@ type Deps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly log: RevocationLog;
-  readonly clock: StoreClock;
   /** R, ms. */
   readonly reuseIntervalMs: number;
-  readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: number) => void;
+  readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };
 
 export class SessionSteps {
@@ -36,26 +34,22 @@ export class SessionSteps {
     this.#deps = deps;
   }
 
-  byClock(session: Session): Session {
-    return byClock(session, this.#deps.clock.shift);
-  }
-
   /** Of a session that is not live: whether it was ended. */
-  isMarked(sid: SessionId, now: number): boolean {
+  isMarked(sid: SessionId, now: StoreMs): boolean {
     return this.#deps.log.has(sid, now) || this.#deps.sessions.endedWithOthers(sid, now);
   }
 
   /** Of a session that is not live. */
-  gone(sid: SessionId, now: number): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
+  gone(sid: SessionId, now: StoreMs): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
     return { ok: false, reason: this.isMarked(sid, now) ? "revoked" : "unknown" };
   }
 
-  find(sid: SessionId, now: number): Found {
+  find(sid: SessionId, now: StoreMs): Found {
     const row = this.#deps.sessions.get(sid);
     if (row === undefined) return this.gone(sid, now);
     if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
     if (row.ended) return { ok: false, reason: "revoked" };
-    return { ok: true, session: this.byClock(sessionOf(row)), rotation: rotationOf(row), now };
+    return { ok: true, session: sessionOf(row), rotation: rotationOf(row), now };
   }
 
   /** Undefined: it would end the session, and may not. */
@@ -64,10 +58,10 @@ export class SessionSteps {
     token: PresentedToken,
     freshNonce: string,
     device: DevicePresentation | undefined,
-    now: number,
+    now: StoreMs,
     mayEnd: boolean,
   ): RotateOutcome | undefined {
-    const { sessions, sql, reuseIntervalMs, clock } = this.#deps;
+    const { sessions, sql, reuseIntervalMs } = this.#deps;
     const row = sessions.get(sid);
     if (row === undefined) return this.gone(sid, now);
     if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" };
@@ -75,8 +69,8 @@ export class SessionSteps {
     if (row.ended) return { ok: false, reason: "revoked" };
     const session = sessionOf(row);
     const verdict = judgeDevice(session, token, device ?? NO_PRESENTATION, now, reuseIntervalMs);
-    if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: this.byClock(session) };
-    if (verdict === "required") return { ok: false, reason: "device_required", session: this.byClock(session) };
+    if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
+    if (verdict === "required") return { ok: false, reason: "device_required", session };
     if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);
     const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs);
     if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);
@@ -84,10 +78,10 @@ export class SessionSteps {
     const used = this.#used(session, verdict, now);
     const after = outcome === "repeat" ? used : slid(used, now); // nothing is new, nothing slides
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-    return served(outcome, this.byClock(after), next, now + clock.shift, verdict);
+    return served(outcome, after, next, now, verdict);
   }
 
-  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: number): RegisterKeyOutcome {
+  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: StoreMs): RegisterKeyOutcome {
     const { sessions, sql, reuseIntervalMs } = this.#deps;
     const row = sessions.live(sid, now);
     if (row === undefined) return this.gone(sid, now);
@@ -95,40 +89,40 @@ export class SessionSteps {
     const before = sessionOf(row);
     const { device } = before;
     if (device !== undefined && isSameThumbprint(device.key.thumbprint, key.thumbprint)) {
-      return { ok: true, session: this.byClock(before), now };
+      return { ok: true, session: before, now };
     }
     if (device !== undefined && !isReplaceable(device, now, reuseIntervalMs)) return { ok: false, reason: "other_key" };
     const session: Session = { ...before, device: { key, state: "registered", since: now } };
     sql.fix.run(fixedOf(session), sid);
-    return { ok: true, session: this.byClock(session), now };
+    return { ok: true, session, now };
   }
 
-  unbind(sid: SessionId, now: number): UnbindOutcome {
+  unbind(sid: SessionId, now: StoreMs): UnbindOutcome {
     const row = this.#deps.sessions.live(sid, now);
     if (row === undefined) return this.gone(sid, now);
     const { device, ...session } = sessionOf(row);
     if (device !== undefined) this.#deps.sql.fix.run(fixedOf(session), sid);
-    return { ok: true, session: this.byClock(session), hadKey: device !== undefined };
+    return { ok: true, session, hadKey: device !== undefined };
   }
 
-  elevate(sid: SessionId, authentication: Authentication, now: number): ElevateOutcome {
+  elevate(sid: SessionId, authentication: Authentication, now: StoreMs): ElevateOutcome {
     const row = this.#deps.sessions.live(sid, now);
     if (row === undefined) return this.gone(sid, now);
     const before = sessionOf(row);
     if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
     const session = { ...before, authentication };
     this.#deps.sql.fix.run(fixedOf(session), sid);
-    return { ok: true, session: this.byClock(session) };
+    return { ok: true, session };
   }
 
-  #used(session: Session, verdict: DeviceVerdict, now: number): Session {
+  #used(session: Session, verdict: DeviceVerdict, now: StoreMs): Session {
     if (verdict !== "first_use" || session.device === undefined) return session;
     const used: Session = { ...session, device: { ...session.device, state: "bound", since: now } };
     this.#deps.sql.fix.run(fixedOf(used), session.sid);
     return used;
   }
 
-  #end({ sid, subject }: Session, reason: "reuse" | "two_holders", now: number, mayEnd: boolean) {
+  #end({ sid, subject }: Session, reason: "reuse" | "two_holders", now: StoreMs, mayEnd: boolean) {
     if (!mayEnd) return undefined;
     this.#deps.endReused(sid, subject, reason, now);
     return { ok: false, reason, subject } as const;

@@ -1,6 +1,7 @@
 /** Sessions by id and by subject, as the verbs ask for them. */
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import { firstState } from "../../session/rotation.ts";
+import { type StoreMs, storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
 import type { Candidate } from "../search.ts";
 import { type FoundRow, newborn, type SessionRow, sessionOf, toRow } from "./rows.ts";
@@ -17,13 +18,13 @@ export class SessionTable {
     return this.#sql.session.get(sid) as FoundRow | undefined;
   }
 
-  live(sid: SessionId, now: number): SessionRow | undefined {
+  live(sid: SessionId, now: StoreMs): SessionRow | undefined {
     const row = this.get(sid);
     return row !== undefined && now < row.idle_expires_at && !row.ended ? row : undefined;
   }
 
   /** Whether it is within its lifetimes, and ended with others. */
-  endedWithOthers(sid: SessionId, now: number): boolean {
+  endedWithOthers(sid: SessionId, now: StoreMs): boolean {
     const row = this.get(sid);
     return row !== undefined && now < row.idle_expires_at && row.ended > 0;
   }
@@ -34,19 +35,19 @@ export class SessionTable {
   }
 
   /** The live ones of a subject, in order of creation; undefined if it has more than `most`. */
-  few(subject: string, now: number, most: number): SessionId[] | undefined {
+  few(subject: string, now: StoreMs, most: number): SessionId[] | undefined {
     const rows = this.#sql.ofSubject.all(subject, most + 1) as Pick<SessionRow, "sid" | "idle_expires_at">[];
     if (rows.length > most) return undefined;
     return rows.filter((row) => now < row.idle_expires_at).map(({ sid }) => sid);
   }
 
   /** Of a subject, newest first, after a position. */
-  page(subject: string, { createdAt, sid }: PagePosition, count: number, now: number): Candidate[] {
+  page(subject: string, { createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
     return candidates(this.#sql.page.all(subject, createdAt, sid, count) as FoundRow[], now);
   }
 
   /** Of all subjects, newest first, after a position. */
-  byCreation({ createdAt, sid }: PagePosition, count: number, now: number): Candidate[] {
+  byCreation({ createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
     return candidates(this.#sql.byCreation.all(createdAt, sid, count) as FoundRow[], now);
   }
 
@@ -57,12 +58,12 @@ export class SessionTable {
   }
 
   /** The live ones among some rows. */
-  countRows(first: number, last: number, now: number): number {
+  countRows(first: number, last: number, now: StoreMs): number {
     return Number(this.#sql.countRows.get(first, last, now)?.count);
   }
 
   /** @param createdAt after all that have ended together, whatever the clock shows */
-  insert(session: NewSession, childNonce: string, createdAt: number, now: number): Session {
+  insert(session: NewSession, childNonce: string, createdAt: StoreMs, now: StoreMs): Session {
     const created = newborn(session, createdAt);
     this.#sql.created.run(created.createdAt);
     this.#sql.insert.run(toRow(created, firstState(childNonce)));
@@ -71,15 +72,15 @@ export class SessionTable {
   }
 
   /** Ends all that were created before a time, or that there are; the time of creation up to which they ended. */
-  endAll(createdBefore: number | undefined, now: number): number {
+  endAll(createdBefore: StoreMs | undefined, now: StoreMs): StoreMs {
     const latest = Math.max(now, Number(this.#sql.newest.get()?.time));
-    const until = Math.max(0, Math.min(latest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    const until = storeMs(Math.max(0, Math.min(latest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));
     this.#sql.endAll.run(until);
     return until;
   }
 }
 
-function candidates(rows: readonly FoundRow[], now: number): Candidate[] {
+function candidates(rows: readonly FoundRow[], now: StoreMs): Candidate[] {
   return rows.map((row) => ({
     position: { createdAt: row.created_at, sid: row.sid },
     session: now < row.idle_expires_at && !row.ended ? sessionOf(row) : undefined,

@@ -29,6 +29,7 @@ import {
   type UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
+import type { StoreMs } from "../../session/time.ts";
 import { noteOf, REUSE_NOTES } from "../due-text.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
@@ -81,14 +82,13 @@ class EmbeddedStore implements SessionStore {
     this.#sql = prepareStatements(db);
     this.#transactions = new Transactions(db, this.#clock, new FileGuard(options.path));
     this.#sessions = new SessionTable(this.#sql);
-    this.#lists = new SessionLists(this.#transactions, this.#sessions, this.#clock);
-    this.#events = new EmbeddedEvents(this.#sql, this.#transactions, this.#clock);
+    this.#lists = new SessionLists(this.#transactions, this.#sessions);
+    this.#events = new EmbeddedEvents(this.#sql, this.#transactions);
     this.#log = new RevocationLog(this.#sql, options.markerLifeMs);
     this.#steps = new SessionSteps({
       sql: this.#sql,
       sessions: this.#sessions,
       log: this.#log,
-      clock: this.#clock,
       reuseIntervalMs: options.reuseIntervalMs,
       endReused: (sid, subject, reason, now) => this.#end(sid, "reuse", now, REUSE_NOTES[reason], subject),
     });
@@ -110,8 +110,7 @@ class EmbeddedStore implements SessionStore {
     replaces?: SessionId,
     origin?: Origin,
   ): Promise<CreateOutcome> {
-    const created = await this.#subjects.create(session, childNonce, cap, replaces, origin);
-    return { ...created, session: this.#steps.byClock(created.session) };
+    return this.#subjects.create(session, childNonce, cap, replaces, origin);
   }
 
   async rotate(
@@ -182,13 +181,12 @@ class EmbeddedStore implements SessionStore {
     return this.#subjects.endAll(subject, reason, options);
   }
 
-  async revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number> {
+  async revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs> {
     const revokedUntil = this.#write("FULL", (now) => {
-      const until = this.#sessions.endAll(createdBefore && createdBefore - this.#clock.shift, now);
+      const until = this.#sessions.endAll(createdBefore, now);
       this.#log.appendAll(until, now);
-      const revokedUntil = until + this.#clock.shift;
-      this.#events.leaveEndOfAll(revokedUntil, origin, now);
-      return revokedUntil;
+      this.#events.leaveEndOfAll(until, origin, now);
+      return until;
     });
     this.#wakers.wake([]);
     return revokedUntil;
@@ -208,8 +206,12 @@ class EmbeddedStore implements SessionStore {
     return this.#wakers.add(wake);
   }
 
-  now(): number {
-    return this.#clock.wall();
+  now(): StoreMs {
+    return this.#clock.read();
+  }
+
+  shiftMs(): number {
+    return this.#clock.shiftMs;
   }
 
   async ping(): Promise<void> {
@@ -223,13 +225,13 @@ class EmbeddedStore implements SessionStore {
   }
 
   /** @param note of its due record */
-  #end(sid: SessionId, reason: EndReason, now: number, note: string, subject = ""): void {
+  #end(sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject = ""): void {
     this.#sql.remove.run(sid);
     this.#events.leaveEnded(sid, reason, note, subject, now);
     this.#appended.push(this.#log.append(sid, reason, now));
   }
 
-  #write<T>(durability: Durability, step: (now: number) => T): T {
+  #write<T>(durability: Durability, step: (now: StoreMs) => T): T {
     this.#appended = [];
     const result = this.#transactions.write(durability, step);
     if (this.#appended.length > 0) this.#wakers.wake(this.#appended);

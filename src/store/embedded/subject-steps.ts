@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndAllOptions, EndAllOutcome } from "../../session/ports.ts";
+import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
@@ -22,7 +23,7 @@ const MAX_EXPIRED = 1_000;
 const KEPT_MS = 60_000;
 
 /** Ends a session, and leaves a due record if there is a note of it. */
-export type EndStep = (sid: SessionId, reason: EndReason, now: number, note: string, subject: string) => void;
+export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
 
 type Deps = {
   readonly sql: Statements;
@@ -34,8 +35,8 @@ type Deps = {
 type EndRow = {
   readonly id: string;
   readonly subject: string;
-  readonly created_after: number;
-  readonly created_until: number;
+  readonly created_after: StoreMs;
+  readonly created_until: StoreMs;
   readonly spared: string;
   readonly reason: EndReason;
   readonly note: string;
@@ -62,11 +63,11 @@ export class SubjectSteps {
   }
 
   /** Ends the oldest sessions beyond the cap, and creates one. @param session not there yet */
-  create(session: NewSession, childNonce: string, cap: number, now: number, note: string): CreateStep {
+  create(session: NewSession, childNonce: string, cap: number, now: StoreMs, note: string): CreateStep {
     const { sql, sessions, end } = this.#deps;
     const { subject } = session;
     const under = sql.endOf.get(subject) as EndRow | undefined;
-    const endedUntil = Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0);
+    const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
     let count = Number(sql.countOf.get(subject, endedUntil)?.count);
     if (under !== undefined && sessions.live(under.spared as SessionId, now) !== undefined) count++;
     let evicted: SessionId[] = [];
@@ -86,7 +87,7 @@ export class SubjectSteps {
     }
     return {
       state: "created",
-      session: sessions.insert(session, childNonce, Math.max(now, endedUntil + 1), now),
+      session: sessions.insert(session, childNonce, latest(now, later(endedUntil, 1)), now),
       evicted,
     };
   }
@@ -97,7 +98,7 @@ export class SubjectSteps {
     reason: EndReason,
     { except = "" as SessionId, actor, origin }: EndAllOptions,
     id: string,
-    now: number,
+    now: StoreMs,
   ): EndAllOutcome | Begun {
     const { sql, sessions, end } = this.#deps;
     const note = noteOf(origin);
@@ -118,7 +119,7 @@ export class SubjectSteps {
   }
 
   /** Does a part of what an end of many leaves to be done. */
-  endSome(id: string, now: number): Part {
+  endSome(id: string, now: StoreMs): Part {
     const { sql, end } = this.#deps;
     const row = sql.endById.get(id) as EndRow | undefined;
     if (row === undefined) return undefined;
@@ -126,7 +127,7 @@ export class SubjectSteps {
     const { subject, created_after, created_until, spared, reason, note } = row;
     const oldest = sql.ending.all(subject, created_after, created_until, spared, AT_ONCE) as {
       readonly sid: SessionId;
-      readonly idle_expires_at: number;
+      readonly idle_expires_at: StoreMs;
     }[];
     const ended: SessionId[] = [];
     for (const { sid, idle_expires_at } of oldest) {

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Origin } from "../../session/events.ts";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
 import { type EndAllOptions, type EndAllOutcome, StoreUnavailable } from "../../session/ports.ts";
+import type { StoreMs } from "../../session/time.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../due-text.ts";
 import { sessionOf } from "./rows.ts";
 import type { SessionTable } from "./session-table.ts";
@@ -15,8 +16,8 @@ type Deps = {
   readonly sessions: SessionTable;
   readonly steps: SubjectSteps;
   readonly end: EndStep;
-  readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: number) => void;
-  readonly write: <T>(durability: Durability, step: (now: number) => T) => T;
+  readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs) => void;
+  readonly write: <T>(durability: Durability, step: (now: StoreMs) => T) => T;
 };
 
 type Created = { readonly session: Session; readonly evicted: readonly SessionId[]; readonly replaced: boolean };

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { StoreMs } from "../../session/time.ts";
 import type { StoreClock } from "./clock.ts";
 import { guarded } from "./failure.ts";
 import type { FileGuard } from "./file-guard.ts";
@@ -19,13 +20,13 @@ export class Transactions {
     this.#files = files;
   }
 
-  read<T>(step: (now: number) => T): T {
+  read<T>(step: (now: StoreMs) => T): T {
     this.#files.checkRecent();
     return guarded(() => step(this.#clock.now()));
   }
 
   /** One transaction; nothing of it is there if it throws. What is to be on disk is in the file of that name, too. */
-  write<T>(durability: Durability, step: (now: number) => T): T {
+  write<T>(durability: Durability, step: (now: StoreMs) => T): T {
     const result = this.#commit(durability, step);
     if (durability === "FULL") this.#files.check();
     else this.#files.checkRecent();
@@ -37,7 +38,7 @@ export class Transactions {
     this.#files.check();
   }
 
-  #commit<T>(durability: Durability, step: (now: number) => T): T {
+  #commit<T>(durability: Durability, step: (now: StoreMs) => T): T {
     return guarded(() => {
       if (this.#durability !== durability) this.#db.exec(`PRAGMA synchronous = ${durability}`);
       this.#durability = durability;

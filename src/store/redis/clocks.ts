@@ -60,7 +60,7 @@ export class Clocks {
         const { from, until, shift } = clock.expected(sentAt);
         const reply = await ask(tag, [from, until, clock.step === 0 ? "" : shift + clock.step]);
         const [time = 0, agreed = 0, inTime = 0] = (reply as readonly unknown[]).map((part) => Number(String(part)));
-        const first = clock.now(sentAt) === undefined;
+        const first = clock.wall(sentAt) === undefined;
         clock.observe(time, sentAt, steady());
         if (first || inTime === 1) return clock.settle(agreed);
       }

@@ -1,5 +1,6 @@
 /** Sessions of all partitions in the order of creation, newest first: the orders of the partitions, merged as far as is asked. */
 import type { Session } from "../../session/model.ts";
+import { storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../page.ts";
 import type { Candidate } from "../search.ts";
 import type { Link } from "./link.ts";
@@ -114,5 +115,5 @@ export function entryOf({ createdAt, sid }: PagePosition): string {
 
 export function positionOf(entry: string): PagePosition {
   const bytes = Buffer.from(entry, "latin1");
-  return { createdAt: bytes.readUIntBE(0, TIME_BYTES), sid: sessionId(bytes.subarray(TIME_BYTES)) };
+  return { createdAt: storeMs(bytes.readUIntBE(0, TIME_BYTES)), sid: sessionId(bytes.subarray(TIME_BYTES)) };
 }

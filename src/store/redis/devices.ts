@@ -26,14 +26,14 @@ export class RedisDevices {
     const tag = tagOfSession(sid);
     const args = [sid, generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), this.#reuseIntervalMs];
     const reply = await this.#link.run("register_key", [tag], args);
-    const outcome = registerKeyOutcome(sid, reply, this.#link.clock(tag).shift);
+    const outcome = registerKeyOutcome(sid, reply);
     if (outcome.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return outcome;
   }
 
   async unbind(sid: SessionId): Promise<UnbindOutcome> {
     const tag = tagOfSession(sid);
-    const outcome = unbindOutcome(sid, await this.#link.run("unbind", [tag], [sid]), this.#link.clock(tag).shift);
+    const outcome = unbindOutcome(sid, await this.#link.run("unbind", [tag], [sid]));
     if (outcome.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return outcome;
   }

@@ -2,7 +2,6 @@
 import {
   type DueRecord,
   type DueRecords,
-  dueKeyOf,
   type EventRecord,
   type EventsOf,
   MAX_ENDS_OF_ALL,
@@ -13,14 +12,13 @@ import {
 } from "../../session/events.ts";
 import { parseSessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
+import { storeMs } from "../../session/time.ts";
 import { dueRecord } from "../due-text.ts";
 import { eventText, parseEvent } from "../event-text.ts";
 import type { Link } from "./link.ts";
-import { TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
+import { FIRST_TAG, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";
 
-/** Where the ends of all are. */
-const FIRST_TAG = TAGS[0] ?? "";
 const ALL = "*";
 /** Due records that are read of one partition. */
 const MAX_DUE = 64;
@@ -76,16 +74,15 @@ export class RedisEvents implements SessionEventLog {
   async #readDue(tags: readonly string[]): Promise<DueRecords> {
     const [now, ...texts] = buffers(await this.#link.run("due", tags, [MAX_DUE]));
     const part = tags[0] ?? "";
-    const { shift } = this.#link.clock(part);
     const records: DueRecord[] = [];
     for (let at = 0; at < texts.length; at += 2) {
       const [since, time, what = "", note = "", ...subject] = buffer(texts[at + 1])
         .toString()
         .split("\n");
-      const known = { key: text(texts[at]), since: Number(since), at: Number(time) + shift };
+      const known = { key: text(texts[at]), since: storeMs(Number(since)), at: storeMs(Number(time)) };
       records.push(dueRecord({ ...known, what, note, subject: subject.join("\n") }));
     }
-    return { part, now: Number(text(now)), records };
+    return { part, now: storeMs(Number(text(now))), records };
   }
 
   async #read(tag: string, subject: string, sid: string): Promise<SessionEvent[]> {
@@ -95,7 +92,7 @@ export class RedisEvents implements SessionEventLog {
 }
 
 function argumentsOf(record: EventRecord): readonly string[] {
-  const { event } = record;
+  const { event, dueKey = "" } = record;
   const { sid = ALL, subject } = event;
-  return [dueKeyOf(event) ?? "", sid, sid === ALL ? "" : (subject ?? ""), eventText(record)];
+  return [dueKey, sid, sid === ALL ? "" : (subject ?? ""), eventText(record)];
 }

@@ -1,12 +1,18 @@
 import type { EndReason, Revocation } from "../../session/model.ts";
 import { parseSessionId } from "../../session/model.ts";
+import { latest, type StoreMs, storeMs } from "../../session/time.ts";
 
 /** An entry of the log, as the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
 export function parseEntry(text: string): Revocation | undefined {
   const [sid = "", revokedAt, expiresAt, reason] = text.split(" ");
   const parsed = parseSessionId(sid);
   if (parsed === undefined || reason === undefined) return undefined;
-  return { sid: parsed, revokedAt: Number(revokedAt), expiresAt: Number(expiresAt), reason: reason as EndReason };
+  return {
+    sid: parsed,
+    revokedAt: storeMs(Number(revokedAt)),
+    expiresAt: storeMs(Number(expiresAt)),
+    reason: reason as EndReason,
+  };
 }
 
 /** The entries among several texts; what is none of ours is left out. */
@@ -15,12 +21,12 @@ export function parseEntries(texts: readonly string[]): Revocation[] {
 }
 
 /** The latest end of all among the texts, '* <created until> <expires at> revoked_all': the time of creation, or 0. */
-export function revokedUntilOf(texts: readonly string[]): number {
-  let latest = 0;
+export function revokedUntilOf(texts: readonly string[]): StoreMs {
+  let until = storeMs(0);
   for (const text of texts) {
-    if (text.startsWith("* ")) latest = Math.max(latest, Number(text.split(" ")[1]));
+    if (text.startsWith("* ")) until = latest(until, storeMs(Number(text.split(" ")[1])));
   }
-  return latest;
+  return until;
 }
 
 const ENDING = "ending ";

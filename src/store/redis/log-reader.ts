@@ -1,5 +1,6 @@
 /** Reads the revocation logs of all partitions. */
 import { InvalidCursor, type RevocationBatch } from "../../session/ports.ts";
+import { storeMs } from "../../session/time.ts";
 import type { Link } from "./link.ts";
 import { isEndings, parseEntries, restOf, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
 import { TAGS } from "./partitions.ts";
@@ -49,10 +50,10 @@ export class LogReader {
       for (let at = 0; at < TAGS.length; at += piece) await this.#read(TAGS.slice(at, at + piece), since, replies);
     }
     this.#resume(replies.flatMap((texts) => texts.filter(isEndings)));
-    const now = Math.min(...replies.map(([time]) => Number(time)));
+    const now = storeMs(Math.min(...replies.map(([time]) => Number(time))));
     const revocations = replies.flatMap(([, ...entries]) => parseEntries(entries));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    const revokedUntil = Math.max(...replies.map(revokedUntilOf));
+    const revokedUntil = storeMs(Math.max(...replies.map(revokedUntilOf)));
     [this.#cursor, this.#readAt] = [`r.${now}`, startedAt];
     return { revocations, revokedUntil, cursor: this.#cursor, now };
   }

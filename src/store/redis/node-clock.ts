@@ -9,6 +9,8 @@
  * store's time must go on as if it had not been: so it is the node's less a `shift`, on which all instances agree (lua/sync.lua).
  * Until that has been settled no command may act.
  */
+import { type WallMs, wallMs } from "../../session/time.ts";
+
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
 export class NodeClock {
@@ -26,7 +28,7 @@ export class NodeClock {
   }
 
   /** By how much the node's clock is ahead of the store's time, ms. */
-  get shift(): number {
+  get shiftMs(): number {
     return this.#shift;
   }
 
@@ -72,8 +74,8 @@ export class NodeClock {
     return { from: sentAt - this.#timeout, until: sentAt + this.#timeout, shift: this.#shift };
   }
 
-  /** The node's clock, as it shows now; undefined while it is unknown. */
-  now(now: number): number | undefined {
-    return this.#ahead === undefined ? undefined : Math.floor(this.#ahead + now);
+  /** What the node's clock shows now; undefined while it is unknown. */
+  wall(now: number): WallMs | undefined {
+    return this.#ahead === undefined ? undefined : wallMs(Math.floor(this.#ahead + now));
   }
 }

@@ -3,13 +3,16 @@
  * one carry its hash tag, so that they lie in one slot of a cluster and change in one script.
  */
 import { hash } from "node:crypto";
-import type { SessionId } from "../../session/model.ts";
+import type { Place, SessionId } from "../../session/model.ts";
 
 /** The hash tags, by partition. */
 export const TAGS: readonly string[] = Array.from(
   { length: 256 },
   (_, byte) => `{${byte.toString(16).padStart(2, "0")}}`,
 );
+
+/** The partition that stands for all where one must. */
+export const FIRST_TAG = TAGS[0] ?? "";
 
 /** The first two characters of an id hold its first byte, and four bits of the second. */
 const BY_START = new Map<string, string>();
@@ -23,4 +26,8 @@ export function tagOfSession(sid: SessionId): string {
 
 export function tagOfSubject(subject: string): string {
   return `{${hash("sha256", subject).slice(0, 2)}}`;
+}
+
+export function tagOf(place: Place): string {
+  return "sid" in place ? tagOfSession(place.sid) : tagOfSubject(place.subject);
 }

@@ -8,6 +8,7 @@ import type { DeviceBinding } from "../../session/device-key.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
+import { earliest, later, latest, storeMs, wallMs } from "../../session/time.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const VALUE = new Uint8Array(128);
@@ -49,7 +50,7 @@ function decodeDevice(bytes: Buffer): { readonly device: DeviceBinding; readonly
   const kind = bytes.readUInt8(end + DEVICE_TAIL.kind);
   const thumbprintAt = end + DEVICE_TAIL.thumbprint;
   const start = thumbprintAt - bytes.readUInt16BE(end + DEVICE_TAIL.length);
-  const since = bytes.readUIntBE(end + DEVICE_TAIL.since, 6);
+  const since = storeMs(bytes.readUIntBE(end + DEVICE_TAIL.since, 6));
   const key: DeviceKey = {
     algorithm: kind & KIND_RS256 ? "RS256" : "ES256",
     bytes: Uint8Array.from(bytes.subarray(start, thumbprintAt)),
@@ -109,12 +110,12 @@ export function encodeAuthentication({ time, methods, contextClass }: Authentica
 
 /** Reads a record that starts at `start` and ends with the bytes. */
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
-  const time = (at: number) => bytes.readUIntBE(start + at, 6);
+  const time = (at: number) => storeMs(bytes.readUIntBE(start + at, 6));
   const createdAt = time(AT.created);
-  const lastRefreshedAt = Math.max(createdAt, time(AT.ct));
+  const lastRefreshedAt = latest(createdAt, time(AT.ct));
   const idleTimeoutMs = bytes.readUIntBE(start + AT.idle, 5);
   const absoluteLifetimeMs = bytes.readUIntBE(start + AT.life, 5);
-  const absoluteExpiresAt = createdAt + absoluteLifetimeMs;
+  const absoluteExpiresAt = later(createdAt, absoluteLifetimeMs);
 
   let at = start + AT.body;
   const take = (length: number): string => {
@@ -139,7 +140,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const end = bound?.start ?? bytes.length;
   let authentication: Authentication | undefined;
   if (bytes[at] === AUTHENTICATION && at < end) {
-    const authenticatedAt = bytes.readUIntBE(at + 1, 6);
+    const authenticatedAt = wallMs(bytes.readUIntBE(at + 1, 6));
     at += 7;
     const [contextClass = "", ...methods]: string[] = JSON.parse(take(length16()));
     authentication = { time: authenticatedAt, methods, contextClass };
@@ -156,7 +157,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     absoluteLifetimeMs,
     createdAt,
     lastRefreshedAt,
-    idleExpiresAt: Math.min(lastRefreshedAt + idleTimeoutMs, absoluteExpiresAt),
+    idleExpiresAt: earliest(later(lastRefreshedAt, idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
   };
   if (version === VERSION) return authentication === undefined ? session : { ...session, authentication };
@@ -169,7 +170,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
 }
 
 export function decodeRotation(bytes: Buffer, start: number): RotationState {
-  const time = (at: number) => bytes.readUIntBE(start + at, 6);
+  const time = (at: number) => storeMs(bytes.readUIntBE(start + at, 6));
   const nonce = (at: number) => bytes.toString("base64url", start + at, start + at + 8);
   const generation = bytes.readUInt32BE(start + AT.g);
   return {

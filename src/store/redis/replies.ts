@@ -11,7 +11,7 @@ import type {
   UnbindOutcome,
 } from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation.ts";
-import { byClock } from "../shifted.ts";
+import { type StoreMs, storeMs } from "../../session/time.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
 /** Where the record begins in a reply that starts with a letter and the time. */
@@ -42,8 +42,7 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   e: "expired",
 };
 
-/** @param shift by which the clock of the day is ahead of the store's time, ms */
-export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): RotateOutcome {
+export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
   const whole = buffer(reply);
   const isFirstUse = letter(whole) === FIRST_USE;
   const bytes = isFirstUse ? whole.subarray(1) : whole;
@@ -62,22 +61,22 @@ export function rotateOutcome(sid: SessionId, reply: unknown, shift: number): Ro
       return { ok: false, reason: outcome, subject: decodeSession(sid, bytes, RECORD).subject };
     case "device_proof_missing":
     case "device_required":
-      return { ok: false, reason: outcome, session: byClock(decodeSession(sid, bytes, RECORD), shift) };
+      return { ok: false, reason: outcome, session: decodeSession(sid, bytes, RECORD) };
     default: {
       const session = decodeSession(sid, bytes, RECORD);
       const { generation, childNonce, childMintedAt } = decodeRotation(bytes, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
       const device = isFirstUse ? "first_use" : first < "a" ? "proven" : "unproven";
-      return { ok: true, outcome, session: byClock(session, shift), child, now: time(bytes) + shift, device };
+      return { ok: true, outcome, session, child, now: time(bytes), device };
     }
   }
 }
 
-export function found(sid: SessionId, reply: unknown, shift: number): Found {
+export function found(sid: SessionId, reply: unknown): Found {
   const bytes = buffer(reply);
   switch (letter(bytes)) {
     case "l": {
-      const session = byClock(decodeSession(sid, bytes, RECORD), shift);
+      const session = decodeSession(sid, bytes, RECORD);
       return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: time(bytes) };
     }
     case "m":
@@ -87,11 +86,11 @@ export function found(sid: SessionId, reply: unknown, shift: number): Found {
   }
 }
 
-export function registerKeyOutcome(sid: SessionId, reply: unknown, shift: number): RegisterKeyOutcome {
+export function registerKeyOutcome(sid: SessionId, reply: unknown): RegisterKeyOutcome {
   const bytes = buffer(reply);
   switch (letter(bytes)) {
     case "l":
-      return { ok: true, session: byClock(decodeSession(sid, bytes, RECORD), shift), now: time(bytes) };
+      return { ok: true, session: decodeSession(sid, bytes, RECORD), now: time(bytes) };
     case "k":
       return { ok: false, reason: "other_key" };
     case "o":
@@ -103,20 +102,20 @@ export function registerKeyOutcome(sid: SessionId, reply: unknown, shift: number
   }
 }
 
-export function unbindOutcome(sid: SessionId, reply: unknown, shift: number): UnbindOutcome {
+export function unbindOutcome(sid: SessionId, reply: unknown): UnbindOutcome {
   const bytes = buffer(reply);
   const first = letter(bytes);
   if (first === "l" || first === "n") {
-    return { ok: true, session: byClock(decodeSession(sid, bytes, RECORD), shift), hadKey: first === "l" };
+    return { ok: true, session: decodeSession(sid, bytes, RECORD), hadKey: first === "l" };
   }
   return { ok: false, reason: first === "m" ? "revoked" : "unknown" };
 }
 
-export function elevateOutcome(sid: SessionId, reply: unknown, shift: number): ElevateOutcome {
+export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
   const bytes = buffer(reply);
   switch (letter(bytes)) {
     case "l":
-      return { ok: true, session: byClock(decodeSession(sid, bytes, RECORD), shift) };
+      return { ok: true, session: decodeSession(sid, bytes, RECORD) };
     case "o":
       return { ok: false, reason: "outdated" };
     case "m":
@@ -181,6 +180,6 @@ function letter(reply: Buffer): string {
   return String.fromCharCode(reply[0] ?? 0);
 }
 
-function time(reply: Buffer): number {
-  return reply.readUIntBE(1, 6);
+function time(reply: Buffer): StoreMs {
+  return storeMs(reply.readUIntBE(1, 6));
 }

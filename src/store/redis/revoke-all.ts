@@ -1,7 +1,8 @@
 import { dueKeyOf, type Origin } from "../../session/events.ts";
+import { type StoreMs, storeMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";
 import type { Link } from "./link.ts";
-import { TAGS } from "./partitions.ts";
+import { FIRST_TAG, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { text } from "./replies.ts";
 
@@ -11,30 +12,27 @@ import { text } from "./replies.ts";
  * One time for all partitions, which none of their sessions was created after when this began. Nodes' clocks differ: a session
  * that a partition creates from then on is created after that time, whatever its clock shows (create.lua).
  *
- * @returns the time of creation up to which they have ended, by the clock
+ * @returns the time of creation up to which they have ended
  */
 export async function revokeAll(
-  link: Pick<Link, "run" | "clock">,
+  link: Pick<Link, "run">,
   acknowledge: Acknowledge,
   clustered: boolean,
   markerLifeMs: number,
-  createdBefore: number | undefined,
+  createdBefore: StoreMs | undefined,
   origin: Origin | undefined,
-): Promise<number> {
+): Promise<StoreMs> {
   const slots = clustered ? TAGS.map((tag) => [tag]) : [TAGS];
   const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
-  const { shift } = link.clock(TAGS[0] ?? "");
-  const before = (createdBefore ?? Number.POSITIVE_INFINITY) - shift;
-  const createdUntil = Math.max(0, Math.min(Math.max(...latest), before - 1));
-  const revokedUntil = createdUntil + shift;
+  const before = createdBefore ?? Number.POSITIVE_INFINITY;
+  const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));
   const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
-  const end = (tag: string, note: string) => link.run("revoke_all", [tag], [createdUntil, markerLifeMs, note, key]);
+  const end = (tag: string, note: string) => link.run("revoke_all", [tag], [revokedUntil, markerLifeMs, note, key]);
   // What is to be recorded is left in the first partition, with the first sessions that end.
-  const first = TAGS[0] ?? "";
-  await end(first, noteOf(origin));
+  await end(FIRST_TAG, noteOf(origin));
   await Promise.all(
     TAGS.map(async (tag) => {
-      if (tag !== first) await end(tag, "");
+      if (tag !== FIRST_TAG) await end(tag, "");
       await acknowledge(tag, ["e"]);
     }),
   );

@@ -6,7 +6,7 @@ import type { DevicePresentation } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Origin, SessionEventLog } from "../../session/events.ts";
 import type { SessionFilter } from "../../session/filter.ts";
-import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
+import type { Authentication, EndReason, NewSession, Place, Revocation, SessionId } from "../../session/model.ts";
 import type {
   CreateOutcome,
   ElevateOutcome,
@@ -23,8 +23,8 @@ import type {
   UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
+import { type StoreMs, toStoreTime, wallMs } from "../../session/time.ts";
 import { noteOf } from "../due-text.ts";
-import { byClock } from "../shifted.ts";
 import { createInSteps } from "./create.ts";
 import { RedisDevices } from "./devices.ts";
 import { SubjectEnds } from "./end-all.ts";
@@ -32,7 +32,7 @@ import { RedisEvents } from "./events.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { SessionLists } from "./lists.ts";
 import { LogReader } from "./log-reader.ts";
-import { tagOfSession, tagOfSubject } from "./partitions.ts";
+import { FIRST_TAG, tagOf, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeSession, deviceArguments, encodeAuthentication, encodeBody, nonceWords, versionOf } from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import {
@@ -126,7 +126,7 @@ class RedisStore implements SessionStore {
     const replacedHere = replaced !== undefined && replaced.length > 0;
     await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]); // it may have been ended meanwhile
     return {
-      session: byClock(decodeSession(sid, buffer(record), 0), this.#link.clock(tag).shift),
+      session: decodeSession(sid, buffer(record), 0),
       evicted: evicted.map(sessionId),
       replaced: endedElsewhere || replacedHere,
     };
@@ -145,7 +145,7 @@ class RedisStore implements SessionStore {
     const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, markerLifeMs];
     if (device !== undefined) args.push(...deviceArguments(device));
     const reply = await this.#link.run("rotate", [tag], args);
-    const outcome = rotateOutcome(sid, reply, this.#link.clock(tag).shift);
+    const outcome = rotateOutcome(sid, reply);
     if (!outcome.ok && "subject" in outcome) await this.#acknowledge(tag, [`m${sid}`]); // it has ended
     return outcome;
   }
@@ -159,8 +159,7 @@ class RedisStore implements SessionStore {
   }
 
   async find(sid: SessionId): Promise<Found> {
-    const tag = tagOfSession(sid);
-    return found(sid, await this.#link.run("find", [tag], [sid]), this.#link.clock(tag).shift);
+    return found(sid, await this.#link.run("find", [tagOfSession(sid)], [sid]));
   }
 
   list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
@@ -204,7 +203,7 @@ class RedisStore implements SessionStore {
     return this.#ends.endAll(subject, reason, options);
   }
 
-  revokeAll(createdBefore: number | undefined, origin?: Origin): Promise<number> {
+  revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs> {
     const { markerLifeMs } = this.#options;
     return revokeAll(this.#link, this.#acknowledge, this.#clustered, markerLifeMs, createdBefore, origin);
   }
@@ -213,7 +212,7 @@ class RedisStore implements SessionStore {
     const args = [sid, authentication.time, encodeAuthentication(authentication)];
     const tag = tagOfSession(sid);
     const reply = await this.#link.run("elevate", [tag], args);
-    const result = elevateOutcome(sid, reply, this.#link.clock(tag).shift);
+    const result = elevateOutcome(sid, reply);
     if (result.ok) await this.#acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return result;
   }
@@ -226,8 +225,14 @@ class RedisStore implements SessionStore {
     return this.#subscription.add(wake);
   }
 
-  now(sid: SessionId): number {
-    return this.#link.clock(tagOfSession(sid)).now(this.#link.now()) ?? Date.now();
+  now(sid: SessionId): StoreMs {
+    const clock = this.#link.clock(tagOfSession(sid));
+    return toStoreTime(clock.wall(this.#link.now()) ?? wallMs(Date.now()), clock.shiftMs);
+  }
+
+  /** All partitions have one clock, or those of nodes that differ by little: the first one stands for all. */
+  shiftMs(place?: Place): number {
+    return this.#link.clock(place === undefined ? FIRST_TAG : tagOf(place)).shiftMs;
   }
 
   async ping(): Promise<void> {

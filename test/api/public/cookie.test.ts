@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { refreshCookie } from "../../../src/api/public/cookie.ts";
 import type { CookieSettings } from "../../../src/config/cookie.ts";
+import { wallMs } from "../../../src/session/time.ts";
 
 const settings: CookieSettings = {
   name: "refresh_token",
@@ -14,7 +15,7 @@ const settings: CookieSettings = {
   accessName: undefined,
 };
 const NOW = Date.parse("2027-01-31");
-const ACCESS = { token: "A", expiresAt: NOW + 299_900 };
+const ACCESS = { token: "A", expiresAt: wallMs(NOW + 299_900) };
 const cookieOf = (changes: Partial<CookieSettings> = {}) => refreshCookie({ ...settings, ...changes }, () => NOW);
 
 describe("reading", () => {
@@ -104,7 +105,7 @@ describe("the access token for servers that render", () => {
 
   test("is set beside the refresh token for its own life, on every path, and not for scripts", () => {
     expect(cookie.set("T", 86_400, "S", ACCESS)[2]).toBe(`access_token=A; ${attributes}; Max-Age=299`);
-    expect(cookie.set("T", 86_400, "S", { token: "A", expiresAt: NOW - 1 })[2]).toContain("; Max-Age=0");
+    expect(cookie.set("T", 86_400, "S", { token: "A", expiresAt: wallMs(NOW - 1) })[2]).toContain("; Max-Age=0");
   });
 
   test("is cleared with it, and expired in previous scopes", () => {

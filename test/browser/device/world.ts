@@ -6,6 +6,7 @@ import { type DeviceRealm, withDeviceKey } from "../../../src/browser/device/ind
 import type { Realm } from "../../../src/browser/realm.ts";
 import type { DeviceKey } from "../../../src/session/device-ports.ts";
 import type { SessionId } from "../../../src/session/model.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { createDeviceChallenges } from "../../../src/tokens/device-challenge.ts";
 import { createDeviceCookies } from "../../../src/tokens/device-cookie.ts";
 import { verifyDeviceProof } from "../../../src/tokens/device-proof.ts";
@@ -160,7 +161,7 @@ export class DeviceWorld {
     }
     const segment = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
     const accessToken = `${segment({})}.${segment({ sid, iat: 1, exp: 2 })}.x`;
-    const offer = `(ES256 RS256);path="/v1/auth/device";challenge="${this.#challenges.issue(sid, this.nowMs)}"`;
+    const offer = `(ES256 RS256);path="/v1/auth/device";challenge="${this.#challenges.issue(sid, storeMs(this.nowMs))}"`;
     const headers: Record<string, string> = this.on && !key ? { "secure-session-registration": offer } : {};
     return { status: 200, headers, body: { data: { accessToken } } };
   }
@@ -183,7 +184,7 @@ export class DeviceWorld {
   }
 
   #accepts(challenge: string): boolean {
-    return this.#challenges.check(challenge, this.session.sid, this.nowMs).ok;
+    return this.#challenges.check(challenge, this.session.sid, storeMs(this.nowMs)).ok;
   }
 
   #challenge(): Reply {
@@ -192,13 +193,13 @@ export class DeviceWorld {
 
   #renewed(key: DeviceKey): Reply {
     const { sid } = this.session;
-    this.deviceCookie = this.#cookies.issue(sid, key.thumbprint, this.nowMs);
+    this.deviceCookie = this.#cookies.issue(sid, key.thumbprint, storeMs(this.nowMs));
     return { status: 200, headers: this.#nextChallenge(), body: { session_identifier: sid } };
   }
 
   #nextChallenge(): Record<string, string> {
     const { sid } = this.session;
-    return { "secure-session-challenge": `"${this.#challenges.issue(sid, this.nowMs)}";id="${sid}"` };
+    return { "secure-session-challenge": `"${this.#challenges.issue(sid, storeMs(this.nowMs))}";id="${sid}"` };
   }
 }
 

@@ -1,7 +1,7 @@
 /** The rules of device-binding.ts, each weakened or left out in its own text, and the search that must notice. */
-import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import type { isReplaceable, judgeDevice } from "../../../src/session/device-binding.ts";
+import { sourceOf } from "../source-of.ts";
 
 export type Rules = { readonly judge: typeof judgeDevice; readonly isReplaceable: typeof isReplaceable };
 
@@ -12,7 +12,7 @@ export type DeviceMutant = {
   readonly noticedBy: "browser" | "two tabs" | "thief" | "exact thief";
 };
 
-const VERDICT = 'return issuedAt <= device.since + inFlightMs && !skipped ? "two_holders" : "missing"';
+const VERDICT = 'return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing"';
 const IN_FLIGHT = 'if (Math.abs(now - device.since) <= inFlightMs) return "unproven"';
 const REGISTERED = 'if (!isBound) return isGraceOver ? "required" : "unproven"';
 
@@ -35,7 +35,7 @@ export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
   {
     name: "a token from before the first use is served",
     text: VERDICT,
-    becomes: 'return issuedAt <= device.since + inFlightMs ? "unproven" : "missing"',
+    becomes: 'return issuedAt <= later(device.since, inFlightMs) ? "unproven" : "missing"',
     noticedBy: "thief",
   },
   {
@@ -52,7 +52,7 @@ export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
   },
 ];
 
-const source = readFileSync(new URL("../../../src/session/device-binding.ts", import.meta.url), "utf8");
+const source = sourceOf("device-binding.ts");
 
 export async function mutatedRules({ text, becomes }: DeviceMutant): Promise<Rules> {
   const parts = source.split(text);

@@ -17,7 +17,9 @@ import type {
   isReplaceable,
   judgeDevice,
 } from "../../../src/session/device-binding.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import type { Model, Step } from "../rotation-search/explore.ts";
+import { NOW } from "../rotation-search/time.ts";
 import { canonical, freshKey } from "./canonical.ts";
 import {
   type Call,
@@ -62,6 +64,7 @@ export type Assumptions = {
 const thumbprintOf = (key: Key) => Uint8Array.from(key, (character) => character.charCodeAt(0));
 const full = ({ key, ...device }: Device) => ({
   ...device,
+  since: storeMs(device.since),
   key: { algorithm: "ES256" as const, bytes: thumbprintOf(key), thumbprint: thumbprintOf(key) },
 });
 
@@ -172,7 +175,7 @@ function* browserSends(world: World, { inFlight, registers }: Assumptions): Iter
 
 const presentation = (cookie: Cookie | undefined, skipped: boolean): DevicePresentation => ({
   lifeMs: LIFE,
-  cookie: cookie && { thumbprint: thumbprintOf(cookie.key), issuedAtMs: cookie.issuedAt },
+  cookie: cookie && { thumbprint: thumbprintOf(cookie.key), issuedAtMs: storeMs(cookie.issuedAt) },
   skipped,
 });
 
@@ -198,8 +201,8 @@ function* judgedByAll(world: World, assumptions: Assumptions, ...presented: Pres
 type Presented = [issuedAt: number, cookie: Cookie | undefined, skipped: boolean];
 
 function judged(world: World, judge: typeof judgeDevice, ...[issuedAt, cookie, skipped]: Presented) {
-  const subject = { device: world.device && full(world.device), createdAt: NEVER_FRESH };
-  return judge(subject, { issuedAt }, presentation(cookie, skipped), 0, R);
+  const subject = { device: world.device && full(world.device), createdAt: storeMs(NEVER_FRESH) };
+  return judge(subject, { issuedAt: storeMs(issuedAt) }, presentation(cookie, skipped), NOW, R);
 }
 
 function* requestsRun(world: World, assumptions: Assumptions): Iterable<Step<World>> {
@@ -247,7 +250,7 @@ function* refreshRuns(
   }
   const after = served(world, verdict);
   const asksForOffers = assumptions.registers === "when offered";
-  const isOpen = after.device === undefined || assumptions.isReplaceable(full(after.device), 0, R);
+  const isOpen = after.device === undefined || assumptions.isReplaceable(full(after.device), NOW, R);
   const response = { ...refresh, response: after.mintedAt, offers: offers && asksForOffers && isOpen };
   yield { label, world: { ...after, refreshes: world.refreshes.with(index, response) } };
 }
@@ -255,7 +258,7 @@ function* refreshRuns(
 /** The device after a registration, unless it is refused. */
 function registered({ device }: World, { isReplaceable }: Assumptions, key: Key): Device | undefined {
   if (device?.key === key) return device;
-  if (device !== undefined && !isReplaceable(full(device), 0, R)) return undefined;
+  if (device !== undefined && !isReplaceable(full(device), NOW, R)) return undefined;
   return { key, state: "registered", since: 0 };
 }
 

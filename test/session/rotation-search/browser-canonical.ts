@@ -8,6 +8,7 @@
  * - what a token can no longer be asked about is forgotten.
  */
 import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
+import { later, latest, type StoreMs, storeMs } from "../../../src/session/time.ts";
 import type { World } from "./browser.ts";
 import { drawnTogether, longAgo, representative, type Time } from "./time.ts";
 
@@ -28,7 +29,7 @@ export function canonical(world: World, time: Time, ordered = false): { readonly
   const whole = mapped(
     world,
     (s) => s,
-    (t) => ({ ...t, issuedAt: Math.floor(t.issuedAt) }),
+    (t) => ({ ...t, issuedAt: storeMs(Math.floor(t.issuedAt)) }),
   );
   return renamed(ranked(world, forgotten(whole, time)));
 }
@@ -44,7 +45,7 @@ function ranked(before: World, after: World): World {
     (token) => {
       const own = at++;
       const earlier = ages.filter((age, other) => looks[other] === looks[own] && age < (ages[own] ?? 0));
-      return { ...token, issuedAt: token.issuedAt + new Set(earlier).size / 64 };
+      return { ...token, issuedAt: later(token.issuedAt, new Set(earlier).size / 64) };
     },
   );
 }
@@ -128,12 +129,12 @@ function forgotten(world: World, time: Time): World {
   const interval = 4 * time.half;
 
   /** Of a child: whether it is outdated, and what may make it so. One from further ahead may become a child. */
-  function childIssued(token: Token): number {
-    if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : -interval - 1;
+  function childIssued(token: Token): StoreMs {
+    if (token.generation > state.generation + 1) return issued(token) ? region(token.issuedAt) : storeMs(-interval - 1);
     if (token.nonce === state.childNonce || token.issuedAt >= state.childMintedAt) return childMintedAt;
-    if (token.issuedAt < state.childMintedAt - interval) return 2 * far;
+    if (token.issuedAt < state.childMintedAt - interval) return storeMs(2 * far);
     if (issued(token)) return region(token.issuedAt);
-    return mayRecover ? Math.min(childMintedAt, -interval) - 1 : childMintedAt - 1;
+    return storeMs(mayRecover ? Math.min(childMintedAt, -interval) - 1 : childMintedAt - 1);
   }
   const retold = mapped(
     world,
@@ -152,7 +153,7 @@ function forgotten(world: World, time: Time): World {
       return {
         generation: 2,
         nonce: token.nonce === state.nonce ? token.nonce : "",
-        issuedAt: siblingsSince - (counts ? 0 : 1),
+        issuedAt: later(siblingsSince, counts ? 0 : -1),
       };
     },
   );
@@ -184,7 +185,7 @@ function closer(world: World, time: Time): World {
       generation: generation(s.generation),
       siblingsSince: drawn(s.siblingsSince),
       childMintedAt: drawn(s.childMintedAt),
-      childServedAt: Math.max(s.childServedAt, -2 * time.half - 1),
+      childServedAt: latest(s.childServedAt, storeMs(-2 * time.half - 1)),
     }),
     (t) => ({ ...t, generation: generation(t.generation), issuedAt: drawn(t.issuedAt) }),
   );

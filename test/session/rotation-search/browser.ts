@@ -25,9 +25,10 @@ import {
   type RotationState,
   type PresentedToken as Token,
 } from "../../../src/session/rotation.ts";
+import { later } from "../../../src/session/time.ts";
 import { canonical, clocks, freeNonce } from "./browser-canonical.ts";
 import type { Model, Step } from "./explore.ts";
-import { longAgo, type Time, untilNextMoment } from "./time.ts";
+import { longAgo, NOW, type Time, untilNextMoment } from "./time.ts";
 
 export type Request = {
   readonly token: Token;
@@ -121,7 +122,7 @@ function* lateRuns(world: World, { decide, time }: Assumptions, late: "acts" | "
     yield { label: label(late), world: { ...world, stuck: undefined } };
     return;
   }
-  const decision = decide(state, stuck, freeNonce(world), 0, 2 * time.half);
+  const decision = decide(state, stuck, freeNonce(world), NOW, 2 * time.half);
   const next = decision.outcome === "reuse" ? undefined : { ...world, state: decision.next, stuck: undefined };
   yield { label: label(decision.outcome), world: next };
 }
@@ -138,7 +139,7 @@ function presented({ jar, spare }: World, { scopes }: Assumptions): readonly Tok
 function* requestsRun(world: World, assumptions: Assumptions): Iterable<Step<World>> {
   const { decide, time, inFlight } = assumptions;
   const run = (token: Token, nonce: string) => {
-    const decision = decide(world.state, token, nonce, 0, 2 * time.half);
+    const decision = decide(world.state, token, nonce, NOW, 2 * time.half);
     return { outcome: decision.outcome, state: decision.outcome === "reuse" ? undefined : decision.next };
   };
   if (world.requests.length < inFlight) {
@@ -215,12 +216,12 @@ function childOf({ generation, childNonce, childMintedAt }: RotationState): Toke
 }
 
 function shifted({ state, jar, spare, requests, replica, stuck }: World, by: number): World {
-  const token = (t: Token): Token => ({ ...t, issuedAt: t.issuedAt - by });
+  const token = (t: Token): Token => ({ ...t, issuedAt: later(t.issuedAt, -by) });
   const stored = (s: RotationState): RotationState => ({
     ...s,
-    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : s.siblingsSince - by, // NEVER stays
-    childMintedAt: s.childMintedAt - by,
-    childServedAt: s.childServedAt - by,
+    siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays
+    childMintedAt: later(s.childMintedAt, -by),
+    childServedAt: later(s.childServedAt, -by),
   });
   return {
     state: stored(state),

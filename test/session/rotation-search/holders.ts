@@ -16,13 +16,14 @@ import {
   type RotationState,
   type PresentedToken as Token,
 } from "../../../src/session/rotation.ts";
+import { later, latest, storeMs } from "../../../src/session/time.ts";
 import type { Model, Step } from "./explore.ts";
-import { drawnTogether } from "./time.ts";
+import { drawnTogether, NOW } from "./time.ts";
 
 const HOLDERS = ["victim", "thief"] as const;
 type Holder = (typeof HOLDERS)[number];
 
-const LONG_AGO = -1e9;
+const LONG_AGO = storeMs(-1e9);
 
 export type Theft = {
   readonly state: RotationState;
@@ -48,7 +49,7 @@ export function holders({ decide, reuseIntervalMs: R, hoards, allowed }: TheftAs
   const waits = [R + 1, 2 * R + 1, 3 * R + 1, 100 * (R + 1), ...(allowed === "any" ? [0, R / 2, R] : [])];
 
   function* presents(world: Theft, holder: Holder, held: Token, wait: number): Iterable<Step<Theft>> {
-    const decision = decide(aged(world.state, wait), { ...held, issuedAt: held.issuedAt - wait }, "new", 0, R);
+    const decision = decide(aged(world.state, wait), { ...held, issuedAt: later(held.issuedAt, -wait) }, "new", NOW, R);
     const changes = allowed === "any" ? 0 : world.changes + Number(world.last !== undefined && world.last !== holder);
     const label = () => `${wait} ms later the ${holder} presents ${held.generation}${held.nonce}: ${decision.outcome}`;
     if (decision.outcome === "reuse") return; // dead: nothing of this session is served any more
@@ -57,7 +58,7 @@ export function holders({ decide, reuseIntervalMs: R, hoards, allowed }: TheftAs
       return;
     }
     const state = decision.next;
-    const kept = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: t.issuedAt - wait }));
+    const kept = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: later(t.issuedAt, -wait) }));
     const world2 = { ...world, state, victim: kept(world.victim), thief: kept(world.thief), last: holder, changes };
     if (holder === "victim" || !hoards) {
       yield { label, world: { ...world2, [holder]: [childOf(state)] } };
@@ -87,9 +88,9 @@ export function aged(state: RotationState, wait: number): RotationState {
   const { siblingsSince, childMintedAt, childServedAt } = state;
   return {
     ...state,
-    siblingsSince: siblingsSince > 0 ? siblingsSince : siblingsSince - wait, // NEVER stays
-    childMintedAt: childMintedAt - wait,
-    childServedAt: childServedAt - wait,
+    siblingsSince: siblingsSince > 0 ? siblingsSince : later(siblingsSince, -wait), // NEVER stays
+    childMintedAt: later(childMintedAt, -wait),
+    childServedAt: later(childServedAt, -wait),
   };
 }
 
@@ -114,7 +115,7 @@ export function canonical<W extends Held>(world: W, R: number): { readonly key: 
     siblingsSince: drawn(since),
     childNonce: name(state.childNonce),
     childMintedAt: drawn(state.childMintedAt),
-    childServedAt: Math.max(state.childServedAt, -R - 1),
+    childServedAt: latest(state.childServedAt, storeMs(-R - 1)),
   };
   const token = ({ generation, nonce, issuedAt }: Token): Token => {
     const ahead = generation - state.generation;

@@ -6,7 +6,9 @@
  * writes in one step (`atomic`), or in two, which is the mistake that this search has to notice.
  */
 import { type decide, firstState, type RotationState } from "../../../src/session/rotation.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import type { Model, Step } from "./explore.ts";
+import { NOW } from "./time.ts";
 
 type Refresh = {
   readonly ahead: number;
@@ -22,7 +24,7 @@ export type Logout = {
 };
 
 const R = 1;
-const LONG_AGO = -2 * R;
+const LONG_AGO = storeMs(-2 * R);
 
 export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
   /** Serves `refresh` on what was read: a violation once the logout is acknowledged, or when the session comes back. */
@@ -30,7 +32,7 @@ export function logout(rule: typeof decide, store: "atomic" | "in two steps"): M
     const { ahead } = refresh;
     const generation = read.generation + ahead;
     const nonce = ahead === 1 ? read.childNonce : read.nonce;
-    const decision = rule(read, { generation, nonce, issuedAt: LONG_AGO }, "new", 0, R);
+    const decision = rule(read, { generation, nonce, issuedAt: LONG_AGO }, "new", NOW, R);
     const label = () => `a refresh (${ahead} ahead of the confirmed token) runs: ${decision.outcome}`;
     if (decision.outcome === "reuse")
       return { label, world: { ...world, stored: undefined, ended: true, refreshes: others } };
@@ -86,7 +88,7 @@ function aged(state: RotationState): RotationState {
 
 /** Which generation and which nonces they are does not matter here; whether the child is young does. */
 function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
-  const time = (at: number) => (at < -R ? LONG_AGO : 0);
+  const time = (at: number) => (at < -R ? LONG_AGO : NOW);
   return {
     generation: 2,
     nonce: "confirmed",

@@ -1,7 +1,7 @@
 /** The rules of rotation.ts, each weakened or left out in its own text, and the search that must notice. */
-import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import type { decide } from "../../../src/session/rotation.ts";
+import { sourceOf } from "../source-of.ts";
 
 export type Mutant = {
   readonly name: string;
@@ -24,7 +24,7 @@ const REPEATED = "(child || confirmed || late)";
 const OUTDATED = "token.issuedAt >= childMintedAt - 2 * reuseIntervalMs";
 const CONFIRMED = "token.nonce === state.nonce || token.issuedAt >= siblingsSince";
 const LATE = "(ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs)";
-const WITHIN = "Math.abs(now - time) <= limit";
+const WITHIN = "Math.abs(now - time) <= limitMs";
 
 export const MUTANTS: readonly Mutant[] = [
   { name: "no child is young", text: YOUNG, becomes: "false", noticedBy: "browser" },
@@ -122,10 +122,10 @@ export const MUTANTS: readonly Mutant[] = [
     becomes: 'return { outcome: "repeat", next: state }',
     noticedBy: "holders",
   },
-  { name: "a time in the future is near", text: WITHIN, becomes: "now - time <= limit", noticedBy: "clock set back" },
+  { name: "a time in the future is near", text: WITHIN, becomes: "now - time <= limitMs", noticedBy: "clock set back" },
 ];
 
-const source = readFileSync(new URL("../../../src/session/rotation.ts", import.meta.url), "utf8");
+const source = sourceOf("rotation.ts");
 
 export async function mutated({ text, becomes }: Mutant): Promise<typeof decide> {
   const parts = source.split(text);

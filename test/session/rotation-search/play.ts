@@ -6,6 +6,7 @@ import {
   type PresentedToken,
   type RotationState,
 } from "../../../src/session/rotation.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { childOf } from "./holders.ts";
 
 /** R, ms. */
@@ -17,14 +18,14 @@ export const R = 10_000;
  * @param waits the time before each presentation is the next of these, over and over, ms
  */
 export function play(rule: typeof decide, script: string, ...waits: number[]): Decision["outcome"][] {
-  const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: 0 };
+  const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: storeMs(0) };
   const held = new Map([...script].map((holder) => [holder, stolen]));
   const outcomes: Decision["outcome"][] = [];
   let state: RotationState = firstState("stolen");
   let now = 1e9;
   for (const [at, holder] of [...script].entries()) {
     now += waits[at % waits.length] ?? 0;
-    const decision = rule(state, (holder === "s" ? stolen : held.get(holder)) ?? stolen, `n${at}`, now, R);
+    const decision = rule(state, (holder === "s" ? stolen : held.get(holder)) ?? stolen, `n${at}`, storeMs(now), R);
     outcomes.push(decision.outcome);
     if (decision.outcome === "reuse") break;
     state = decision.next;

@@ -12,8 +12,10 @@ import {
   type RotationState,
   type PresentedToken as Token,
 } from "../../../src/session/rotation.ts";
+import { later, storeMs } from "../../../src/session/time.ts";
 import type { Model, Step } from "./explore.ts";
 import { aged, canonical, childOf } from "./holders.ts";
+import { NOW } from "./time.ts";
 
 export type Polling = {
   readonly state: RotationState;
@@ -39,9 +41,9 @@ export type PollingAssumptions = {
 
 export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumptions): Model<Polling> {
   const first = firstState("first");
-  const long = -10 * R;
+  const long = storeMs(-10 * R);
   const state = { ...first, siblingsSince: long, childMintedAt: long, childServedAt: long };
-  const later = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: t.issuedAt - 1 }));
+  const older = (tokens: readonly Token[]) => tokens.map((t) => ({ ...t, issuedAt: later(t.issuedAt, -1) }));
 
   function timePasses(world: Polling): Step<Polling> {
     const { state, victim, thief, sinceVictim, sinceThief, open, missed } = world;
@@ -51,8 +53,8 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
       world: {
         ...world,
         state: aged(state, 1),
-        victim: later(victim),
-        thief: later(thief),
+        victim: older(victim),
+        thief: older(thief),
         sinceVictim: Math.min(sinceVictim + 1, apart + 1),
         sinceThief: Math.min(sinceThief + 1, R + 1),
         open: open && !closes,
@@ -63,7 +65,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
 
   function* victimComes(world: Polling): Iterable<Step<Polling>> {
     for (const token of world.victim) {
-      const decision = decide(world.state, token, "new", 0, R);
+      const decision = decide(world.state, token, "new", NOW, R);
       if (decision.outcome === "reuse") continue; // dead, whatever the thief does
       const met = world.sinceThief <= R;
       yield {
@@ -82,7 +84,7 @@ export function poller({ decide, ticks: R, apart, hoard: size }: PollingAssumpti
 
   function* thiefComes(world: Polling): Iterable<Step<Polling>> {
     for (const token of world.thief) {
-      const decision = decide(world.state, token, "new", 0, R);
+      const decision = decide(world.state, token, "new", NOW, R);
       if (decision.outcome === "reuse") continue;
       const label = () => `the thief presents ${token.generation}${token.nonce}: ${decision.outcome}`;
       if (world.missed > 1) {

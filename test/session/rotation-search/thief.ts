@@ -5,6 +5,7 @@
  * asked, the victim came in between, and has that child too.
  */
 import { type decide, firstState, type PresentedToken } from "../../../src/session/rotation.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { childOf } from "./holders.ts";
 
 export type Life = {
@@ -31,7 +32,7 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   let refreshes = 0;
   let minted = 0;
   function present(token: PresentedToken): PresentedToken | undefined {
-    const decision = decide(state, token, `n${minted++}`, now, R);
+    const decision = decide(state, token, `n${minted++}`, storeMs(now), R);
     if (decision.outcome === "reuse") return undefined;
     state = decision.next;
     return childOf(state);

@@ -7,6 +7,8 @@
  * Grid: R/2 is a few ticks, and everything happens on a tick. Fewer states, so that more requests fit; a trace
  * has plain times.
  */
+import { type StoreMs, storeMs } from "../../../src/session/time.ts";
+
 export type Time = {
   readonly dense: boolean;
   /** Ticks in R/2. Dense: an even number, more than twice the number of times that a world holds, plus one. */
@@ -17,7 +19,10 @@ export const DENSE: Time = { dense: true, half: 64 };
 export const grid = (half: number): Time => ({ dense: false, half });
 
 /** What has no part in comparisons with now any more, lies here or before. */
-export const longAgo = ({ half }: Time) => -5 * half;
+export const longAgo = ({ half }: Time): StoreMs => storeMs(-5 * half);
+
+/** The present of every world. */
+export const NOW = storeMs(0);
 
 /** Of the age, which is -time. */
 const fraction = (time: number, half: number) => -time % half;
@@ -30,20 +35,20 @@ export function untilNextMoment(times: readonly number[], { dense, half }: Time)
 }
 
 /** The representative of a region: fractional parts spread as far as their order allows. */
-export function representative(times: readonly number[], { dense, half }: Time): (time: number) => number {
-  if (!dense) return (time) => time;
+export function representative(times: readonly number[], { dense, half }: Time): (time: number) => StoreMs {
+  if (!dense) return storeMs;
   const fractions = [...new Set(times.map((time) => fraction(time, half)))]
     .filter((own) => own > 0)
     .sort((a, b) => a - b);
   if (2 * fractions.length + 1 >= half) throw new Error("too many times for this unit");
   return (time) => {
     const own = fraction(time, half);
-    return own === 0 ? time : time + own - 2 * (fractions.indexOf(own) + 1);
+    return storeMs(own === 0 ? time : time + own - 2 * (fractions.indexOf(own) + 1));
   };
 }
 
 /** Keeps the order of times, and every distance up to `limit`, now included; greater ones shrink. The future stays where it is. */
-export function drawnTogether(times: readonly number[], limit: number): (time: number) => number {
+export function drawnTogether(times: readonly number[], limit: number): (time: number) => StoreMs {
   const places = new Map([[0, 0]]);
   let last = 0;
   let place = 0;
@@ -52,5 +57,5 @@ export function drawnTogether(times: readonly number[], limit: number): (time: n
     last = time;
     places.set(time, place);
   }
-  return (time) => places.get(time) ?? time;
+  return (time) => storeMs(places.get(time) ?? time);
 }

@@ -4,13 +4,14 @@
  */
 import { writeSync } from "node:fs";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, outcomeOf, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 // Strict: a token that has a successor in use is reuse at once.
 let now = Date.now();
-const clock = () => now;
+const clock = () => wallMs(now);
 const store = createEmbeddedStore({ path, clock, steady: clock, reuseIntervalMs: 0, markerLifeMs: MARKER_LIFE });
 
 async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
@@ -23,7 +24,11 @@ async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
 
 const user = subject();
 const [first, second, third] = [newSession(user), newSession(user), newSession(user)];
-const token = (nonceOf: string, generation: number): PresentedToken => ({ generation, nonce: nonceOf, issuedAt: 0 });
+const token = (nonceOf: string, generation: number): PresentedToken => ({
+  generation,
+  nonce: nonceOf,
+  issuedAt: storeMs(0),
+});
 const [n1, n2, n3] = [nonce(), nonce(), nonce()];
 
 await step("create", () => store.create(first, n1, 10));

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { holdsSessions } from "../../../src/store/embedded/holds-sessions.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, sidOf, subject } from "../sessions.ts";
@@ -16,7 +17,7 @@ let store: SessionStore;
 function open(): SessionStore {
   return createEmbeddedStore({
     path,
-    clock: () => NOW,
+    clock: () => wallMs(NOW),
     steady: () => NOW,
     reuseIntervalMs: REUSE_INTERVAL,
     markerLifeMs: MARKER_LIFE,
@@ -64,7 +65,7 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
     await store.create(session, nonce(), 1);
     remove();
     const removed = performance.now();
-    const token = { generation: 1, nonce: nonce(), issuedAt: NOW };
+    const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(NOW) };
     // Whatever begins a tenth of a second after the removal is refused, however long it takes.
     for (const verb of [
       () => store.rotate(session.sid, token, nonce()),
@@ -94,7 +95,7 @@ test("a directory that comes back under its name is served again", async () => {
 
 describe("whether a file holds sessions", () => {
   test("is false where there is none, and makes none", () => {
-    expect(holdsSessions(join(directory, "none.db"), () => NOW)).toBe(false);
+    expect(holdsSessions(join(directory, "none.db"), () => wallMs(NOW))).toBe(false);
     expect(() => cpSync(join(directory, "none.db"), join(directory, "copy"))).toThrow("ENOENT");
   });
 
@@ -105,7 +106,7 @@ describe("whether a file holds sessions", () => {
       const holdsAfter = (ms: number) =>
         holdsSessions(
           path,
-          () => NOW + step + ms,
+          () => wallMs(NOW + step + ms),
           () => NOW + ms,
         );
       expect(holdsAfter(1)).toBe(true);
@@ -117,7 +118,7 @@ describe("whether a file holds sessions", () => {
     const holdsAfter = (ms: number) =>
       holdsSessions(
         path,
-        () => NOW + ms,
+        () => wallMs(NOW + ms),
         () => NOW + ms,
       );
     expect(holdsAfter(0)).toBe(false);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { quietMs } from "../../support/slowness.ts";
 import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
@@ -28,7 +29,7 @@ afterEach(async () => {
 });
 
 function open(): SessionStore {
-  store = createEmbeddedStore({ path, clock: () => now, steady: () => now, ...LIVES });
+  store = createEmbeddedStore({ path, clock: () => wallMs(now), steady: () => now, ...LIVES });
   return store;
 }
 
@@ -77,7 +78,7 @@ test("sessions and the log outlive a restart, and so do cursors", async () => {
 
 test("a file of an older version keeps its sessions, and learns what the newer one needs", async () => {
   const session = newSession(subject());
-  const token = { generation: 1, nonce: nonce(), issuedAt: 0 };
+  const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
   await open().create(session, token.nonce, 1);
   await store?.close();
   const db = new DatabaseSync(path);

@@ -1,11 +1,13 @@
 /** Fills an embedded store until it fails, and prints what was acknowledged. Usage: node fill.ts <file> */
+
+import { systemClock } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 const store = createEmbeddedStore({
   path,
-  clock: Date.now,
+  clock: systemClock,
   reuseIntervalMs: REUSE_INTERVAL,
   markerLifeMs: MARKER_LIFE,
 });

@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { systemClock } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { ENDED, MARKER_LIFE, newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../sessions.ts";
 
@@ -25,7 +26,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function open() {
-  return createEmbeddedStore({ path, clock: Date.now, reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE });
+  return createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE });
 }
 
 /** Runs writers on the file until they have reported so many facts, kills them, and returns all that they have reported. */

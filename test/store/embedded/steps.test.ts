@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SessionStore } from "../../../src/session/ports.ts";
+import { wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "../sessions.ts";
 import { clockStepContract } from "../steps.ts";
@@ -15,7 +16,7 @@ clockStepContract("embedded", async () => {
     async open() {
       const store = createEmbeddedStore({
         path: join(directory, "sessions.db"),
-        clock: () => wall,
+        clock: () => wallMs(wall),
         steady: () => steady,
         reuseIntervalMs: REUSE_INTERVAL,
         markerLifeMs: MARKER_LIFE,

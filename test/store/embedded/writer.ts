@@ -4,6 +4,7 @@
  * caller would. Usage: node writer.ts <file>
  */
 import { writeSync } from "node:fs";
+import { storeMs, systemClock } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { until } from "../../support/until.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
@@ -11,7 +12,7 @@ import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sess
 const [path = ""] = process.argv.slice(2);
 const store = createEmbeddedStore({
   path,
-  clock: Date.now,
+  clock: systemClock,
   reuseIntervalMs: REUSE_INTERVAL,
   markerLifeMs: MARKER_LIFE,
 });
@@ -23,7 +24,9 @@ for (let round = 0; ; round++) {
   const first = nonce();
   await until(() => store.create(session, first, 10));
   acknowledge({ created: session.sid });
-  const result = await until(() => store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()));
+  const result = await until(() =>
+    store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()),
+  );
   if ("child" in result) acknowledge({ refreshed: session.sid, child: result.child });
   if (round % 2 === 0) {
     await until(() => store.end(session.sid, "logout"));

@@ -2,6 +2,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
@@ -46,7 +47,7 @@ test("an instance whose machine was stopped does not turn back the time of the o
   const sleeper = await open(() => frozen);
   const awake = await open(() => wall);
   const session = newSession(subject());
-  const first = { generation: 1, nonce: nonce(), issuedAt: 0 };
+  const first = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
   await sleeper.create(session, first.nonce, 10);
   await pass(10 * R);
   const rotated = await awake.rotate(session.sid, first, nonce());

@@ -1,6 +1,7 @@
 /** What a caller sees while a cluster changes, and when a part of it is lost. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisCluster, type RedisServer, startRedisCluster } from "../../support/redis.ts";
 import { untilReached } from "../../support/store/reached.ts";
@@ -26,7 +27,11 @@ async function login() {
   const session = newSession(subject());
   const first = nonce();
   await store.create(session, first, 10);
-  return { sid: session.sid, token: { generation: 1, nonce: first, issuedAt: 0 }, slot: await slotOf(session.sid) };
+  return {
+    sid: session.sid,
+    token: { generation: 1, nonce: first, issuedAt: storeMs(0) },
+    slot: await slotOf(session.sid),
+  };
 }
 
 async function slotOf(sid: string): Promise<number> {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
@@ -54,11 +55,13 @@ test.each<
     "reuse",
     async (_, { sid, first }) => {
       const second = nonce();
-      await store.rotate(sid, { generation: 1, nonce: first, issuedAt: 0 }, second);
+      await store.rotate(sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, second);
       await advance(3 * R);
-      await store.rotate(sid, { generation: 2, nonce: second, issuedAt: 0 }, nonce());
+      await store.rotate(sid, { generation: 2, nonce: second, issuedAt: storeMs(0) }, nonce());
       await advance(3 * R);
-      expect(outcomeOf(await store.rotate(sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()))).toBe("reuse");
+      expect(outcomeOf(await store.rotate(sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()))).toBe(
+        "reuse",
+      );
     },
   ],
 ])("%s takes it out of the index, and leaves the other in", async (_, end) => {

@@ -1,6 +1,7 @@
 /** Commands that Redis gets to long after their callers had failed as unavailable: they do nothing. */
 import { afterEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { startHoldingProxy } from "../../support/holding-proxy.ts";
@@ -26,7 +27,7 @@ async function open(url: string, more: Partial<RedisStoreOptions> = {}): Promise
   // From now on Redis knows every script that a late command may name.
   const { sid } = await browser(store);
   await until(() => store.unbind(sid));
-  await until(() => store.registerKey(sid, { generation: 1, nonce: nonce(), issuedAt: 0 }, someKey()));
+  await until(() => store.registerKey(sid, { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, someKey()));
   await until(() => store.endAll(subject(), "revoked_subject"));
   await until(() => store.endOwned(sid, sid, "revoked_by_owner"));
   await until(() => store.end(sid, "logout"));
@@ -44,7 +45,7 @@ async function browser(store: SessionStore) {
   const first = nonce();
   const session = newSession(subject());
   await until(() => store.create(session, first, 10));
-  const old = { generation: 1, nonce: first, issuedAt: 0 };
+  const old = { generation: 1, nonce: first, issuedAt: storeMs(0) };
   const result = await until(() => store.rotate(session.sid, old, nonce()));
   if (!result.ok) throw new Error(result.reason);
   return { sid: session.sid, subject: session.subject, old, jar: result.child };

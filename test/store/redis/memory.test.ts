@@ -1,6 +1,7 @@
 /** What sessions cost in Redis: the goal is 350 bytes for each, its entries in both indexes included. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionStore } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { encodeBody } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
@@ -96,7 +97,7 @@ test("a device key is what a session with one has more: its bytes and 41; one wi
   const HEAD_BYTES = 55;
   expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length);
   const device = someKey();
-  await store.registerKey(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, device);
+  await store.registerKey(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, device);
   expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length + device.bytes.length + 41);
   await store.unbind(session.sid);
   expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length);

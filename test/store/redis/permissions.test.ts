@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreRefused, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis, startRedisCluster } from "../../support/redis.ts";
@@ -54,7 +55,9 @@ async function everyVerb(store: SessionStore): Promise<void> {
   await store.create(a, first, 10);
   await store.create(b, first, 10);
   expect((await store.create(c, first, 2)).evicted).toEqual([a.sid]);
-  expect(outcomeOf(await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()))).toBe("rotate");
+  expect(outcomeOf(await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()))).toBe(
+    "rotate",
+  );
   expect((await store.find(b.sid)).ok).toBe(true);
   expect((await store.list(user, 10, undefined)).sessions).toHaveLength(2);
   expect((await store.listAll(10, undefined, {})).sessions).toHaveLength(2);

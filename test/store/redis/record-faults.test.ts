@@ -5,6 +5,7 @@ import { UNKNOWN_REQUESTER } from "../../../src/session/audit.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { revokeOthers, revokeOwn } from "../../../src/session/owner.ts";
 import { type AccessClaims, type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { TAGS } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { startHoldingProxy } from "../../support/holding-proxy.ts";
@@ -31,7 +32,7 @@ async function setUp() {
     await until(() => store.ping());
     return store;
   };
-  return { redis, advance, open, backend: { now: () => now } };
+  return { redis, advance, open, backend: { now: () => storeMs(now) } };
 }
 
 type User = { readonly user: string; readonly a: SessionId; readonly b: SessionId };
@@ -42,7 +43,7 @@ async function twoSessions(store: SessionStore): Promise<User> {
   for (let count = 0; count < 2; count++) {
     const [session, first] = [newSession(user), nonce()];
     await store.create(session, first, 9);
-    await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce());
+    await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce());
     sids.push(session.sid);
   }
   return { user, a: sids[0] as SessionId, b: sids[1] as SessionId };
@@ -71,10 +72,14 @@ const STEPS: readonly Step[] = [
     (deps, { user }) => revokeSubject(deps, user, undefined, UNKNOWN_REQUESTER),
     ({ a, b }) => [ended(a), ended(b)],
   ],
-  ["RevokeAllSessions", (deps) => revokeAll(deps, 5_001, UNKNOWN_REQUESTER), () => ["all_sessions_ended 5000"]],
+  [
+    "RevokeAllSessions",
+    (deps) => revokeAll(deps, storeMs(5_001), UNKNOWN_REQUESTER),
+    () => ["all_sessions_ended 5000"],
+  ],
   [
     "reuse",
-    ({ store }, { a }) => store.rotate(a, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
+    ({ store }, { a }) => store.rotate(a, { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, nonce()),
     ({ a }) => [`authn_token_reuse ${a}`, ended(a)],
   ],
   [
@@ -150,7 +155,7 @@ test("while one master of a cluster stands still the events of others are writte
   const store = await createRedisStore(redisOptions(cluster.url));
   onTestFinished(() => store.close());
   await until(() => store.ping());
-  const instance = new Instance({ now: Date.now }, store);
+  const instance = new Instance({ now: () => storeMs(Date.now()) }, store);
   const sessions = Array.from({ length: 60 }, () => newSession(subject()));
   for (const session of sessions) await until(() => store.create(session, nonce(), 9, undefined, {}));
   const [lost] = cluster.nodes as readonly RedisServer[];
@@ -174,7 +179,10 @@ test("while one master of a cluster stands still the events of others are writte
     expect(events.map(({ type }) => type)).toEqual(["created"]);
   }
   expect(
-    await store.recordEvents([{ event: { time: 1, type: "created", sid: sessions[0]?.sid as SessionId } }], RETENTION),
+    await store.recordEvents(
+      [{ event: { time: wallMs(1), type: "created", sid: sessions[0]?.sid as SessionId } }],
+      RETENTION,
+    ),
   ).toEqual([]);
   await instance.recorder.close();
 });

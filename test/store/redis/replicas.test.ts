@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { CuttingProxy } from "../../proofs/support/proxy.ts";
 import { type RedisServer, startRedis, startReplica } from "../../support/redis.ts";
@@ -34,7 +35,7 @@ async function logIn(store: SessionStore, user = subject()) {
   const first = nonce();
   const session = newSession(user);
   await store.create(session, first, 10);
-  return { user, sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+  return { user, sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
 type Known = { readonly user: string; readonly a: SessionId; readonly b: SessionId };
@@ -61,7 +62,7 @@ const VERBS: readonly {
   },
   {
     name: "the ending of a session whose token was reused",
-    run: (store, { a }) => store.rotate(a, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
+    run: (store, { a }) => store.rotate(a, { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, nonce()),
     gone: ({ a }) => [a],
   },
   {
@@ -72,7 +73,7 @@ const VERBS: readonly {
   },
   {
     name: "a later authentication",
-    run: (store, { a }) => store.elevate(a, { time: 1_000, methods: ["otp"], contextClass: "" }),
+    run: (store, { a }) => store.elevate(a, { time: wallMs(1_000), methods: ["otp"], contextClass: "" }),
     gone: () => [],
   },
   {

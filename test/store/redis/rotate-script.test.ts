@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decide, type PresentedToken, type RotationState } from "../../../src/session/rotation.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { encodeBody, nonceWords } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
@@ -30,7 +31,9 @@ afterAll(async () => {
 
 const ages = [R, 2 * R, 3 * R, 4 * R].flatMap((age) => [age - 1, age, age + 1]);
 /** Some lie in the future: the clock was set back. */
-const time = fc.constantFrom(0, NOW - 1, NOW, NEVER, ...ages.map((age) => NOW - age), ...ages.map((age) => NOW + age));
+const time = fc
+  .constantFrom(0, NOW - 1, NOW, NEVER, ...ages.map((age) => NOW - age), ...ages.map((age) => NOW + age))
+  .map(storeMs);
 const nonces = fc.constantFrom("AAAAAAAAAAA", "AAAAAAAAAAE", "__________8", "AAAAABAAAAA", "q83vEjRWeJA");
 const generation = fc.constantFrom(1, 2, 3, 4, 5, 4_294_967_290);
 const state: fc.Arbitrary<RotationState> = fc.record({
@@ -67,7 +70,7 @@ test("the script decides as the function does", async () => {
       const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
       await redis.set(key, record(state, session));
       const fresh = nonce();
-      const expected = decide(state, token, fresh, NOW, R);
+      const expected = decide(state, token, fresh, storeMs(NOW), R);
       const result = await store.rotate(session.sid, token, fresh);
       expect(outcomeOf(result)).toBe(expected.outcome);
       const found = await store.find(session.sid);
@@ -98,13 +101,13 @@ test.each([
   const state = {
     generation: 1,
     nonce: nonce(),
-    siblingsSince: 0,
+    siblingsSince: storeMs(0),
     childNonce: nonce(),
-    childMintedAt: NOW - DAY,
-    childServedAt: 0,
+    childMintedAt: storeMs(NOW - DAY),
+    childServedAt: storeMs(0),
   };
   await redis.set(key, record(state, session));
-  const result = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: 0 }, nonce());
+  const result = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: storeMs(0) }, nonce());
   expect(outcomeOf(result)).toBe(outcome);
   await store.close();
 });

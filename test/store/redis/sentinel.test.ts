@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -41,9 +42,9 @@ test("when the master dies the store follows to the new one, with what replicas 
   await master.kill();
   await until(() => store.ping());
   expect(await replica.admin.info("replication")).toContain("role:master");
-  expect(outcomeOf(await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: 0 }, nonce()))).toBe(
-    "rotate",
-  );
+  expect(
+    outcomeOf(await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce())),
+  ).toBe("rotate");
   expect(await store.find(ended)).toEqual({ ok: false, reason: "revoked" });
   // With no replica left nothing is acknowledged; listeners have found the new master, too.
   const before = hints.length;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createRevocationFeed, type FeedBatch, type RevocationFeed } from "../../../src/session/feed.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
+import { type StoreMs, wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
 
@@ -23,7 +24,13 @@ export function createFeedWorld() {
   let ran = 0;
   const clock = () => now;
   const path = join(directory, "sessions.db");
-  const real = createEmbeddedStore({ path, clock, steady: clock, reuseIntervalMs: 10_000, markerLifeMs: MARKER_LIFE });
+  const real = createEmbeddedStore({
+    path,
+    clock: () => wallMs(now),
+    steady: clock,
+    reuseIntervalMs: 10_000,
+    markerLifeMs: MARKER_LIFE,
+  });
   const feeds: RevocationFeed[] = [];
   return {
     clock,
@@ -78,7 +85,7 @@ export function createFeedWorld() {
       await real.end(sid, "logout");
       return sid;
     },
-    revokeAll: (createdBefore?: number) => real.revokeAll(createdBefore),
+    revokeAll: (createdBefore?: StoreMs) => real.revokeAll(createdBefore),
     async close() {
       await Promise.all(feeds.map((feed) => feed.close()));
       await real.close();

@@ -3,6 +3,7 @@ import { expect, onTestFinished } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { redisOptions } from "../../store/backends.ts";
 import { newSession, nonce, sidOf, subject } from "../../store/sessions.ts";
@@ -34,7 +35,7 @@ export async function login(store: SessionStore): Promise<{ sid: SessionId; firs
   const first = nonce();
   const session = newSession(subject());
   await store.create(session, first, 10);
-  return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: 0 } };
+  return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
 /** Ten command timeouts of 500 ms. A wait for several of them in a row, or one without end, would exceed it. */
@@ -46,14 +47,14 @@ export async function expectUnavailable(store: SessionStore): Promise<void> {
   const sid = sidOf(user);
   const verbs: (() => Promise<unknown>)[] = [
     () => store.create(newSession(user), nonce(), 10),
-    () => store.rotate(sid, { generation: 1, nonce: nonce(), issuedAt: 0 }, nonce()),
+    () => store.rotate(sid, { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, nonce()),
     () => store.find(sid),
     () => store.list(user, 10, undefined),
     () => store.end(sid, "logout"),
     () => store.endOwned(sid, sid, "revoked_by_owner"),
     () => store.endAll(user, "revoked_subject"),
     () => store.revokeAll(undefined),
-    () => store.elevate(sid, { time: 1_000, methods: ["otp"], contextClass: "" }),
+    () => store.elevate(sid, { time: wallMs(1_000), methods: ["otp"], contextClass: "" }),
     () => store.revocations(undefined),
     () => store.ping(),
   ];

@@ -8,6 +8,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Session, SessionId } from "../../../src/session/model.ts";
+import { storeMs } from "../../../src/session/time.ts";
 import { createAccessTokens } from "../../../src/tokens/access-token.ts";
 import { generateRing } from "../../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../../src/tokens/keys.ts";
@@ -165,14 +166,15 @@ export async function startIssuer() {
         client: { userAgent: "", ipAddress: "", displayName: "" },
         idleTimeoutMs: DAY_MS,
         absoluteLifetimeMs: DAY_MS,
-        createdAt: now,
-        lastRefreshedAt: now,
-        idleExpiresAt: now + DAY_MS,
-        absoluteExpiresAt: now + DAY_MS,
+        createdAt: storeMs(now),
+        lastRefreshedAt: storeMs(now),
+        idleExpiresAt: storeMs(now + DAY_MS),
+        absoluteExpiresAt: storeMs(now + DAY_MS),
         ...changes,
       };
-      const tokens = createAccessTokens({ keys, issuer: ISSUER, ttlMs, entropy, clock: Date.now });
-      return { sid: session.sid, token: tokens.issue(session, now).token };
+      const time = { now: () => storeMs(Date.now()), shiftMs: () => 0 };
+      const tokens = createAccessTokens({ keys, issuer: ISSUER, ttlMs, entropy, time });
+      return { sid: session.sid, token: tokens.issue(session, storeMs(now)).token };
     },
     /** Removes a claim from a token and signs it again. */
     removeClaim(claim: string, token: string) {

@@ -1,0 +1,33 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { type Introspection, introspect } from "../../session/introspect.ts";
+import { authenticationClaims, isDeviceBound } from "../../session/model.ts";
+import { secondsOf, toWallClock } from "../../session/time.ts";
+import type { SessionAdminServiceDeps } from "./deps.ts";
+import { TOKEN_TYPES } from "./enums.ts";
+
+export async function introspectToken(deps: SessionAdminServiceDeps, token: string) {
+  const result = await introspect(deps, token);
+  if (!result.active) return { active: false };
+  const { tokenType } = result;
+  const claims = tokenType === "access_token" ? result.claims : refreshTokenClaims(deps, result);
+  return { active: true, tokenType, type: TOKEN_TYPES[tokenType], claims: claims as JsonObject };
+}
+
+/** Returns what the access tokens of the session say of it, with the times of the refresh token. */
+function refreshTokenClaims(
+  { issuer, store }: SessionAdminServiceDeps,
+  { session, issuedAt }: Extract<Introspection, { readonly tokenType: "refresh_token" }>,
+) {
+  const shiftMs = store.shiftMs(session);
+  return {
+    iss: issuer,
+    sub: session.subject,
+    aud: session.audience,
+    client_id: session.clientId,
+    sid: session.sid,
+    ...(session.authentication && authenticationClaims(session.authentication)),
+    ...(isDeviceBound(session) && { device_bound: true }),
+    iat: secondsOf(toWallClock(issuedAt, shiftMs)),
+    exp: secondsOf(toWallClock(session.idleExpiresAt, shiftMs)),
+  };
+}
