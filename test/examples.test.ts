@@ -41,6 +41,13 @@ declare const stringify: (value: unknown) => Uint8Array<ArrayBuffer>;
 declare const parse: (text: string) => import("@bufbuild/protobuf").JsonValue;
 declare const routes: (router: import("@connectrpc/connect").ConnectRouter) => void;
 declare const interceptors: import("@connectrpc/connect").Interceptor[];
+declare const adminUrl: string, issuer: string, audience: string, request: Request;
+declare const sessions: import("@session-service/server").ServerSessions;
+declare const createServerSessions: typeof import("@session-service/server").createServerSessions;
+declare const app: { use(middleware: unknown): void; addHook(name: string, hook: unknown): void };
+declare module "next/server" {
+  export const NextResponse: { next(init: { readonly request: { readonly headers: Headers } }): Response };
+}
 `;
 
 const lineAt = (text: string, index: number) => text.slice(0, index).split("\n").length;

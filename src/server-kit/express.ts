@@ -20,8 +20,9 @@ export const getUser = (request: object): User => users.get(request) ?? { state:
  *
  * @example
  * ```ts
+ * import { sessionMiddleware } from "@session-service/server/express";
+ *
  * app.use(sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") }));
- * app.get("/", (request, response) => response.send(getUser(request).state));
  * ```
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {

@@ -21,8 +21,9 @@ export const getUser = (request: object): User => users.get(request) ?? { state:
  *
  * @example
  * ```ts
+ * import { sessionHook } from "@session-service/server/fastify";
+ *
  * app.addHook("onRequest", sessionHook(sessions, { isProtected: (path) => path.startsWith("/account") }));
- * app.get("/", (request) => getUser(request).state);
  * ```
  */
 export function sessionHook(sessions: ServerSessions, options?: GateOptions) {

@@ -26,8 +26,14 @@ export type Passage = {
 /**
  * Checks a request: first whether it may change something, then who is signed in, then whether that is enough. Where it cannot
  * be known who is signed in, the request passes: the application shows `unavailable`.
+ *
+ * @param isPage whether the browser shows the response as a page, so that a redirect makes sense
  */
-export function createGate(sessions: ServerSessions, options: GateOptions = {}) {
+export function createGate(
+  sessions: ServerSessions,
+  options: GateOptions = {},
+  isPage: (request: PageRequest) => boolean = isNavigation,
+) {
   const { login = "/login", returnParameter = "next", isProtected = () => false, origins = [] } = options;
   return async (request: PageRequest, address?: string): Promise<Passage> => {
     if (origins && !isSafe(request) && !isSameOrigin(request, origins)) {
@@ -41,17 +47,15 @@ export function createGate(sessions: ServerSessions, options: GateOptions = {}) 
     const location = loginLocation(request.url, login, returnParameter);
     if (location === undefined) return { authentication };
     const headers = new Headers(authentication.responseHeaders);
-    if (!isNavigation(request)) return { authentication, response: new Response(null, { status: 401, headers }) };
+    if (!isPage(request)) return { authentication, response: new Response(null, { status: 401, headers }) };
     headers.set("location", location);
     return { authentication, response: new Response(null, { status: 303, headers }) };
   };
 }
 
-/** Whether the browser shows the response as a page. `RSC`: Next.js fetches the data of one. */
 function isNavigation({ method, headers }: PageRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
-  const isPage = headers.get("sec-fetch-mode") === "navigate" || headers.get("accept")?.includes("text/html");
-  return isPage || headers.has("rsc");
+  return headers.get("sec-fetch-mode") === "navigate" || (headers.get("accept") ?? "").includes("text/html");
 }
 
 /** Adds the headers for the browser to a response. */

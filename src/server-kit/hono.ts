@@ -14,9 +14,9 @@ type Context = {
  *
  * @example
  * ```ts
- * const app = new Hono<{ Variables: { user: User } }>();
+ * import { sessionMiddleware } from "@session-service/server/hono";
+ *
  * app.use(sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") }));
- * app.get("/", (c) => c.text(c.get("user").state));
  * ```
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {

@@ -1,11 +1,16 @@
 /** Next.js, app router. Server components, route handlers and actions call `sessions.current(await headers())`. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import { isSafe } from "./same-origin.ts";
 import type { PageRequest, ServerSessions } from "./sessions.ts";
 
 /** `NextResponse` of `next/server`, as far as it is used. */
 type NextResponseLike = {
   next(init: { readonly request: { readonly headers: Headers } }): Response;
 };
+
+/** Next.js fetches pages by script, and removes the headers that tell them apart from other data. */
+const isPage = (request: PageRequest): boolean =>
+  isSafe(request) && !request.headers.get("accept")?.includes("application/json");
 
 /**
  * The function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime).
@@ -20,7 +25,7 @@ type NextResponseLike = {
  * ```
  */
 export function sessionProxy(sessions: ServerSessions, nextResponse: NextResponseLike, options?: GateOptions) {
-  const gate = createGate(sessions, options);
+  const gate = createGate(sessions, options, isPage);
   return async (request: PageRequest): Promise<Response> => {
     const { authentication, response } = await gate(request);
     if (!response) {

@@ -19,6 +19,8 @@ type EventLike = {
  *
  * @example
  * ```ts
+ * import { sessionHandle } from "@session-service/server/sveltekit";
+ *
  * export const handle = sessionHandle(sessions, { isProtected: (path) => path.startsWith("/account") });
  * ```
  */

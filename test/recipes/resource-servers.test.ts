@@ -11,20 +11,11 @@ import { type Program, startProgram, whileRunning } from "../support/processes.t
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 
-const EXAMPLES = ["express", "fastify", "next", "connect"];
+const EXAMPLES = ["express", "fastify", "connect"];
 /** Not where all packages are built: both may be built at the same time. */
 const BUILT = "dist/recipes";
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
-
-/** Serves the handlers of a directory as Next.js does, for a test that has no Next.js. */
-const NEXT = `import { createServer } from "node:http";
-import { GET } from "./app/api/hello/route.js";
-createServer(async (request, response) => {
-  const result = await GET(new Request(new URL(request.url, "http://127.0.0.1"), { headers: request.headers }));
-  response.writeHead(result.status, Object.fromEntries(result.headers)).end(await result.text());
-}).listen(Number(process.env.PORT), "127.0.0.1");
-`;
 
 /** For compiling on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
@@ -39,13 +30,11 @@ beforeAll(async () => {
   const { compilerOptions } = JSON.parse(readFileSync("examples/express/tsconfig.json", "utf8"));
   await directory.write({
     "package.json": '{"type":"module"}',
-    "next/serve.js": NEXT,
     "tsconfig.json": JSON.stringify({ compilerOptions, include: EXAMPLES }),
   });
   await directory.run("sh", ["-c", "cd connect && buf generate"]);
   const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
   expect(compiled.stdout).toBe("");
-  await cp(join(directory.path, "next/serve.js"), join(directory.path, "out/next/serve.js"));
   service = await startService({ ISSUER, AUDIENCE });
 }, SETUP_TIMEOUT_MS);
 afterAll(async () => {
@@ -90,7 +79,6 @@ const rpc: Call = (port, headers) =>
 describe.each([
   ["express", "server.js", get],
   ["fastify", "server.js", get],
-  ["next", "serve.js", get],
   ["connect", "server.js", rpc],
 ] as const)("%s", (name, file, call) => {
   let program: Program;

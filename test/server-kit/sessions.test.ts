@@ -106,6 +106,7 @@ test("a render that learns of the end does not undo a login that was faster", as
   const late = await server(ALWAYS_DUE).sessions.authenticate(jar.request());
   const again = await signIn(service, "alice");
   again.take(late.setCookies);
+  expect(again.cookies.has("refresh_token")).toBe(true);
   expect((await sessions.authenticate(again.request())).user).toMatchObject({
     state: "active",
     claims: { sub: "alice" },

@@ -2,13 +2,18 @@
 import { readFileSync } from "node:fs";
 import { authorize, type Claims, createVerifier, type Verifier } from "@session-service/verifier";
 
+export const ADMIN_URL = process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081";
+export const adminToken = (): string =>
+  // At run time: no file of the machine that builds.
+  readFileSync(/* turbopackIgnore: true */ process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim();
+
 /** One verifier for the process: a development server loads this module again and again. */
 const kept = globalThis as typeof globalThis & { sessionVerifier?: Verifier };
 
 export function getVerifier(): Verifier {
   kept.sessionVerifier ??= createVerifier({
-    adminUrl: process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081",
-    adminToken: () => readFileSync(process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim(),
+    adminUrl: ADMIN_URL,
+    adminToken,
     issuer: process.env.ISSUER ?? "http://127.0.0.1:8080",
     audience: process.env.AUDIENCE ?? process.env.ISSUER ?? "http://127.0.0.1:8080",
     report: (event) => console.error(event),

@@ -1,4 +1,4 @@
-import { signedIn } from "../../../lib/session.js";
+import { signedIn } from "../../../lib/session";
 
 export const runtime = "nodejs";
 export const dynamic = "force-dynamic";

@@ -1,0 +1,44 @@
+import { notesOf } from "../../lib/notes";
+import { currentUser, SERVICE } from "../../lib/sessions";
+import { addNote } from "./actions";
+
+type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
+
+/** The user's sessions, by the access token. */
+async function devicesOf(accessToken: string): Promise<readonly Device[]> {
+  const headers = { authorization: `Bearer ${accessToken}` };
+  const response = await fetch(`${SERVICE}/v1/auth/sessions`, { headers, cache: "no-store" });
+  return response.ok ? (await response.json()).data.sessions : [];
+}
+
+export default async function Account() {
+  const user = await currentUser();
+  // Nobody comes here without a session: the proxy has led them to the login.
+  if (user.state !== "active") return <p id="state">{user.state}</p>;
+  const devices = await devicesOf(user.accessToken);
+  return (
+    <main>
+      <h1>Account of {user.claims.sub}</h1>
+      <p id="state">{user.state}</p>
+      <ul aria-label="Notes">
+        {notesOf(user.claims.sub).map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+      <form action={addNote}>
+        <label>
+          Note <input name="note" required />
+        </label>
+        <button type="submit">Add</button>
+      </form>
+      <ul aria-label="Devices">
+        {devices.map(({ sessionId, userAgent, current }) => (
+          <li key={sessionId}>{current ? "This device" : userAgent}</li>
+        ))}
+      </ul>
+      <form action="/logout" method="post">
+        <button type="submit">Sign out</button>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,19 @@
+/** Who is signed in, for everything that Next.js renders. */
+import { createServerSessions, type ServerSessions, type User } from "@session-service/server";
+import { headers } from "next/headers";
+import { getVerifier } from "./session";
+
+export const SERVICE = process.env.SESSION_SERVICE_URL ?? "http://127.0.0.1:8080";
+
+/** One for the process: Next.js loads this module for the proxy and for the pages. */
+const kept = globalThis as typeof globalThis & { serverSessions?: ServerSessions };
+
+export function getSessions(): ServerSessions {
+  kept.serverSessions ??= createServerSessions({ service: SERVICE, verifier: getVerifier() });
+  return kept.serverSessions;
+}
+
+/** The user of the request that is being rendered, in pages, route handlers and actions. Makes no call. */
+export async function currentUser(): Promise<User> {
+  return getSessions().current(await headers());
+}
