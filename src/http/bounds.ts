@@ -1,19 +1,21 @@
 /**
- * What the calls of a handler may take together: how many there are, how many bytes of their bodies are in memory, and how long a body may
- * take to arrive.
+ * Limits what the calls of a handler may take together: their number, the bytes of their bodies in memory, and the time in which a body
+ * must arrive.
  */
 import type { BodyMeter } from "./call/exchange.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 
 export interface BoundsOptions {
-  /** How many calls may be in flight, streams included: beyond it, 503. Default: 10,000. */
+  /** How many calls may be in flight, streams included. Further calls fail with 503. Default: 10,000. */
   readonly maxCalls?: number;
   /**
-   * How many bytes of bodies may be in memory, of those that arrive and of those whose calls are in flight: beyond it, the oldest that is
-   * still arriving is refused with 503. Default: 128 MiB.
+   * How many bytes of bodies may be in memory, both of bodies that are arriving and of those whose calls are in flight. Beyond it the
+   * oldest body that is still arriving is refused with 503. Default: 128 MiB.
    */
   readonly maxPendingBodyBytes?: number;
-  /** How long a body, or a message of a request stream, may take to arrive, in milliseconds: 408. Default: 60,000. */
+  /**
+   * How long a body, or a message of a request stream, may take to arrive, in milliseconds. A later one fails with 408. Default: 60,000.
+   */
   readonly bodyTimeoutMs?: number;
 }
 
@@ -21,9 +23,9 @@ const DEFAULT_MAX_CALLS = 10_000;
 const DEFAULT_MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 const DEFAULT_BODY_TIMEOUT_MS = 60_000;
 
-/** Bodies of this length arrive together with their head, as a rule; bytes. */
+/** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
-/** How often, and how many times within the time of a body, those that are late are looked for. */
+/** Late bodies are looked for at this interval, or more often, so that a timeout has at least `CHECKS_PER_TIMEOUT` checks. */
 const MAX_CHECK_MS = 1_000;
 const CHECKS_PER_TIMEOUT = 4;
 
@@ -71,7 +73,7 @@ export class Bounds {
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
   }
 
-  /** Whether a body is worth no entry: a small one, if the server in front limits the time of bodies. */
+  /** Whether a body needs no entry here: it is small, and the server in front limits the time of bodies. */
   ignores(announcedBytes: number): boolean {
     return announcedBytes <= SMALL_BODY_BYTES && this.#maxTicks === Number.POSITIVE_INFINITY;
   }
@@ -86,7 +88,7 @@ export class Bounds {
     call.refuse(new FailureError(failure));
   }
 
-  /** Time is counted in turns of a timer: while this process does not run, nobody is late. */
+  /** Counts the time of bodies in turns of a timer: while this process does not run, no body becomes late. */
   #startTimer(): ReturnType<typeof setInterval> {
     const timer = setInterval(() => {
       for (const call of this.#arriving) {
@@ -96,7 +98,7 @@ export class Bounds {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }, this.#checkMs);
-    // Node alone has it, and would not end otherwise.
+    // Only Node has `unref`, and only Node would be kept running by the timer.
     timer.unref?.();
     return timer;
   }
@@ -105,7 +107,7 @@ export class Bounds {
 const TOO_MANY_BYTES = failures.overloaded("too many request bodies are in memory");
 const TOO_LATE = failures.bodyTimeout();
 
-/** What one call takes of the bounds. */
+/** One call in flight and the body bytes that it has in memory. */
 export class CallInFlight implements BodyMeter {
   readonly #bounds: Bounds;
   #refusal: FailureError | undefined;
@@ -128,7 +130,7 @@ export class CallInFlight implements BodyMeter {
   }
 
   /**
-   * The body, or a message of a stream, is complete, and so many bytes stay in memory until the call ends.
+   * Records that the body, or a message of a stream, is complete and that this many bytes stay in memory until the call ends.
    * @throws FailureError `overloaded`
    */
   hold(bytes: number): void {

@@ -1,4 +1,4 @@
-/** How JSON and paths see the fields of a message: what a generator of documents, or of clients, needs beside the routes. */
+/** How JSON and paths see the fields of a message. Generators of documents or clients need it beside the routes. */
 export {
   fieldByName,
   hasOwnJson,

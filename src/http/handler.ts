@@ -24,13 +24,13 @@ import { forwardTo } from "./upstream/forward.ts";
 export interface RequestHandler<Source> {
   /** Finds the route of a request. */
   match(method: string, rawPath: string): Match;
-  /** The method that a request is treated as; undefined: its own. */
+  /** Returns the method that a request is treated as; undefined if it is the request's own. */
   readonly methodOverride: MethodOverride | undefined;
   /** Responds to a request. Never rejects. */
-  serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void>;
+  serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void>;
 }
 
-/** Default limit of a request body, in bytes, before and after decompression: that of gRPC, 4 MiB. */
+/** Default limit of a request body, in bytes, before and after decompression: 4 MiB, the default of gRPC. */
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
@@ -39,23 +39,26 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
   const endpoints = createEndpoints(recorded, { ...options, tables });
-  const served = tables.map((table) => ({ ...table, routes: table.routes.filter((route) => endpoints.has(route)) }));
-  const matcher = createMatcher(served, options.multiSegmentDecoding);
+  const servedTables = tables.map((table) => ({
+    ...table,
+    routes: table.routes.filter((route) => endpoints.has(route)),
+  }));
+  const matcher = createMatcher(servedTables, options.multiSegmentDecoding);
   const codecs = createCodecs(options.codecs ?? []);
   const responses = new Responses(withHeadWait(options), codecs);
   const bounds = new Bounds(options);
 
-  async function serve(exchange: Exchange<Source>, found: Match, query: string): Promise<void> {
+  async function serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void> {
     let endpoint: Endpoint | undefined;
     let call: Call | undefined;
     let incoming: RequestStream | undefined;
     let inFlight: CallInFlight | undefined;
     try {
-      endpoint = found.kind === "route" ? endpoints.get(found.route) : undefined;
-      if (found.kind !== "route" || endpoint === undefined) {
-        if (found.kind !== "method_not_allowed" || exchange.method !== "OPTIONS")
-          throw new FailureError(notFound(found));
-        return responses.allow(exchange, found.allow);
+      endpoint = match.kind === "route" ? endpoints.get(match.route) : undefined;
+      if (match.kind !== "route" || endpoint === undefined) {
+        if (match.kind !== "method_not_allowed" || exchange.method !== "OPTIONS")
+          throw new FailureError(notFound(match));
+        return responses.allow(exchange, match.allow);
       }
       const { rpc, method } = endpoint;
       inFlight = bounds.begin();
@@ -66,10 +69,10 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       });
       if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
       if (streamsIn(rpc.spec.kind)) {
-        incoming = openRequestStream(exchange, endpoint, call, found.bindings, query, codecs, inFlight);
+        incoming = openRequestStream(exchange, endpoint, call, match.bindings, query, codecs, inFlight);
         return await serveStream(responses, exchange, endpoint, call, incoming);
       }
-      const input = await readRequest(exchange, endpoint, found.bindings, query, codecs, inFlight);
+      const input = await readRequest(exchange, endpoint, match.bindings, query, codecs, inFlight);
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
         return await sendStream(responses, exchange, endpoint, call, messages);
@@ -84,7 +87,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       try {
         responses.fail(exchange, endpoint, call, reason);
       } catch {
-        // A throwing encoder or hook must not end the process.
+        // An encoder or a hook that throws must not end the process.
         exchange.sendServerError();
       }
     } finally {
@@ -92,7 +95,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     }
   }
 
-  return { match: matcher.match, methodOverride: createMethodOverride(served, options.methodOverride), serve };
+  return { match: matcher.match, methodOverride: createMethodOverride(servedTables, options.methodOverride), serve };
 }
 
 function contextValuesOf<Source>(
@@ -133,19 +136,21 @@ function implementationOf<Source>(options: HandlerOptions<Source>, tables: reado
   return forwardTo(options.transport, new Set(tables.map(({ service }) => service)), options.forward);
 }
 
-/** How long the head of a forwarded stream waits for the upstream's, so that an early failure has its status. */
+/**
+ * How long, in milliseconds, the head of a forwarded stream waits for the upstream's, so that an early failure gets its own HTTP status.
+ */
 const REMOTE_HEAD_WAIT_MS = 500;
 
 function withHeadWait<Source>(options: HandlerOptions<Source>): ResponseOptions<Source> {
   return options.transport === undefined ? options : { streamHeadWaitMs: REMOTE_HEAD_WAIT_MS, ...options };
 }
 
-function notFound(found: Match): Failure {
-  switch (found.kind) {
+function notFound(match: Match): Failure {
+  switch (match.kind) {
     case "method_not_allowed":
-      return failures.methodNotAllowed(found.allow);
+      return failures.methodNotAllowed(match.allow);
     case "malformed":
-      return failures.badRequest("path", undefined, found.reason);
+      return failures.badRequest("path", undefined, match.reason);
     case "no_route":
     case "route":
       return failures.noRoute();
@@ -156,7 +161,7 @@ function streamsIn(kind: string): boolean {
   return kind === "client_streaming" || kind === "bidi_streaming";
 }
 
-/** Replaces an error that follows from an unreadable request by its cause. */
+/** If the request could not be read, throws that error instead of the error that followed from it. */
 async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
   try {
     yield* messages;

@@ -68,5 +68,5 @@ export {
   type MetadataOptions,
 } from "./upstream/metadata.ts";
 
-/** Serves route tables with the types of fetch, on Node. Elsewhere it is in `connect-http-routes/fetch`. */
+/** Serves route tables with the types of fetch, on Node. Other runtimes import `connect-http-routes/fetch`. */
 export const createFetchHandler: CreateFetchHandler = fetchHandlersWith(nodeGzip);

@@ -8,9 +8,8 @@ import type { RouteTable, TableOptions } from "./routes/model.ts";
 import type { ForwardOptions } from "./upstream/forward.ts";
 
 /**
- * Options of the request handlers. Those of connect-es have the same meaning here: interceptors, jsonOptions,
- * readMaxBytes (default here: 4 MiB, also of the decompressed body), writeMaxBytes, compressMinBytes, maxTimeoutMs,
- * shutdownSignal, requestGate.
+ * Options of the request handlers. Those of connect-es have the same meaning here: interceptors, jsonOptions, readMaxBytes (default here:
+ * 4 MiB, which limits the decompressed body too), writeMaxBytes, compressMinBytes, maxTimeoutMs, shutdownSignal, requestGate.
  */
 export type HandlerOptions<Source> = CommonOptions<Source> & (LocalOptions | RemoteOptions);
 
@@ -40,20 +39,20 @@ export interface CommonOptions<Source>
   readonly tables: Iterable<RouteTable>;
   readonly contextValues?: (request: Source) => ContextValues;
   /**
-   * Whether query parameters that name no field are refused (400), and which are ignored all the same:
-   * `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
+   * Whether query parameters that name no field are refused (400). An object lists names that are still ignored: `{ allow:
+   * [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /**
-   * Content types beside JSON, for requests (Content-Type) and responses (Accept, or that of the request):
+   * Content types beside JSON. A request chooses by its Content-Type, a response by Accept or else the type of the request:
    * `[protobufCodec]`. Default: none.
    */
   readonly codecs?: Iterable<ContentCodec>;
   /**
-   * How many values the objects and arrays of a message may have together, and likewise the fields of a form. Default: 100,000.
-   * Each becomes an object in memory, however few bytes it takes.
+   * How many values the objects and arrays of a message may have together. The same limit applies to the fields of a form. Default:
+   * 100,000. Each value becomes an object in memory, however few bytes it takes.
    */
   readonly readMaxElements?: number;
-  /** Whether the empty update mask of a PATCH is inferred from the fields of the body. Default: true. */
+  /** Whether the empty update mask of a PATCH is derived from the fields of the body. Default: true. */
   readonly inferUpdateMask?: boolean;
 }

@@ -14,9 +14,9 @@ import type { Binding } from "./routes/matcher.ts";
 
 /** The messages of a request stream. */
 export interface RequestStream {
-  /** Each is read from the body when it is asked for. */
+  /** Messages are read from the body when they are asked for. */
   readonly messages: AsyncIterable<Message>;
-  /** Why the body could not be read: what the implementation throws then may be a consequence. */
+  /** Returns why the body could not be read. An error that the implementation throws afterwards may be a consequence. */
   failure(): { readonly reason: unknown } | undefined;
   /** Stops reading; never throws. */
   close(): void;
@@ -91,7 +91,7 @@ function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks 
 async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: CallInFlight): AsyncGenerator<Uint8Array> {
   for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
     const texts = splitter.push(chunk);
-    // Neither the time between messages nor that in which they are processed is limited.
+    // Only the time within a message is limited, neither the time between messages nor that of processing them.
     if (texts.length > 0 || splitter.pendingBytes === 0) inFlight.hold(0);
     yield* texts;
     if (splitter.pendingBytes > 0) inFlight.arriving(splitter.pendingBytes);
@@ -99,7 +99,10 @@ async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: Call
   yield* splitter.end();
 }
 
-/** The pieces of an upload as they arrive, none longer than the limit; an empty one is a single empty piece, so that path and query arrive too. */
+/**
+ * Yields the pieces of an upload as they arrive, none longer than the limit. An empty upload yields one empty piece, because path and
+ * query come with a piece.
+ */
 async function* pieces(body: BodyChunks, limit: number): AsyncGenerator<Uint8Array> {
   let some = false;
   for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {

@@ -13,13 +13,16 @@ import { patientTimeout } from "../clock/after-reading.ts";
 
 export interface KeepAliveOptions {
   /**
-   * How long an open stream may be silent before a PING asks whether the connection is alive, in milliseconds; so is a connection that
-   * was silent for longer, before a request is sent on it. Default: no pings.
+   * How long an open stream may be silent, in milliseconds, before a PING asks whether the connection is alive. A connection that was
+   * silent for longer gets a PING before a request is sent on it. Default: no pings.
    */
   readonly pingIntervalMs?: number;
-  /** How long a connection, its opening and a PING may take, in milliseconds; then its calls fail. Default: 15,000. */
+  /**
+   * How long a connection may take to open, and a PING to be acknowledged, in milliseconds. After it the calls of the connection fail.
+   * Default: 15,000.
+   */
   readonly pingTimeoutMs?: number;
-  /** Sends PINGs also while no stream is open. Default: false. */
+  /** Whether PINGs are sent even while no stream is open. Default: false. */
   readonly pingIdleConnection?: boolean;
   /** How long a connection without streams is kept, in milliseconds. Default: 15 minutes. */
   readonly idleConnectionTimeoutMs?: number;
@@ -27,9 +30,9 @@ export interface KeepAliveOptions {
 
 export type KeepAlive = Required<KeepAliveOptions>;
 
-/** What a server sends with GOAWAY to those whose PINGs come too often (gRPC proposal A8). */
+/** A server sends this text with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
 const TOO_MANY_PINGS = Buffer.from("too_many_pings");
-/** What is left of a millisecond is not waited for in many turns, ms. */
+/** The shortest delay of the watch, in milliseconds: a fraction of one would make it look many times before the interval is over. */
 const MIN_DELAY_MS = 1;
 
 type Deps = {
@@ -41,7 +44,7 @@ type Deps = {
 };
 
 export class ClientConnection {
-  /** Rejects if the connection cannot be opened. */
+  /** Resolves when the connection is open; rejects if it cannot be opened. */
   readonly opened: Promise<void>;
   readonly #session: ClientHttp2Session;
   readonly #keepAlive: KeepAlive;
@@ -49,17 +52,17 @@ export class ClientConnection {
   #isOpen = false;
   #isLeaving = false;
   #aliveAtMs = performance.now();
-  /** The PING under way, and what ends it. */
+  /** The PING that is under way, and the function that ends it. */
   #ping: (PromiseWithResolvers<boolean> & { readonly cancelTimeout: () => void }) | undefined;
   #stopWatch = () => {};
   #stopIdleTimer = () => {};
 
-  /** @throws Error if the options of TLS are wrong */
+  /** @throws Error if the options of TLS are invalid */
   constructor({ authority, nodeOptions, keepAlive, onTooManyPings, onClose }: Deps) {
     this.#keepAlive = keepAlive;
     this.#session = connect(authority, nodeOptions);
     this.opened = this.#open();
-    this.opened.catch(() => {}); // reported to the requests that wait for it
+    this.opened.catch(() => {}); // the requests that wait for the connection report it
     this.#session.on("goaway", (_code: number, _last: number, data?: Buffer) => {
       this.#isLeaving = true;
       if (data?.equals(TOO_MANY_PINGS)) onTooManyPings();
@@ -68,18 +71,18 @@ export class ClientConnection {
     this.#session.once("close", () => {
       this.#stopWatch();
       this.#stopIdleTimer();
-      // Node tells nothing of a PING whose connection is closed.
+      // Node does not report the end of a PING whose connection is closed.
       this.#endPing(false);
       onClose();
     });
   }
 
-  /** Whether streams can be opened, once it is open. */
+  /** Whether streams can be opened as soon as the connection is open. */
   get isUsable(): boolean {
     return !this.#isLeaving && !this.#session.closed && !this.#session.destroyed;
   }
 
-  /** Whether a stream can be opened without asking the server. */
+  /** Whether a stream can be opened without asking the server first. */
   get isFresh(): boolean {
     return this.#isOpen && this.isUsable && this.#silentMs() <= this.#keepAlive.pingIntervalMs;
   }
@@ -91,7 +94,7 @@ export class ClientConnection {
   /** Opens a stream. */
   request(headers: OutgoingHttpHeaders, options: ClientSessionRequestOptions): ClientHttp2Stream {
     const stream = this.#session.request(headers, options);
-    // The caller adds its own, after a turn in which the stream may fail already.
+    // The caller adds its own error listener one turn later, and the stream may fail before that.
     stream.on("error", () => {});
     if (++this.#streams === 1) this.#becomeBusy();
     stream.once("response", () => this.noteBytes());
@@ -101,13 +104,13 @@ export class ClientConnection {
     return stream;
   }
 
-  /** The server has sent something. */
+  /** Records that the server has sent bytes. */
   noteBytes(): void {
     this.#aliveAtMs = performance.now();
   }
 
   /**
-   * Resolves with whether the connection can be used, when it is open; a PING finds out if it has been silent for long.
+   * Waits until the connection is open and returns whether it can be used. A connection that was silent for long is checked by a PING.
    * @throws Error if it cannot be opened
    */
   async verify(): Promise<boolean> {
@@ -134,7 +137,7 @@ export class ClientConnection {
         reject(error);
       };
       session.once("connect", () => {
-        // Node says so also where it was destroyed before.
+        // Node emits `connect` even if the session was destroyed before.
         if (session.destroyed) return;
         cancelTimeout();
         this.#isOpen = true;
@@ -142,7 +145,7 @@ export class ClientConnection {
         if (this.#streams === 0) this.#becomeIdle();
         resolve();
       });
-      // It stays: an error may come at any time, also when the connection has been given up.
+      // This listener stays: an error may come at any time, even after the connection has been given up.
       session.on("error", fail);
       session.once("close", () => fail(new ConnectError("the connection was closed", Code.Unavailable)));
     });
@@ -157,7 +160,7 @@ export class ClientConnection {
   #becomeIdle(): void {
     if (this.#session.destroyed) return;
     if (this.#isLeaving) return void this.#session.close();
-    // The process may end while nobody waits for the server.
+    // The process may end while no request waits for the server.
     this.#session.unref();
     this.#stopIdleTimer = patientTimeout(() => this.#session.close(), this.#keepAlive.idleConnectionTimeoutMs);
     this.#watch();
@@ -179,7 +182,7 @@ export class ClientConnection {
     return performance.now() - this.#aliveAtMs;
   }
 
-  /** Resolves with whether the server has responded to a PING; destroys the connection if it does not in time. */
+  /** Resolves with whether the server has acknowledged a PING. Destroys the connection if the server does not do so in time. */
   #sendPing(): Promise<boolean> {
     if (this.#session.destroyed) return Promise.resolve(false);
     if (this.#ping === undefined) {

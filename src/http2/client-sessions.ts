@@ -1,8 +1,8 @@
 /**
- * The connections of a client to one server: the `sessionManager` of connect-node's transports. That of connect-node
- * (`Http2SessionManager`) stops listening to a connection when it replaces it. What happens to the connection later, such as the
- * end of a PING that timed out, is an error that nobody listens to, which ends the process. Here every connection has one owner
- * for all its life, and a fault of the network is an error of the requests that it concerns.
+ * The connections of a client to one server: the `sessionManager` of connect-node's transports.
+ * `Http2SessionManager` of connect-node stops listening to a connection when it replaces it. A later error of that connection, such as a
+ * PING that times out, then has no listener and ends the process.
+ * Here every connection has one owner for all its life, and a fault of the network is an error of the requests that it concerns.
  */
 import type {
   ClientHttp2Stream,
@@ -15,7 +15,7 @@ import { ClientConnection, type KeepAlive, type KeepAliveOptions } from "./clien
 
 export type { KeepAliveOptions } from "./client-connection.ts";
 
-/** How many connections a request is tried on that end before it can be sent. */
+/** How many connections a request is tried on if each of them ends before the request can be sent. */
 const MAX_CONNECTIONS = 3;
 
 export class ClientSessions {
@@ -39,7 +39,10 @@ export class ClientSessions {
     };
   }
 
-  /** Sends the head of a request, on a connection that is open and alive. @throws Error if there is none */
+  /**
+   * Sends the head of a request on a connection that is open and alive.
+   * @throws Error if there is none
+   */
   async request(
     method: string,
     path: string,
@@ -52,25 +55,25 @@ export class ClientSessions {
       try {
         return connection.request({ ...headers, ":method": method, ":path": path }, options);
       } catch (error) {
-        // It has ended between the two calls, or the request is wrong.
+        // Either the connection has ended between the two calls, or the request is wrong.
         if (connection.isUsable) throw error;
       }
     }
     throw new ConnectError("the connection was closed", Code.Unavailable);
   }
 
-  /** Something has been read of a response. */
+  /** Records that bytes of a response have been read. */
   notifyResponseByteRead(stream: ClientHttp2Stream): void {
     for (const connection of this.#connections) if (connection.owns(stream)) connection.noteBytes();
   }
 
-  /** Ends all connections; their calls fail, and so do those to come. */
+  /** Ends all connections. Their calls fail, and so do all later calls. */
   close(): void {
     this.#closed ??= new ConnectError("the connection was closed by this client", Code.Canceled);
     for (const connection of this.#connections) connection.destroy(this.#closed);
   }
 
-  /** The connection for the next request; those before it live on until their streams have ended. */
+  /** Returns the connection for the next request. Older connections stay open until their streams have ended. */
   #connect(): ClientConnection {
     if (this.#closed !== undefined) throw this.#closed;
     if (this.#current?.isUsable) return this.#current;

@@ -1,22 +1,22 @@
 /**
- * Ends an HTTP/2 connection of a server so that no request is lost (RFC 9113 section 6.8): a first GOAWAY, with the greatest
- * stream id, makes the client open no more streams; one with the last stream follows when everything has arrived that the
- * client sent before it read the first.
+ * Ends an HTTP/2 connection of a server so that no request is lost (RFC 9113 section 6.8).
+ * A first GOAWAY, with the greatest stream id, makes the client open no more streams. A second one, with the id of the last stream,
+ * follows when everything has arrived that the client sent before it read the first.
  */
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { patientTimeout } from "../clock/after-reading.ts";
 import { writeBetweenFrames } from "./write-between-frames.ts";
 
-/** GOAWAY (RFC 9113 section 6.8): length, type, flags, stream 0, last stream 2^31 - 1, NO_ERROR. */
+/** The first GOAWAY frame (RFC 9113 section 6.8): length, type, flags, stream 0, last stream 2^31 - 1, NO_ERROR. */
 const SHUTDOWN_NOTICE = Buffer.from(["000008", "07", "00", "00000000", "7fffffff", "00000000"].join(""), "hex");
-/** A client that takes longer for the response to a PING is not waited for, ms. */
+/** How long the acknowledgement of a PING is waited for, in milliseconds. */
 const ROUND_TRIP_MS = 5000;
 
 const ending = new WeakSet<Http2Session>();
 
 /**
- * Has the client leave, and closes the connection when its requests have their responses. Called again, it does nothing.
+ * Makes the client leave, and closes the connection when its requests have their responses. Further calls do nothing.
  * @param socket the connection, which `session.socket` hides
  */
 export function endSession(session: Http2Session, socket: Socket): void {
@@ -26,10 +26,10 @@ export function endSession(session: Http2Session, socket: Socket): void {
 }
 
 async function endInOrder(session: Http2Session, socket: Socket): Promise<void> {
-  // After the first round trip our SETTINGS, which must come first, are out.
+  // SETTINGS must be the first frame. After one round trip ours has been sent.
   if (await makesRoundTrip(session)) {
     writeBetweenFrames(session, socket, SHUTDOWN_NOTICE);
-    // Twice: the response to a PING may overtake the request that the client has just written.
+    // A second PING is needed, because the acknowledgement of the first may overtake a request that the client has just written.
     if (await makesRoundTrip(session)) await makesRoundTrip(session);
   }
   if (!isOver(session)) session.close();
@@ -37,7 +37,7 @@ async function endInOrder(session: Http2Session, socket: Socket): Promise<void> 
 
 const isOver = (session: Http2Session) => session.destroyed || session.closed;
 
-/** Resolves with whether the client has responded to a PING in time. */
+/** Resolves with whether the client has acknowledged a PING in time. */
 function makesRoundTrip(session: Http2Session): Promise<boolean> {
   return new Promise((resolve) => {
     if (isOver(session)) return resolve(false);

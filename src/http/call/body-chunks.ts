@@ -1,4 +1,4 @@
-/** The bytes of a request body, pulled chunk by chunk: what is not pulled stays with the sender. */
+/** The bytes of a request body, pulled chunk by chunk. Bytes that are not pulled stay with the sender. */
 export interface BodyChunks {
   /** The next bytes; undefined at the end. Rejects if the client disconnects, or with the reason of `cancel`. */
   next(): Promise<Uint8Array | undefined>;
@@ -6,7 +6,7 @@ export interface BodyChunks {
   cancel(reason: unknown): void;
 }
 
-/** A body that has been read before. */
+/** Wraps a body that has been read before. */
 export function chunksOf(bytes: Uint8Array): BodyChunks {
   let rest: Uint8Array | undefined = bytes;
   return {

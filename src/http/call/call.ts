@@ -14,8 +14,8 @@ import { HeaderMap } from "./header-map.ts";
 export const ofCall: unique symbol = Symbol("call");
 
 /**
- * An own property, so that it survives `{...request}`; a getter, so that the signal is created only when it is used; a
- * shared descriptor, because a getter per object costs more than a small request.
+ * The descriptor of `signal` on a call. It is an own property, so that it survives `{...request}`, and a getter, so that the signal is
+ * created on first use. All calls share the descriptor, because one getter per object costs more than a small request.
  */
 export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
   enumerable: true,
@@ -25,7 +25,7 @@ export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call
   },
 };
 
-/** The reason with which the signal of a finished call is aborted, as in connect-es. Shared: creating one is expensive. */
+/** Finished calls abort their signal with this reason, as in connect-es. They share it, because creating one is expensive. */
 const END_OF_CALL = new DOMException("This operation was aborted", "AbortError");
 
 export interface CallOptions {
@@ -90,7 +90,7 @@ export class Call implements HandlerContext {
     return this.#lastValues;
   }
 
-  /** The context of an implementation whose request was changed by interceptors. */
+  /** The context of an implementation, if an interceptor has changed the request. */
   changedBy(request: UnaryRequest | StreamRequest): HandlerContext {
     this.#lastValues = request.contextValues;
     const { service, header: requestHeader, contextValues: values, signal } = request;
@@ -115,7 +115,7 @@ export class Call implements HandlerContext {
       onDeadline();
       return nothing;
     }
-    // Timers take 31 bits.
+    // Timers hold at most 31 bits.
     const timer = setTimeout(onDeadline, Math.min(left, 2 ** 31 - 1));
     return () => clearTimeout(timer);
   }

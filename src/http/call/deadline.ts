@@ -10,8 +10,8 @@ type Parsed = {
 };
 
 /**
- * Reads the timeout of a call, in milliseconds, from `Connect-Timeout-Ms` (milliseconds), `Grpc-Timeout` (up to eight
- * digits and a unit) or `X-Server-Timeout` (seconds). undefined: no timeout.
+ * Reads the timeout of a call, in milliseconds, from `Connect-Timeout-Ms` (milliseconds), `Grpc-Timeout` (up to eight digits and a unit)
+ * or `X-Server-Timeout` (seconds). Returns undefined if there is none.
  * @param maxMs the longest timeout allowed, as `maxTimeoutMs` in connect-es
  * @throws BadInput
  */
@@ -26,7 +26,7 @@ export function readTimeout(headers: HeaderMap, maxMs: number): number | undefin
   return undefined;
 }
 
-/** The parsers of connect-es for its own headers, and one for that of Google's API gateways. */
+/** The parsers of connect-es for its own headers, and a parser for the header of Google's API gateways. */
 const PARSERS: readonly (readonly [name: string, parse: (value: string, maxMs: number) => Parsed])[] = [
   ["connect-timeout-ms", parseConnectTimeout],
   ["grpc-timeout", parseGrpcTimeout],

@@ -1,10 +1,7 @@
 import type { BodyChunks } from "./body-chunks.ts";
 import type { HeaderMap } from "./header-map.ts";
 
-/**
- * One request and its response: the interface between the request handler and a server. `Source` is the server's own
- * request type.
- */
+/** One request and its response: the interface between the request handler and a server. `Source` is the server's own type of a request. */
 export interface Exchange<Source> {
   readonly gzip: Gzip;
   readonly source: Source;
@@ -19,15 +16,15 @@ export interface Exchange<Source> {
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
   /**
-   * The body, decoded, if middleware has read it before (`request.body`); undefined if it is still to be read.
+   * The decoded body, if middleware has read it before (`request.body`); undefined if it has not been read.
    * @param raw whether the bytes are needed as they were sent
    * @throws Error if the body was read and is lost
    */
   bodyReadBefore(raw: boolean): Uint8Array | undefined;
   /**
    * Reads the whole body.
-   * @param meter takes note of what is in memory
-   * @throws FailureError `too_large` as soon as it is longer than `limit` bytes, or the refusal of the meter
+   * @param meter is notified of the bytes in memory
+   * @throws FailureError `too_large` as soon as the body is longer than `limit` bytes, or the refusal of the meter
    */
   read(limit: number, meter?: BodyMeter): Promise<Uint8Array>;
   /** Reads the body piece by piece. */
@@ -47,11 +44,11 @@ export interface Exchange<Source> {
   stream(status: number, lines: string[]): ResponseStream;
 }
 
-/** Takes note of a body while it arrives. */
+/** Records how much of a body is in memory while it arrives. */
 export interface BodyMeter {
-  /** So many bytes of it are in memory, and more are waited for. */
+  /** Records that this many bytes of the body are in memory and that more are expected. */
   arriving(bytes: number): void;
-  /** Calls back when the body is to be given up: what has come of it is dropped. */
+  /** Sets the callback for a body that is refused: the bytes that have arrived are then dropped. */
   onRefused(callback: (refusal: Error) => void): void;
 }
 
@@ -65,17 +62,20 @@ export interface ResponseStream {
   abort(): void;
 }
 
-/** gzip as a server has it: node:zlib, or the streams of the web. */
+/** gzip as the server provides it: by node:zlib, or by the streams of the web. */
 export interface Gzip {
   compress(content: string | Uint8Array): Promise<Uint8Array>;
   /**
    * Decompresses a whole body.
-   * @returns undefined if it is longer than `maxBytes`
-   * @throws whatever the implementation throws for what is not gzip
+   * @returns undefined if the result is longer than `maxBytes`
+   * @throws any error of the implementation if the body is not gzip
    */
   expand(content: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined>;
-  /** Decompresses a body piece by piece. A piece that is not gzip makes `next` reject with BadInput. */
+  /** Decompresses a body piece by piece. `next` rejects with BadInput if the body is not gzip. */
   expandChunks(body: BodyChunks): BodyChunks;
-  /** Compresses a streamed response; each write is flushed, so that every message arrives at once. undefined: cannot be flushed. */
+  /**
+   * Compresses a streamed response; each write is flushed, so that every message arrives at once. Undefined if the implementation cannot
+   * flush.
+   */
   readonly compressStream: ((response: ResponseStream) => ResponseStream) | undefined;
 }

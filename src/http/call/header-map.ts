@@ -6,13 +6,13 @@ const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 /** `field-name` of RFC 9110 section 5.1. */
 const NAME_CHARACTERS = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-// Forbidden in a value by fetch: NUL, CR, LF, and code points above 255.
+// Characters that fetch forbids in a value: NUL, CR, LF, and code points above 255.
 const INVALID_VALUE = /[\0\r\n]|[^\0-\xff]/;
 const WHITESPACE = "\t\r\n ";
 
 /**
- * A lazy implementation of fetch's Headers: it reads node's parsed headers in place until it is changed or iterated. A
- * real `Headers` per request and response costs more than the rest of a small request.
+ * A lazy implementation of fetch's Headers. It reads Node's parsed headers in place until it is changed or iterated, because a real
+ * `Headers` per request and response costs more than the rest of a small request.
  */
 export class HeaderMap implements Headers {
   #source: ParsedHeaders | undefined;
@@ -83,7 +83,7 @@ export class HeaderMap implements Headers {
     return this.#list();
   }
 
-  /** Every header line: name, value, name, value. */
+  /** Returns every header line: name, value, name, value. */
   lines(): string[] {
     const lines: string[] = [];
     if (this.#values === undefined && this.#source === undefined) return lines;
@@ -94,7 +94,7 @@ export class HeaderMap implements Headers {
     return lines;
   }
 
-  /** A real Headers, for fetch's order and grouping. */
+  /** Creates a real Headers, which has fetch's order and grouping. */
   #list(): Headers {
     const list = new Headers();
     for (const [name, values] of this.#all()) for (const value of values) list.append(name, value);
@@ -105,7 +105,7 @@ export class HeaderMap implements Headers {
     if (this.#values !== undefined) return this.#values;
     const all = new Map<string, string[]>();
     for (const [name, value] of Object.entries(this.#source ?? {})) {
-      // Skip the pseudo-headers of HTTP/2.
+      // The pseudo-headers of HTTP/2 are skipped.
       if (value !== undefined && !name.startsWith(":")) all.set(name, typeof value === "string" ? [value] : [...value]);
     }
     this.#values = all;
@@ -113,10 +113,10 @@ export class HeaderMap implements Headers {
   }
 }
 
-// `instanceof Headers` holds without running the constructor of Headers.
+// Inherits from Headers, so that `instanceof Headers` holds, without running its slow constructor.
 Object.setPrototypeOf(HeaderMap.prototype, Headers.prototype);
 
-/** Cache of valid names in lower case: programs use few. */
+/** Valid names in lower case. The cache stays small because programs use few names. */
 const keys = new Map<string, string>();
 
 function keyOf(name: string): string {

@@ -77,7 +77,7 @@ export async function callStreaming(
 
 type StreamingSpec = Exclude<RecordedRpc["spec"], { readonly kind: "unary" }>;
 
-/** The output of an implementation, as a stream. */
+/** Turns the output of an implementation into a stream. */
 async function outputOf(
   spec: StreamingSpec,
   inputs: AsyncIterable<Message>,
@@ -93,14 +93,14 @@ async function outputOf(
   }
 }
 
-/** Applies interceptors anew for each call, the last one innermost, as connect-es does. */
+/** Applies the interceptors anew for each call. The last one is the innermost, as in connect-es. */
 function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyFn {
   let next = innermost;
   for (let i = interceptors.length - 1; i >= 0; i--) next = interceptors[i]?.(next) ?? next;
   return next;
 }
 
-/** Takes over the headers if an interceptor replaced them. `append`, because `set` would drop all but one Set-Cookie. */
+/** Copies the headers if an interceptor replaced them. It uses `append`, because `set` would drop all but one Set-Cookie. */
 function takeHeaders(response: AnyResponse, call: Call): void {
   replace(call.responseHeader, response.header);
   replace(call.responseTrailer, response.trailer);

@@ -16,7 +16,7 @@ export interface EncodedRequest {
   readonly body: string | Uint8Array | undefined;
 }
 
-/** What `fetch` takes as a body. */
+/** A body that `fetch` accepts. */
 export type FetchBody = NonNullable<RequestInit["body"]>;
 
 /** Fields of google.api.HttpBody. */
@@ -27,7 +27,7 @@ interface HttpBody {
 
 /**
  * Encodes a message for the first of an RPC's routes that can carry it.
- * @throws ConnectError `invalid_argument` if none can, `unimplemented` if there is none
+ * @throws ConnectError `invalid_argument` if no route can carry it, `unimplemented` if the RPC has no route
  */
 export function encodeRequest(
   method: DescMethod,

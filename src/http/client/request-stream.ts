@@ -6,15 +6,15 @@ import { type EncodedRequest, encodeRequest, type FetchBody } from "./encode.ts"
 export interface EncodedStream {
   readonly first: EncodedRequest;
   readonly body: FetchBody | undefined;
-  /** Why the messages could not be sent: `fetch` reports only that it failed. */
+  /** Holds the error that kept the messages from being sent: `fetch` reports only that it failed. */
   failure?(): { readonly reason: unknown } | undefined;
 }
 
 const LINES = "application/x-ndjson";
 
 /**
- * Encodes a stream of requests: path, query and content type are those of the first message. Where `fetch` cannot send a
- * stream, the messages are collected first.
+ * Encodes a stream of requests. Path, query and content type are those of the first message. If `fetch` cannot send a stream, the
+ * messages are collected first.
  * @throws ConnectError if a later message has another path or query
  */
 export async function encodeStream(
@@ -72,7 +72,7 @@ async function collect(first: Uint8Array, next: () => Promise<Uint8Array | undef
   return pieces;
 }
 
-/** Whether `fetch` sends a stream as a body: it then reads the option `duplex` and sets no content type. */
+/** Whether `fetch` can send a stream as a body. If it can, it reads the option `duplex` and sets no content type. */
 function sendsStreams(): boolean {
   let duplexRead = false;
   const init = {

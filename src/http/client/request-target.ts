@@ -1,4 +1,4 @@
-/** Path and query of a request (google/api/http.proto), the inverse of the server's decoding. */
+/** Writes the path and query of a request (google/api/http.proto): the inverse of the server's decoding. */
 import {
   type DescField,
   type DescMessage,
@@ -14,11 +14,11 @@ import type { Variable } from "../routes/template.ts";
 
 export type JsonObject = { [key: string]: JsonValue };
 
-/** A reason why a route cannot carry a message. */
+/** Reports why a route cannot carry a message. */
 export class NotCarried extends Error {}
 
 /**
- * The path for a message. Removes the fields that the path carries from its JSON.
+ * Returns the path for a message, and removes the fields that the path carries from its JSON.
  * @throws NotCarried
  */
 export function pathFor(route: Route, message: ReflectMessage, json: JsonObject): string {
@@ -29,14 +29,14 @@ export function pathFor(route: Route, message: ReflectMessage, json: JsonObject)
     segments.splice(start, end - start, ...encodeVariable(text, variable, route));
     remove(message.desc, json, field.split("."));
   }
-  // A wildcard outside variables has no value.
+  // A wildcard outside variables has no value in the message.
   const unbound = segments.findIndex((segment) => segment === "*" || segment === "**");
   if (unbound !== -1 && segments[unbound] === "*") throw new NotCarried("the path has a wildcard without a variable");
   const path = segments.filter((segment) => segment !== "**").join("/");
   return `/${path}${route.verb === "" ? "" : `:${route.verb}`}`;
 }
 
-/** The segments of a variable's value, encoded; it must match the variable's pattern. */
+/** Returns the encoded segments of a variable's value, which must match the variable's pattern. */
 function encodeVariable(text: string, { field, start, end, multi }: Variable, { segments }: Route): string[] {
   const pattern = segments.slice(start, end);
   const parts = multi ? (text === "" ? [] : text.split("/")) : [text];
@@ -48,7 +48,7 @@ function encodeVariable(text: string, { field, start, end, multi }: Variable, { 
     const inStar = star !== -1 && index >= star && index < parts.length - tail;
     return inStar || expected === "*" ? part !== "" : encode(part) === encode(decodeURIComponent(expected ?? ""));
   });
-  // URL parsers remove dot segments, escaped or not.
+  // URL parsers remove dot segments, even escaped ones, so such a value cannot be sent.
   if (!fits || !matches || parts.some((part) => part === "." || part === ".."))
     throw new NotCarried(`"${text}" does not match the path variable ${field}`);
   return parts.map(encode);
@@ -69,7 +69,7 @@ function variableText(message: ReflectMessage, path: string): string {
   if (rest.length > 0 && field.fieldKind === "message") return variableText(message.get(field), rest.join("."));
   if (field.presence !== 2 && !message.isSet(field)) throw new NotCarried(`the field ${path} is not set`);
   if (field.scalar === 9) return message.get(field) as string;
-  // A message with only this field at its value, also if that is the default.
+  // Returns a message with only this field set, even if its value is the default.
   const alone = reflect(field.parent);
   alone.set(field, message.get(field) as never);
   const json = toJson(field.parent, alone.message, { alwaysEmitImplicit: true }) as JsonObject;
@@ -85,7 +85,7 @@ function remove(type: DescMessage, json: JsonObject, [name, ...rest]: string[]):
 }
 
 /**
- * The query for the fields of a message that neither path nor body carry.
+ * Returns the query for the fields of a message that neither path nor body carry.
  * @throws NotCarried
  */
 export function queryFor(type: DescMessage, json: JsonObject): string {
@@ -111,7 +111,7 @@ export function queryFor(type: DescMessage, json: JsonObject): string {
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
-/** The text of a JSON value in a path or a query: without quotes. */
+/** Returns the text of a JSON value for a path or a query, without quotes. */
 function textOf({ message, enum: type }: DescField, json: JsonValue): string {
   if (message !== undefined && JSON_MESSAGES.has(message.typeName)) return JSON.stringify(json);
   if (json === null && type !== undefined) return "NULL_VALUE";
@@ -120,7 +120,7 @@ function textOf({ message, enum: type }: DescField, json: JsonValue): string {
   return Object.is(json, -0) ? "-0" : String(json);
 }
 
-/** The JSON of a message as an object; well-known types that have other JSON are not request messages of routes. */
+/** Returns the JSON of a message as an object. Well-known types with another JSON are never request messages of routes. */
 export function jsonOf(type: DescMessage, message: Message, registry: Registry | undefined): JsonObject {
   const json = toJson(type, message, registry && { registry });
   if (typeof json === "object" && json !== null && !Array.isArray(json)) return json;

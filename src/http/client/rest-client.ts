@@ -30,7 +30,7 @@ export function createRestClient<Service extends DescService>(
   }) as Client<Service>;
 }
 
-// createClient of connect-es does the same in three times the bytes: it is compiled for older engines.
+// `createClient` of connect-es does the same in three times the bytes, because it is compiled for older engines.
 
 function unaryMethod(transport: Transport, method: DescMethodUnary) {
   return async (input: Message, options: CallOptions = {}): Promise<Message> => {
@@ -45,7 +45,7 @@ function unaryMethod(transport: Transport, method: DescMethodUnary) {
 function streamingMethod(transport: Transport, method: DescMethodStreaming) {
   async function* call(inputs: AsyncIterable<Message>, options: CallOptions = {}): AsyncGenerator<Message> {
     const { signal, timeoutMs, headers, contextValues } = options;
-    // Stops the request when the consumer stops.
+    // The request is aborted when the consumer stops.
     const stop = new AbortController();
     const either = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
     try {

@@ -3,10 +3,10 @@ import { base64Decode } from "@bufbuild/protobuf/wire";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Makes an error of the body of a failure; undefined: the default applies. */
+/** Makes an error from the body of a failed response. If it returns undefined, the default applies. */
 export type ErrorDecoder = (body: JsonValue, status: number) => ConnectError | undefined;
 
-/** The codes of responses that are not from the service, such as those of a proxy. */
+/** Maps HTTP statuses to codes, for responses that are not from the service, such as those of a proxy. */
 const CODES: Readonly<Record<number, Code>> = {
   400: Code.InvalidArgument,
   401: Code.Unauthenticated,
@@ -24,7 +24,7 @@ const CODES: Readonly<Record<number, Code>> = {
   504: Code.DeadlineExceeded,
 };
 
-/** The error of a response whose status is not a success. */
+/** Returns the error of a response whose status is not a success. */
 export function errorOfResponse(
   text: string,
   { status, headers }: Pick<Response, "status" | "headers">,
@@ -36,14 +36,14 @@ export function errorOfResponse(
     const body = JSON.parse(text) as JsonValue;
     error = decode?.(body, status) ?? errorOfStatus(body, registry);
   } catch {
-    // Not JSON.
+    // The body is not JSON, so the status alone decides.
   }
   error ??= new ConnectError(`HTTP status ${status}`, CODES[status] ?? Code.Unknown);
   for (const [name, value] of headers) error.metadata.append(name, value);
   return error;
 }
 
-/** The error of a google.rpc.Status in JSON; undefined if the value is none. */
+/** Returns the error of a google.rpc.Status in JSON; undefined if the value is not one. */
 export function errorOfStatus(json: JsonValue, registry: Registry | undefined): ConnectError | undefined {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return undefined;
   const { code, message, details } = json;
@@ -65,10 +65,10 @@ function detailOf(json: JsonValue, registry: Registry | undefined): Detail[] {
     try {
       return [{ type, value: fromJson(AnySchema, json, { registry }).value, debug }];
     } catch {
-      // Another version of the type, or the form below.
+      // The server has another version of this type, or sent the bytes in base64 as below.
     }
   }
-  // A type that the server does not know either: its bytes in base64.
+  // The server does not know this type either and sends its bytes in base64.
   const bytes = Object.keys(json).length === 2 && typeof value === "string" ? base64Decode(value) : new Uint8Array();
   return [{ type, value: bytes, debug }];
 }

@@ -23,15 +23,15 @@ export interface RestTransportOptions {
   readonly interceptors?: readonly Interceptor[];
   /** The types of error details and of `google.protobuf.Any`. */
   readonly registry?: Registry;
-  /** For servers whose errors are not `google.rpc.Status` as JSON. */
+  /** Reads the errors of servers that do not send `google.rpc.Status` as JSON. */
   readonly errorDecoder?: ErrorDecoder;
-  /** Timeout of unary calls without their own, in milliseconds. Default: none. */
+  /** Timeout of unary calls that set none, in milliseconds. Default: none. */
   readonly defaultTimeoutMs?: number;
 }
 
 type AnyRequest = { readonly header: Headers; readonly signal: AbortSignal };
 
-/** A Connect transport over the JSON routes of services: for `createClient`, with interceptors and call options. */
+/** Creates a Connect transport over the JSON routes of services, for `createClient`, with interceptors and call options. */
 export function createRestTransport(tables: Iterable<RouteTable>, options: RestTransportOptions): Transport {
   const { registry } = options;
   const base = baseOf(options);

@@ -17,7 +17,7 @@ export class BadInput extends ExpectedError {
   }
 }
 
-/** A body, or one message of a streamed body, that is longer than the limit: 413. */
+/** The body, or one message of a streamed body, is longer than the limit (413). */
 export class BodyTooLarge extends ExpectedError {
   override readonly name = "BodyTooLarge";
   readonly limitBytes: number;

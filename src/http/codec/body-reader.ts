@@ -16,7 +16,7 @@ import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.t
 import { checkJson, type MessageLimits } from "./message-limits.ts";
 
 /**
- * Makes a message of a body, and reports its JSON if it is JSON.
+ * Makes a message from a body, and reports the body's JSON if it is JSON.
  * @throws BadInput
  */
 export type BodyReader = (
@@ -25,13 +25,13 @@ export type BodyReader = (
   codec: ContentCodec | undefined,
 ) => { readonly message: Message; readonly json?: JsonValue };
 
-/** What the body of a route is. */
+/** Which part of the message the body of a route is. */
 export interface BodyPart {
-  /** Whether it is the whole message. */
+  /** Whether the body is the whole message. */
   readonly whole: boolean;
-  /** The field that it is, if it is one. */
+  /** The field that the body is, if it is a single field. */
   readonly field: DescField | undefined;
-  /** Whether it is the bytes of a google.api.HttpBody. */
+  /** Whether the body is the bytes of a google.api.HttpBody. */
   readonly raw: boolean;
 }
 
@@ -48,7 +48,7 @@ export function createBodyReader(
 ): BodyReader {
   const normalizeEnums = options.caseInsensitiveEnums ? createEnumNormalizer(input, options.json.registry) : undefined;
 
-  // Many requests without parameters have the body `{}`: skip the parser.
+  // Many requests without parameters have the body `{}`. The parser is skipped for them.
   const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
 
   /** Wraps a body that is a field of the message. */
@@ -108,7 +108,7 @@ function normalized(normalizeEnums: EnumNormalizer, json: JsonValue): JsonValue 
   }
 }
 
-/** A RangeError is a stack overflow. */
+/** `JSON.parse` throws a RangeError if the stack overflows. */
 function unlessTooDeep(error: unknown): unknown {
   return error instanceof RangeError ? new BadInput("body", undefined, "nested too deeply") : error;
 }

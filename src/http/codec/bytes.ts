@@ -1,4 +1,4 @@
-/** The parts as one; a single part as it is. */
+/** Joins the parts. A single part is returned as it is. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only as Uint8Array<ArrayBuffer>;
@@ -15,6 +15,6 @@ const encoder = new TextEncoder();
 
 export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
 
-/** Bytes of a text in UTF-8. Node counts them without making them. */
+/** Returns the number of bytes of a text in UTF-8. Node counts them without encoding the text. */
 export const utf8Length: (text: string) => number =
   (globalThis as { readonly Buffer?: typeof Buffer }).Buffer?.byteLength ?? ((text) => toUtf8(text).byteLength);

@@ -2,32 +2,32 @@
 import { type DescMessage, fromBinary, type JsonValue, type Message, toBinary } from "@bufbuild/protobuf";
 import { checkBinary, type MessageLimits } from "./message-limits.ts";
 
-/** How messages are written in a content type other than `application/json`. */
+/** Encodes and decodes messages in a content type other than `application/json`. */
 export type ContentCodec = MessageCodec | ValueCodec;
 
-/** Writes whole messages. Streams of them are size-delimited: each is preceded by its length as a varint. */
+/** Encodes whole messages. In a stream each message is preceded by its length as a varint (size-delimited). */
 export interface MessageCodec {
   readonly kind: "message";
-  /** In lower case, without parameters; the first is preferred. */
+  /** The media types, in lower case and without parameters; the first is preferred. */
   readonly mediaTypes: readonly string[];
   encode(type: DescMessage, message: Message): Uint8Array;
-  /** @throws any error for bytes that are no such message: the client receives 400 */
+  /** Decodes a message. @throws any error if the bytes are not such a message: the client receives 400 */
   decode(type: DescMessage, bytes: Uint8Array): Message;
-  /** Checks bytes before they are decoded. @throws BadInput for a message that exceeds the limits */
+  /** Checks bytes before they are decoded. @throws BadInput if the message exceeds the limits */
   check?(type: DescMessage, bytes: Uint8Array, limits: MessageLimits): void;
 }
 
-/** Writes the values of proto JSON in another notation, such as YAML or MessagePack. It has no streams. */
+/** Encodes the values of proto JSON in another notation, such as YAML or MessagePack. It does not support streams. */
 export interface ValueCodec {
   readonly kind: "value";
-  /** In lower case, without parameters; the first is preferred. */
+  /** The media types, in lower case and without parameters; the first is preferred. */
   readonly mediaTypes: readonly string[];
   encode(value: JsonValue): string | Uint8Array;
-  /** @throws any error for bytes that are not of this notation: the client receives 400 */
+  /** Decodes a value. @throws any error if the bytes are not of this notation: the client receives 400 */
   decode(bytes: Uint8Array): JsonValue;
 }
 
-/** A codec and the one of its media types that a client has named. */
+/** A codec, and the one of its media types that the client named. */
 export interface ChosenCodec<Codec extends ContentCodec = ContentCodec> {
   readonly codec: Codec;
   readonly mediaType: string;
@@ -46,6 +46,7 @@ export const protobufCodec: MessageCodec = {
 export type Codecs = ReadonlyMap<string, ChosenCodec>;
 
 /**
+ * Indexes codecs by media type.
  * @returns undefined if there are none
  * @throws Error for a media type that two codecs have, or that is JSON
  */
@@ -67,7 +68,7 @@ const BUILT_IN = new Set(["application/json", "application/x-ndjson", "applicati
   .add("text/event-stream")
   .add("application/x-www-form-urlencoded");
 
-/** The codec of a Content-Type, whatever its parameters. */
+/** Returns the codec of a Content-Type, whatever its parameters. */
 export function codecOf(codecs: Codecs | undefined, contentType: string | null): ChosenCodec | undefined {
   if (codecs === undefined || contentType === null) return undefined;
   const end = contentType.indexOf(";");

@@ -9,11 +9,11 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * The first key that occurs twice in one object; undefined if there is none.
+ * Returns the first key that occurs twice in one object; undefined if there is none.
  * @param text valid JSON
  */
 export function duplicateKey(text: string): string | undefined {
-  /** The keys of the enclosing objects; undefined for arrays. */
+  /** The keys of each enclosing object; an enclosing array has undefined. */
   const outer: (Set<string> | undefined)[] = [];
   let keys: Set<string> | undefined;
   let expectKey = false;
@@ -48,7 +48,7 @@ export function duplicateKey(text: string): string | undefined {
   return undefined;
 }
 
-/** The position of the closing quote of the string that starts at `start`. */
+/** Returns the position of the closing quote of the string that starts at `start`. */
 export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslashes = 0;

@@ -1,10 +1,10 @@
-/** Names of enum values in any case (`caseInsensitiveEnums`). */
+/** Accepts the names of enum values in any case (`caseInsensitiveEnums`). */
 import type { DescEnum, DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
 import { isJsonObject, mapValues } from "./json-values.ts";
 
 const namesOf = new WeakMap<DescEnum, ReadonlyMap<string, string>>();
 
-/** The declared spelling of a name: itself if it is declared, else one that differs only in case. */
+/** Returns the declared spelling of a name: the name itself if it is declared, else a declared name that differs only in case. */
 export function declaredName(type: DescEnum, name: string): string {
   let names = namesOf.get(type);
   if (names === undefined) {
@@ -20,6 +20,7 @@ export function declaredName(type: DescEnum, name: string): string {
 export type EnumNormalizer = (json: JsonValue) => JsonValue;
 
 /**
+ * Creates the function that replaces the names in a message of this type.
  * @param registry the types that `google.protobuf.Any` may hold
  * @returns undefined if the message holds no enums
  */

@@ -13,22 +13,22 @@ class Written {
   }
 }
 
-/** JSON with the source text of long numbers. */
+/** Parses JSON and keeps the source text of long numbers. */
 type ExactJson = JsonValue | Written | ExactJson[] | { [key: string]: ExactJson };
 
-// The third parameter is not in lib.es2024 (ECMA-262 2026, JSON.parse source text access).
+// TypeScript's lib.es2024 lacks the third parameter of a reviver (ECMA-262 2026, JSON.parse source text access).
 const parse = JSON.parse as (
   text: string,
   reviver: (key: string, value: ExactJson, context: { readonly source?: string } | undefined) => ExactJson,
 ) => ExactJson;
 
-/** Matches texts that may contain numbers of 16 digits or with an exponent; JSON.parse is exact for all others. */
+/** Matches texts that may contain numbers of 16 digits or numbers with an exponent. JSON.parse reads all other numbers exactly. */
 const INEXACT = /[0-9][0-9.]{15}|[0-9][eE]/;
 
 const FLOAT_TYPES: ReadonlySet<ScalarType> = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
 
 /**
- * JSON.parse, but a number out of range (`1e400`) is an error, not Infinity, which JSON cannot represent.
+ * Works as JSON.parse, but a number out of range (`1e400`) is an error, not Infinity, which JSON cannot represent.
  * @throws SyntaxError, RangeError
  */
 export function parseJson(text: string): JsonValue {
@@ -36,9 +36,9 @@ export function parseJson(text: string): JsonValue {
 }
 
 /**
- * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, also with a zero fraction or an exponent,
- * but a JavaScript number holds 53 bits: longer ones become strings where the field is an integer, so that it is read
- * exactly or refused, and stay numbers everywhere else.
+ * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, even with a zero fraction or an exponent, but a JavaScript
+ * number holds 53 bits. Longer numbers therefore become strings if the field is an integer, so that they are read exactly or refused; in
+ * other fields they stay numbers.
  * @throws SyntaxError, DuplicateKey, RangeError if a number is too large or the nesting too deep
  */
 export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
@@ -50,7 +50,7 @@ export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => Jso
   return json;
 }
 
-/** A key, or a field under both its names, that occurs twice in an object. */
+/** A key occurs twice in an object, or a field occurs under both its names. */
 export class DuplicateKey extends ExpectedError {
   override readonly name = "DuplicateKey";
   constructor(key: string) {
@@ -58,7 +58,7 @@ export class DuplicateKey extends ExpectedError {
   }
 }
 
-/** The proto name of a field that an object has under its JSON name too. */
+/** Returns the proto name of a field that an object has under its JSON name too. */
 function fieldGivenTwice(type: DescMessage, json: JsonValue): string | undefined {
   if (type.typeName.startsWith("google.protobuf.") || !isObject(json)) return undefined;
   for (const field of type.fields) {
@@ -76,7 +76,7 @@ function fieldGivenTwice(type: DescMessage, json: JsonValue): string | undefined
   return undefined;
 }
 
-/** A JSON number outside the range of JavaScript numbers. */
+/** A JSON number is outside the range of JavaScript numbers. */
 export class NumberOutOfRange extends RangeError {
   override readonly name = "NumberOutOfRange";
 }
@@ -113,7 +113,7 @@ function settleSingular(field: DescField, json: ExactJson): JsonValue {
     : toNumbers(json);
 }
 
-/** An integral number in plain digits. Other numbers and those longer than 64 bits are returned as written. */
+/** Returns an integral number in plain digits. Other numbers, and those longer than 64 bits, are returned as written. */
 function integerText(text: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =
     /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text) ?? [];

@@ -7,11 +7,11 @@ export type StreamFraming = "lines" | "json";
 
 /** Receives bytes and returns the texts or messages that are complete. */
 export interface StreamSplitter {
-  /** How much it keeps of one that is not complete. */
+  /** The number of bytes kept of a message that is not complete. */
   readonly pendingBytes: number;
-  /** @throws BadInput, BodyTooLarge if one is longer than the limit */
+  /** Adds bytes. @throws BadInput, BodyTooLarge if one message is longer than the limit */
   push(chunk: Uint8Array): Uint8Array[];
-  /** @throws BadInput if the input ends within one */
+  /** Ends the input. @throws BadInput if it ends within a message */
   end(): Uint8Array[];
 }
 
@@ -95,7 +95,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** The elements of one array; or, if the input does not start with a bracket, texts one after another. */
+/** Splits the elements of one array. If the input does not start with a bracket, it splits texts that follow one another. */
 class ValueSplitter implements StreamSplitter {
   readonly #value: Pending;
   #place: "start" | "first element" | "element" | "separator" | "texts" | "after" = "start";
@@ -128,7 +128,7 @@ class ValueSplitter implements StreamSplitter {
       values.push(this.#value.take());
       this.#inValue = false;
       if (this.#place !== "texts") this.#place = "separator";
-      // The byte after a number or a word is a separator.
+      // A number or a word ends only at the byte after it, which is a separator.
       if (end === at) at--;
     }
     if (this.#inValue) this.#value.add(chunk.subarray(start));
@@ -157,7 +157,7 @@ class ValueSplitter implements StreamSplitter {
     return false;
   }
 
-  /** The position after the last byte of the value, if it ends here. */
+  /** Returns the position after the last byte of the value, if the value ends here. */
   #endOfValue(byte: number, at: number): number | undefined {
     if (this.#inString) {
       if (this.#escaped) this.#escaped = false;

@@ -1,14 +1,14 @@
 import { type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 
-// Not in lib.es2024 (ECMA-262 2026).
+// TypeScript's lib.es2024 lacks `JSON.rawJSON` (ECMA-262 2026).
 const RAW_JSON: unknown = "rawJSON" in JSON ? JSON.rawJSON : undefined;
 const MINUS_ZERO: unknown = typeof RAW_JSON === "function" ? RAW_JSON("-0") : 0;
 
 const keepSign = (_: string, value: unknown) => (Object.is(value, -0) ? MINUS_ZERO : value);
 
 /**
- * Returns a JSON.stringify for messages of a type. JSON.stringify writes -0 as 0, but proto JSON has -0: a replacer keeps
- * the sign, only for types that can hold floats.
+ * Returns a JSON.stringify for messages of a type. JSON.stringify writes -0 as 0, but proto JSON has -0. A replacer keeps the sign; only
+ * types that can hold floats get one.
  */
 export function jsonTextOf(type: DescMessage): (json: JsonValue) => string {
   return holdsFloat(type, new Set()) ? (json) => JSON.stringify(json, keepSign) : (json) => JSON.stringify(json);

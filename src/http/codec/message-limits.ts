@@ -1,17 +1,17 @@
-/** Bounds what a message costs beyond its bytes: an element of two bytes becomes an object of a hundred. */
+/** Limits the memory of a message beyond its bytes: an element of two bytes becomes an object of a hundred. */
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { BadInput } from "./bad-input.ts";
 import { endOfString } from "./duplicate-keys.ts";
 
 export interface MessageLimits {
-  /** Values, in all objects and arrays of a message together. */
+  /** The greatest number of values in all objects and arrays of a message together. */
   readonly maxElements: number;
-  /** Objects and arrays within each other. */
+  /** The greatest nesting of objects and arrays. */
   readonly maxDepth: number;
 }
 
-/** The depth is that of protobuf. */
+/** protobuf has the same limit of depth. */
 export const DEFAULT_MESSAGE_LIMITS: MessageLimits = { maxElements: 100_000, maxDepth: 100 };
 
 const QUOTE = 0x22;
@@ -22,11 +22,11 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Checks a text before it is parsed: after that it is too late. A text that is not JSON may pass.
+ * Checks a text before it is parsed, because parsing would already take the memory. A text that is not JSON may pass.
  * @throws BadInput
  */
 export function checkJson(text: string, { maxElements, maxDepth }: MessageLimits): void {
-  // Each element and each level takes a character, and each level another one to end it.
+  // Each element takes at least one character, and each level at least two, so a short text needs no scan.
   if (text.length <= maxElements && text.length <= 2 * maxDepth) return;
   let [elements, depth] = [0, 0];
   for (let at = 0; at < text.length; at++) {
@@ -49,7 +49,7 @@ export function checkJson(text: string, { maxElements, maxDepth }: MessageLimits
   }
 }
 
-/** @throws BadInput for a form with too many fields */
+/** @throws BadInput if the form has too many fields */
 export function checkForm(text: string, { maxElements }: MessageLimits): void {
   let fields = text.length > maxElements ? 1 : 0;
   for (let at = fields === 0 ? -1 : text.indexOf("&"); at !== -1; at = text.indexOf("&", at + 1)) {
@@ -59,7 +59,7 @@ export function checkForm(text: string, { maxElements }: MessageLimits): void {
 
 /**
  * Checks the binary form of a message before it is decoded.
- * @throws BadInput; any other error for bytes that are no such message
+ * @throws BadInput; any other error if the bytes are not such a message
  */
 export function checkBinary(type: DescMessage, bytes: Uint8Array, limits: MessageLimits): void {
   if (bytes.byteLength > limits.maxElements) new BinaryCheck(bytes, limits).message(type, bytes.byteLength, 0);
@@ -75,7 +75,7 @@ class BinaryCheck {
     this.#limits = limits;
   }
 
-  /** Reads a message up to a position, or to the end of the group that it is. */
+  /** Reads a message up to a position, or up to the end of the group if it is one. */
   message(type: DescMessage, end: number, depth: number): void {
     if (depth > this.#limits.maxDepth) throw tooDeep();
     const reader = this.#reader;
@@ -108,7 +108,7 @@ class BinaryCheck {
     }
   }
 
-  /** Field 2 of an entry is its value. */
+  /** Checks a map entry: its value is field 2. */
   #mapEntry(value: DescMessage | undefined, end: number, depth: number): void {
     const reader = this.#reader;
     while (value !== undefined && reader.pos < end) {
@@ -126,7 +126,7 @@ class BinaryCheck {
   }
 }
 
-/** Parsers accept both forms of a list of numbers, whichever is declared. */
+/** Whether a list may arrive packed. Parsers accept packed and unpacked lists of numbers, whichever is declared. */
 function isPackable(field: DescField): boolean {
   if (field.fieldKind !== "list" || field.listKind === "message") return false;
   return field.scalar !== ScalarType.STRING && field.scalar !== ScalarType.BYTES;

@@ -8,7 +8,7 @@ import { otherOneofMember, setEntryFromText, setFromText, type TextOptions, Text
 /** Sets the fields of a request message from a query string. */
 export type QueryReader = (query: string, message: ReflectMessage) => void;
 
-/** Whether parameters that name no field are refused (400), except those listed: `utm_*` is a prefix. */
+/** Whether parameters that name no field are refused (400). Listed names are still ignored; `utm_*` lists a prefix. */
 export type RefuseUnknownQuery = boolean | { readonly allow: readonly string[] };
 
 /** The query parameters that Google's clients send to every API (cloud.google.com/apis/docs/system-parameters). */
@@ -23,25 +23,26 @@ export interface QueryOptions {
   readonly text: TextOptions;
 }
 
-/** A parameter's name, resolved. */
+/** The resolved name of a parameter. */
 interface Target {
   /** The fields, outermost first. */
   readonly fields: readonly DescField[];
   /** The key of a map field, as text. */
   readonly mapKey: string | undefined;
-  /** Identifies the field in proto names, so that a second value is detected under both spellings. */
+  /** The field in proto names, so that a second value is detected under both spellings. */
   readonly path: string;
 }
 
 /**
+ * Creates the decoder of a message's query.
  * @param bound the paths, in proto names, of the fields that path and body bind; the query cannot set them
  */
 export function createQueryReader(type: DescMessage, bound: readonly string[], options: QueryOptions): QueryReader {
-  // A cache of resolved names, bounded because clients choose them.
+  // Caches resolved names. The cache is bounded because clients choose the names.
   const known = new Map<string, Target>();
   const isRefused = refusal(options.refuseUnknown);
 
-  /** undefined: the parameter is ignored. */
+  /** The value undefined means that the parameter is ignored. */
   function resolve(name: string): Target | undefined {
     const hit = known.get(name);
     if (hit !== undefined) return hit;
@@ -85,7 +86,7 @@ function refuseSecondValue(given: Set<string>, { fields, path }: Target, name: s
   given.add(path);
 }
 
-/** `application/x-www-form-urlencoded`, in order of appearance: `+` is a space, escapes are UTF-8 and well-formed. */
+/** Splits `application/x-www-form-urlencoded` in order of appearance: `+` is a space, escapes are UTF-8 and well-formed. */
 function* parameters(query: string): Generator<[name: string, value: string]> {
   for (const pair of query.split("&")) {
     if (pair === "") continue;
@@ -132,7 +133,7 @@ function resolveName(type: DescMessage, name: string, bound: readonly string[]):
   const last = fields.at(-1);
   if (last === undefined) return undefined;
   if (parts.length > MAX_DEPTH) throw invalid("nested too deeply");
-  // A field of this message is bound.
+  // Path or body bind a field within this message, so the query cannot set the message.
   if (bound.some((other) => other.startsWith(`${path}.`))) return undefined;
   if (mapKey !== undefined && last.fieldKind !== "map") throw invalid(`${last.name} is not a map`);
   if (mapKey === undefined ? !isTextField(last) : !isTextMap(last))

@@ -13,13 +13,14 @@ import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
 
 /** Decodes the request message of one route. */
 export interface RequestCodec {
-  /** How the route decodes the body: not at all, as JSON, or as raw bytes (google.api.HttpBody). */
+  /** How the route decodes the body: it has no body, JSON, or raw bytes (google.api.HttpBody). */
   readonly body: "none" | "json" | "raw";
-  /** Whether a codec can decode the body: codecs of messages only bodies that are messages. */
+  /** Whether a codec can decode the body. Codecs of messages decode only bodies that are messages. */
   accepts(codec: ContentCodec): boolean;
   /**
+   * Decodes a request.
    * @param query the raw query, without the question mark
-   * @param codec of the body; undefined: JSON
+   * @param codec the codec of the body; undefined for JSON
    * @throws BadInput
    */
   decode(
@@ -30,7 +31,7 @@ export interface RequestCodec {
     codec?: ContentCodec,
   ): Message;
   /**
-   * Decodes a form, whose fields are named as in a query; undefined if the route takes none.
+   * Decodes a form, whose fields are named as in a query. Undefined if the route accepts no forms.
    * @throws BadInput
    */
   readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
@@ -38,7 +39,7 @@ export interface RequestCodec {
 
 export interface RequestCodecOptions extends BodyOptions {
   readonly refuseUnknownQuery: RefuseUnknownQuery;
-  /** Whether the empty update mask of a PATCH is inferred from the fields of the body. */
+  /** Whether the empty update mask of a PATCH is derived from the fields of the body. */
   readonly inferUpdateMask: boolean;
   /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
   readonly formPosts: boolean;
@@ -85,7 +86,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
         : undefined,
     decode(bindings, query, body, contentType, codec) {
       const { message, json } = readBody(body, contentType, codec);
-      // http.proto: with body "*" there are no query parameters.
+      // http.proto: a route with body "*" has no query parameters.
       if (query !== "" && !whole) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
       setBindings(message, bindings);

@@ -22,15 +22,15 @@ export interface Payload {
   readonly content: string | Uint8Array;
 }
 
-/** Encodes the response of one route: the message or its `response_body` field, or the bytes of an HttpBody. */
+/** Encodes the response of one route: the whole message, its `response_body` field, or the bytes of an HttpBody. */
 export interface ResponseCodec {
-  /** Whether a codec can encode the content: codecs of messages only content that is a message. */
+  /** Whether a codec can encode the content. Codecs of messages encode only content that is a message. */
   accepts(codec: ContentCodec): boolean;
-  /** @param chosen undefined: JSON */
+  /** @param chosen the codec; undefined for JSON */
   encode(message: Message, chosen?: ChosenCodec): Payload;
 }
 
-/** The message type of a route's response content, if it is a message. */
+/** Returns the message type of a route's response content; undefined if the content is not a message. */
 export function responseType(method: DescMethod, route: Route): DescMessage | undefined {
   if (route.responseBody === "") return method.output;
   return messageType(fieldByName(method.output, route.responseBody));
@@ -57,7 +57,7 @@ export function createResponseCodec(method: DescMethod, route: Route, json: Part
   };
 }
 
-/** The message that is the content: the response, or its `response_body` field. */
+/** Returns the message that is the content: the response, or its `response_body` field. */
 function messageOf(output: DescMessage, message: Message, field: DescField | undefined): Message {
   if (field?.fieldKind !== "message") return message;
   const whole = reflect(output, message);
@@ -73,7 +73,7 @@ function createValueReader(
   if (field === undefined) return (message) => toJson(output, message, json);
   const name = json.useProtoFieldName ? field.name : field.jsonName;
   return (message) => {
-    // Encode only this field.
+    // Only this field is encoded.
     const whole = reflect(output, message);
     if (!whole.isSet(field)) return zeroJson(field, json);
     const alone = reflect(output);
@@ -88,7 +88,7 @@ function httpBody(message: Message): Payload {
   return { contentType: message.contentType || "application/octet-stream", content: message.data };
 }
 
-/** The JSON of an unset field. */
+/** Returns the JSON of an unset field. */
 function zeroJson(field: DescField, json: Partial<JsonWriteOptions>): JsonValue {
   switch (field.fieldKind) {
     case "list":
@@ -106,7 +106,7 @@ function zeroJson(field: DescField, json: Partial<JsonWriteOptions>): JsonValue 
       }
       return toJson(field.message, create(field.message), json);
     default: {
-      // Encode a message with this field at its default, so that proto JSON formats 64-bit integers, bytes and enums.
+      // A message with this field at its default is encoded, so that proto JSON formats 64-bit integers, bytes and enums.
       const zero = reflect(field.parent);
       zero.set(field, zero.get(field));
       const encoded = toJson(field.parent, zero.message, { ...json, alwaysEmitImplicit: true });

@@ -1,15 +1,18 @@
-/** Size-delimited messages: each is preceded by its length in bytes as a varint (protobuf.dev/programming-guides/techniques). */
+/**
+ * Reads and writes size-delimited messages: each is preceded by its length in bytes as a varint
+ * (protobuf.dev/programming-guides/techniques).
+ */
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
 import { concatBytes } from "./bytes.ts";
 import type { StreamSplitter } from "./json-splitter.ts";
 
-/** The bytes of a message with their length in front. */
+/** Returns the bytes of a message with their length in front. */
 export function sizeDelimited(message: Uint8Array): Uint8Array {
   return new BinaryWriter().bytes(message).finish();
 }
 
-/** A length above 2^32 is refused by every limit. */
+/** The most bytes of a varint length. A longer one is above 2^32, which exceeds every limit. */
 const MAX_SIZE_BYTES = 5;
 
 /** @param limit maximum length of one message, in bytes */
@@ -19,10 +22,10 @@ export function createSizeDelimitedSplitter(limit: number): StreamSplitter {
 
 class SizeDelimitedSplitter implements StreamSplitter {
   readonly #limit: number;
-  /** The length of the next message, as far as it has been read. */
+  /** The length of the next message; only a part of it while its varint is incomplete. */
   #size = 0;
   #sizeBytes = 0;
-  /** Whether the length is complete, and the message is being read. */
+  /** Whether the length is complete and the bytes of the message follow. */
   #inMessage = false;
   #parts: Uint8Array[] = [];
   #missing = 0;

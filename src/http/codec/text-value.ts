@@ -55,7 +55,7 @@ export function setFromText(
 }
 
 /**
- * Sets an entry of a map field, key and value from text.
+ * Sets an entry of a map field; both key and value are text.
  * @param fields the path to the map field, outermost first
  * @throws TextValueError
  */
@@ -81,13 +81,13 @@ function valueFromText(field: DescField, text: string, options: TextOptions): Re
   return elementFromText(field, text, options);
 }
 
-/** A singular value, an element of a list or the value of a map entry. */
+/** Decodes a singular value, an element of a list or the value of a map entry. */
 function elementFromText(field: DescField, text: string, options: TextOptions): ReflectMessage | ScalarValue {
   if (field.message !== undefined) return reflect(field.message, messageFromText(field.message, text, options));
   return field.enum === undefined ? scalarFromText(field.scalar, text) : enumFromText(field.enum, text, options);
 }
 
-/** Another member of the field's oneof that is already set. */
+/** Returns another member of the field's oneof that is already set. */
 export function otherOneofMember(message: Message, field: DescField): DescField | undefined {
   return field.oneof?.fields.find((other) => other !== field && isFieldSet(message, other));
 }
@@ -127,7 +127,7 @@ function scalarFromText(type: ScalarType, text: string): ScalarValue {
 }
 
 function integerFromText(text: string, min: bigint, max: bigint): bigint {
-  // 64 bits need at most 20 characters; the limit bounds the work of BigInt.
+  // 64 bits need at most 20 characters. The limit bounds the work of BigInt.
   if (text.length > 20 || !INTEGER.test(text)) throw new TextValueError("expected an integer");
   const value = BigInt(text);
   if (value < min || value > max) throw new TextValueError(`expected an integer from ${min} to ${max}`);
@@ -145,7 +145,7 @@ function floatFromText(text: string, round: (value: number) => number): number {
 }
 
 function bytesFromText(text: string): Uint8Array {
-  // RFC 4648 section 4 or 5, padded or not. 4n+1 characters encode no bytes.
+  // Base64 is that of RFC 4648 section 4 or 5, padded or not. 4n+1 characters encode no bytes.
   const bare = text.replace(/={1,2}$/, "");
   const padded = bare !== text;
   if (
@@ -186,7 +186,7 @@ function messageFromText(type: DescMessage, text: string, { registry }: TextOpti
 function maskFromText(text: string): Message {
   const mask = create(FieldMaskSchema, { paths: text === "" ? [] : text.split(",").map(snakeCase) });
   try {
-    // A path such as a__b or foo_3 has no JSON form: its camelCase is that of another path.
+    // A path such as a__b or foo_3 has no JSON form: its camelCase is that of another path, so it is refused.
     toJson(FieldMaskSchema, mask);
   } catch {
     throw new TextValueError("expected a field mask");
@@ -194,7 +194,7 @@ function maskFromText(text: string): Message {
   return mask;
 }
 
-/** Accepts a field mask path in camelCase (proto JSON) or snake_case; `*` is every field (AIP-134). */
+/** Converts a field mask path, in camelCase (proto JSON) or snake_case; `*` is every field (AIP-134). */
 function snakeCase(path: string): string {
   if (!/^(?:\*|[A-Za-z0-9_.]+)$/.test(path)) throw new TextValueError("expected a field mask");
   return path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

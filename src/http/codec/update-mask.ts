@@ -10,7 +10,7 @@ export interface UpdateMask {
   readonly body: DescField & { fieldKind: "message" };
 }
 
-/** The `update_mask` of a request whose body is the given field, if it has one. */
+/** Returns the `update_mask` of a request whose body is the given field, if it has one. */
 export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | undefined {
   const mask = fieldByName(input, "update_mask");
   if (mask?.fieldKind !== "message" || mask.message.typeName !== FieldMaskSchema.typeName) return undefined;
@@ -33,7 +33,7 @@ function* pathsOf(type: DescMessage, json: JsonObject): Generator<string> {
   for (const [name, value] of Object.entries(json)) {
     const field = type.fields.find((f) => f.jsonName === name || f.name === name);
     if (field === undefined) continue;
-    // A mask path ends at repeated fields, maps and well-known types.
+    // A mask path cannot lead into repeated fields, maps and well-known types.
     if (
       field.fieldKind === "message" &&
       !isWellKnown(field.message) &&

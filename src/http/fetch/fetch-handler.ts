@@ -9,7 +9,7 @@ import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { METHOD_OVERRIDE } from "../routes/method-override.ts";
 
-/** A handler for frameworks that use the types of fetch. */
+/** A request handler for frameworks that use the types of fetch. */
 export type FetchHandler = (request: Request) => Promise<Response>;
 
 export type FetchHandlerOptions = HandlerOptions<Request> & {
@@ -19,7 +19,7 @@ export type FetchHandlerOptions = HandlerOptions<Request> & {
 
 export type CreateFetchHandler = (options: FetchHandlerOptions) => FetchHandler;
 
-/** `createFetchHandler` for a runtime with this gzip. */
+/** Creates `createFetchHandler` for a runtime with this implementation of gzip. */
 export const fetchHandlersWith =
   (gzip: Gzip): CreateFetchHandler =>
   (options) =>
@@ -27,18 +27,18 @@ export const fetchHandlersWith =
 
 /** Serves route tables with the types of fetch. A `Request` has already normalised its URL (dot segments, backslashes). */
 function createFetchHandler(options: FetchHandlerOptions, gzip: Gzip): FetchHandler {
-  const transcoder = createRequestHandler(options);
+  const handler = createRequestHandler(options);
   return async (request) => {
     const target = request.url.replace(/^[^/]*\/\/[^/?#]*/, "").replace(/#.*$/s, "");
     const mark = target.indexOf("?");
     const path = mark === -1 ? target : target.slice(0, mark);
     const override = request.headers.get(METHOD_OVERRIDE);
-    const method = transcoder.methodOverride?.(request.method, override, path) ?? request.method;
-    const found = transcoder.match(method, path);
-    if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request);
+    const method = handler.methodOverride?.(request.method, override, path) ?? request.method;
+    const match = handler.match(method, path);
+    if (match.kind === "no_route" && options.fallback !== undefined) return options.fallback(request);
     const query = mark === -1 ? "" : target.slice(mark + 1);
     return new Promise((resolve) => {
-      void transcoder.serve(new FetchExchange(request, target, method, { gzip, respond: resolve }), found, query);
+      void handler.serve(new FetchExchange(request, target, method, { gzip, respond: resolve }), match, query);
     });
   };
 }
@@ -50,7 +50,7 @@ class FetchExchange implements Exchange<Request> {
   readonly method: string;
   readonly headers: HeaderMap;
   readonly #respond: (response: Response) => void;
-  /** Called when the response body is cancelled, which the request's signal does not report. */
+  /** Callbacks for a cancelled response body, which the request's signal does not report. */
   readonly #listeners = new Set<() => void>();
   #cancelled = false;
 
@@ -104,7 +104,7 @@ class FetchExchange implements Exchange<Request> {
     return concatBytes(chunks);
   }
 
-  /** The server behind the types of fetch decides. */
+  /** Always true here: the server that calls the handler decides whether request and response overlap. */
   get fullDuplex(): boolean {
     return true;
   }

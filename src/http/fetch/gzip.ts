@@ -3,7 +3,7 @@ import type { Gzip } from "../call/exchange.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { concatBytes } from "../codec/bytes.ts";
 
-/** gzip by the streams of the web, which cannot be flushed: streamed responses are not compressed. */
+/** gzip by the streams of the web. They cannot flush, so streamed responses are not compressed. */
 export const webGzip: Gzip = { compress, expand, expandChunks, compressStream: undefined };
 
 async function compress(content: string | Uint8Array): Promise<Uint8Array> {
@@ -32,7 +32,7 @@ async function expand(content: Uint8Array, maxBytes: number): Promise<Uint8Array
 }
 
 function expandChunks(body: BodyChunks): BodyChunks {
-  /** What ended the body before its end: a consequence of it is not reported as bad gzip. */
+  /** The error that ended the body early. Decompression then fails too, and that failure must not be reported as bad gzip. */
   let failure: { readonly reason: unknown } | undefined;
   const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {

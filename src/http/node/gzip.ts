@@ -46,7 +46,7 @@ export function compressStream(response: ResponseStream): ResponseStream {
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
   let output: Buffer[] = [];
   gzip.on("data", (bytes: Buffer) => output.push(bytes));
-  // A write after `abort`; its callback reports it.
+  // A write after `abort` fails; its callback reports the error.
   gzip.on("error", () => undefined);
   const takeOutput = () => {
     const bytes = Buffer.concat(output);

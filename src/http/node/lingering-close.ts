@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { constants, type Http2ServerRequest } from "node:http2";
 import { type NodeResponse, writeHead } from "./node-response.ts";
 
-/** How much of a refused body is still read. */
+/** How many bytes of a refused body are still read. */
 const MAX_LINGER_BYTES = 1_048_576;
-/** How long a refused body is still read. */
+/** How long a refused body is still read, in milliseconds. */
 const MAX_LINGER_MS = 1_000;
 
 /**
@@ -21,7 +21,7 @@ export function respondWithinBody(
   if ("stream" in response) {
     const { stream } = response;
     writeHead(response, status, lines);
-    // RFC 9113 section 8.1: the response is complete, the rest of the request is not needed.
+    // RFC 9113 section 8.1: NO_ERROR means that the response is complete and the rest of the request is not needed.
     response.end(content ?? "", () => stream.close(constants.NGHTTP2_NO_ERROR));
     return;
   }

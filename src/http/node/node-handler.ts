@@ -31,18 +31,18 @@ export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {
 
 /** Serves route tables on node:http, node:https and node:http2 (compatibility API). */
 export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
-  const transcoder = createRequestHandler(options);
-  const { methodOverride } = transcoder;
+  const handler = createRequestHandler(options);
+  const { methodOverride } = handler;
   return (request, response) => {
     const target = originForm(request.url ?? "/");
     const mark = target.indexOf("?");
     const path = mark === -1 ? target : target.slice(0, mark);
     let { method = "GET" } = request;
     if (methodOverride !== undefined) method = methodOverride(method, overrideIn(request), path);
-    const found = transcoder.match(method, path);
-    if (found.kind === "no_route" && options.fallback !== undefined) return options.fallback(request, response);
+    const match = handler.match(method, path);
+    if (match.kind === "no_route" && options.fallback !== undefined) return options.fallback(request, response);
     const query = mark === -1 ? "" : target.slice(mark + 1);
-    void transcoder.serve(new NodeExchange(request, response, target, method), found, query);
+    void handler.serve(new NodeExchange(request, response, target, method), match, query);
   };
 }
 
@@ -52,8 +52,8 @@ function overrideIn({ headers }: NodeRequest): string | undefined {
 }
 
 /**
- * The raw path and query of a request target. Servers must accept the absolute form too (RFC 9112 section 3.2.2).
- * Non-ASCII bytes, which are invalid in a target, are percent-encoded.
+ * Splits a request target into its raw path and query. Servers must accept the absolute form too (RFC 9112 section 3.2.2). Non-ASCII
+ * bytes, which are invalid in a target, are percent-encoded.
  */
 function originForm(url: string): string {
   const target = url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
@@ -61,14 +61,14 @@ function originForm(url: string): string {
 }
 
 function escapeByte(character: string): string {
-  // node decodes HTTP/1 targets as Latin-1: each character is one byte.
+  // Node decodes HTTP/1 targets as Latin-1, so each character is one byte.
   const code = character.charCodeAt(0);
   return code <= 0xff ? `%${code.toString(16)}` : encodeURIComponent(character.toWellFormed());
 }
 
 let hasWarned = false;
 
-/** A mistake in how the handler is mounted, which clients see as a 500 without a reason: the log has it, once. */
+/** Reports a mistake in how the handler is mounted. Clients see a 500 without a reason, so it is logged, once. */
 function bodyIsLost(): Error {
   const message =
     "middleware has read the request body: mount the HTTP handler before it, or keep what it has read as request.body " +
@@ -122,14 +122,14 @@ class NodeExchange implements Exchange<NodeRequest> {
     if (body instanceof Uint8Array) return body;
     if (typeof body === "string") return Buffer.from(body);
     if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
-    // It was read, and it was empty.
+    // The body was read, and it was empty.
     if (!source.readableDidRead) return new Uint8Array();
     throw bodyIsLost();
   }
 
   read(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
     const request = this.source;
-    // The parser has checked that it is digits.
+    // Node's parser has checked that the length consists of digits.
     if (Number(request.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
@@ -142,7 +142,7 @@ class NodeExchange implements Exchange<NodeRequest> {
       };
       meter?.onRefused(giveUp);
       meter?.arriving(0);
-      // The listeners stay: removing them costs more than calls that find the promise settled.
+      // The listeners stay: removing them costs more than calling them after the promise has settled.
       request.on("data", (chunk: Buffer) => {
         length += chunk.byteLength;
         if (length > limit) return giveUp(this.#tooLarge(limit));
@@ -158,7 +158,7 @@ class NodeExchange implements Exchange<NodeRequest> {
     });
   }
 
-  /** HTTP/1.1 clients and proxies read the response when they have sent the request. */
+  /** HTTP/1.1 clients and proxies read the response only after they have sent the request. */
   get fullDuplex(): boolean {
     return this.source instanceof Http2ServerRequest;
   }
@@ -200,7 +200,7 @@ class NodeExchange implements Exchange<NodeRequest> {
   send(status: number, lines: string[], content: string | Uint8Array | undefined): void {
     const response = this.#response;
     if (isClosed(response)) return;
-    // A failure after the head: the response is incomplete.
+    // This is a failure after the head was sent: the response stays incomplete.
     if (response.headersSent) {
       abort(response);
       return;

@@ -20,7 +20,7 @@ export function abort(response: NodeResponse): void {
 export function write(response: NodeResponse, piece: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     if (isClosed(response) || response.writableEnded) return reject(clientDisconnected());
-    // The overloads of the two types do not unify.
+    // TypeScript cannot unify the overloads of the two types.
     const flowing = "stream" in response ? response.write(piece) : response.write(piece);
     if (flowing) return resolve();
     const settle = (act: () => void) => () => {
@@ -39,7 +39,7 @@ export function write(response: NodeResponse, piece: string | Uint8Array): Promi
 export function endStream(response: NodeResponse, withinRequest: boolean): void {
   if (withinRequest && "stream" in response) {
     const { stream } = response;
-    // RFC 9113 section 8.1: the response is complete, the rest of the request is not needed.
+    // RFC 9113 section 8.1: NO_ERROR means that the response is complete and the rest of the request is not needed.
     response.end(() => stream.close(constants.NGHTTP2_NO_ERROR));
   } else response.end();
 }
@@ -49,14 +49,14 @@ export function clientDisconnected(): ConnectError {
 }
 
 export function writeHead(response: NodeResponse, status: number, own: string[]): void {
-  // Keep the `vary` of outer middleware.
+  // The `vary` of outer middleware is kept.
   const outer = response.getHeader("vary");
   const lines = outer === undefined ? own : [...own, "vary", String(outer)];
   if (!("stream" in response)) {
     response.writeHead(status, lines);
     return;
   }
-  // The compatibility API of HTTP/2 takes one value or array per name.
+  // The compatibility API of HTTP/2 takes one value or one array per name.
   const grouped = new Map<string, string | string[]>();
   for (let i = 0; i < lines.length; i += 2) {
     const [name = "", value = ""] = [lines[i], lines[i + 1]];
@@ -67,5 +67,5 @@ export function writeHead(response: NodeResponse, status: number, own: string[])
   response.writeHead(status);
 }
 
-/** Forbidden in HTTP/2 (RFC 9113 section 8.2.2). */
+/** HTTP/2 forbids these headers (RFC 9113 section 8.2.2). */
 const CONNECTION_HEADERS = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { BodyChunks } from "../call/body-chunks.ts";
 
-/** Pulls a node stream without destroying it, so that a response can still be sent on the same connection. */
+/** Pulls a Node stream without destroying it, so that a response can still be sent on the same connection. */
 export class ReadableChunks implements BodyChunks {
   readonly #source: Readable;
   readonly #onIncomplete: (error: unknown) => unknown;
@@ -37,7 +37,7 @@ export class ReadableChunks implements BodyChunks {
   }
 
   cancel(reason: unknown): void {
-    // Others may want to read the rest.
+    // The stream is not destroyed: its owner may still read the rest.
     this.#source.off("readable", this.#onReadable);
     this.#fail(reason);
   }

@@ -3,9 +3,9 @@ import type { Gzip } from "../call/exchange.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { FailureError, failures } from "./failure.ts";
 
-/** How many times its size a body may become; JSON is rarely compressed to less than a thirtieth. */
+/** By how much a body may grow when it is decompressed. JSON is rarely compressed to less than a thirtieth. */
 const MAX_RATIO = 100;
-/** What any body may become, in bytes. */
+/** Every body may grow to this size, in bytes, whatever the ratio. */
 const FREE_BYTES = 64 * 1024;
 
 /**

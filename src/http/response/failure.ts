@@ -14,11 +14,11 @@ interface FailureBase {
   readonly message: string;
   /** The thrown value; undefined if the request never reached an RPC. */
   readonly reason: unknown;
-  /** The error that an RPC client receives, created on first use: creating one costs more than a small response. */
+  /** The error that an RPC client receives. It is created on first use, because creating one costs more than a small response. */
   readonly error: ConnectError;
 }
 
-/** Why a request failed: a closed union for failure encoders. */
+/** Why a request failed, as a closed union for failure encoders. */
 export type Failure = FailureBase &
   (
     | { readonly kind: "no_route" }
@@ -40,10 +40,10 @@ export interface FailureResponse {
   /** Default: the failure's status. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The body, to be written as JSON; or `json`, the text of one, which may be prepared once for many failures. */
+  /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */
   readonly body?: JsonValue;
   readonly json?: string;
-  /** The body as a message, for clients that have asked for a codec of messages. Default: they receive JSON. */
+  /** Makes the body as a message, for clients that asked for a codec of messages. Default: they receive JSON. */
   readonly message?: () => { readonly type: DescMessage; readonly value: Message };
 }
 
@@ -59,7 +59,7 @@ export interface FailureContext {
 /** Encodes the response to a failure. */
 export type FailureEncoder = (failure: Failure, context: FailureContext) => FailureResponse;
 
-/** A thrown failure. */
+/** Carries a failure as an exception. */
 export class FailureError extends ExpectedError {
   override readonly name = "FailureError";
   readonly failure: Failure;
@@ -150,7 +150,7 @@ export function failureFrom(reason: unknown): Failure {
   return new RpcFailure(reason);
 }
 
-/** The content of a failure's response. */
+/** The encoded content of a failure's response. */
 export function failurePayload(response: FailureResponse, chosen: ChosenCodec | undefined): Payload {
   if (chosen?.codec.kind === "value") {
     const value = response.body ?? (JSON.parse(jsonOf(response)) as JsonValue);
@@ -162,7 +162,7 @@ export function failurePayload(response: FailureResponse, chosen: ChosenCodec | 
   return { contentType: chosen.mediaType, content: chosen.codec.encode(message.type, message.value) };
 }
 
-/** The text of a failure's body. */
+/** Returns the text of a failure's body. */
 export function jsonOf(response: FailureResponse): string {
   return response.json ?? JSON.stringify(response.body ?? null);
 }

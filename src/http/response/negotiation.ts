@@ -41,11 +41,11 @@ export function acceptsGzip(acceptEncoding: string | null): boolean {
 
 export interface Weighted {
   readonly name: string;
-  /** From 0, not acceptable, to 1. */
+  /** The weight: from 0 (not acceptable) to 1. */
   readonly weight: number;
 }
 
-/** The members of an Accept or Accept-Encoding header; malformed ones are skipped. */
+/** Splits an Accept or Accept-Encoding header into its members. Malformed members are skipped. */
 export function weighted(header: string): Weighted[] {
   const members: Weighted[] = [];
   for (const member of header.split(",")) {
@@ -59,9 +59,9 @@ export function weighted(header: string): Weighted[] {
 }
 
 /**
- * The codec of a response: of those that `Accept` names, the one with the highest weight; where it leaves the choice (any type,
- * or no header), that of the request.
- * @returns undefined for JSON, also if the header names nothing that is known
+ * Chooses the codec of a response: of the codecs that `Accept` names, the one with the highest weight. If the header is missing or
+ * accepts any type, the codec of the request is used.
+ * @returns undefined for JSON, even if the header names nothing that is known
  */
 export function codecFor(
   codecs: Codecs,
@@ -80,7 +80,7 @@ export function codecFor(
   return best;
 }
 
-/** Whether a media range leaves the choice. */
+/** Whether a media range accepts any type. */
 export function isAnyType(range: string): boolean {
   return range === "*/*" || range === "application/*";
 }

@@ -37,8 +37,8 @@ export interface ResponseOptions<Source> {
   /** How often a comment is written to an idle stream of server-sent events, in milliseconds. Default: never. */
   readonly heartbeatIntervalMs?: number;
   /**
-   * How long the head of a streamed response waits for the first message, in milliseconds: a failure within that time is an
-   * ordinary response. Default: one turn of the event loop; 500 with a transport.
+   * How long the head of a streamed response waits for the first message, in milliseconds. A failure within that time becomes an ordinary
+   * response. Default: one turn of the event loop, or 500 with a transport.
    */
   readonly streamHeadWaitMs?: number;
   /** Whether response trailers are sent as headers with the prefix `trailer-`. Default: false. */
@@ -87,17 +87,17 @@ export class Responses<Source> {
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
     header.set("content-type", contentType);
     const status = response.status ?? failure.status;
-    // RFC 9110 section 11.6.1: a challenge is required, whoever made the error.
+    // RFC 9110 section 11.6.1: a 401 needs a challenge, wherever the error comes from.
     if (status === 401 && !header.has("www-authenticate")) header.set("www-authenticate", DEFAULT_CHALLENGE);
     this.#send(exchange, endpoint, status, header, content, failure);
   }
 
-  /** The JSON of a failure that occurs after the response has started. */
+  /** Returns the JSON of a failure that occurs after the response has started. */
   failureInBand(endpoint: Endpoint, reason: unknown): string {
     return jsonOf(this.#encode(failureFrom(reason), endpoint, true));
   }
 
-  /** The codec of a response's content; undefined: JSON. */
+  /** Returns the codec of a response's content; undefined for JSON. */
   chooseCodec(exchange: Exchange<Source>, { raw, response }: Endpoint, header: HeaderMap): ChosenCodec | undefined {
     const chosen = raw ? undefined : this.#chosenBy(exchange, header);
     return chosen !== undefined && response.accepts(chosen.codec) ? chosen : undefined;
@@ -126,7 +126,7 @@ export class Responses<Source> {
     return this.#options.heartbeatIntervalMs;
   }
 
-  /** Whether a stream is compressed; if it depends on the client, the response varies by it. */
+  /** Whether a stream is compressed. If the client's headers decide, the response gets a `Vary` header. */
   compressesStream(exchange: Exchange<Source>, header: HeaderMap): boolean {
     if (!this.#options.compressStreams || header.has("content-encoding")) return false;
     if (exchange.gzip.compressStream === undefined) return false;
@@ -141,7 +141,7 @@ export class Responses<Source> {
     this.#send(exchange, undefined, 204, header, undefined, undefined);
   }
 
-  /** The status and the headers of a streamed response. */
+  /** Returns the status and the headers of a streamed response. */
   head(exchange: Exchange<Source>, endpoint: Endpoint, call: Call): [status: number, lines: string[]] {
     const { responseHeader: header } = call;
     const status = statusOf(call);
@@ -185,10 +185,10 @@ export class Responses<Source> {
   }
 }
 
-/** RFC 6750 section 3. Errors with metadata and failure encoders may have another one. */
+/** The challenge of RFC 6750 section 3. Errors with metadata and failure encoders may set another one. */
 const DEFAULT_CHALLENGE = "Bearer";
 
-/** RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5: these have no content. */
+/** RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5: responses with these statuses have no content. */
 const STATUSES_WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 205, 304]);
 
 function statusOf(call: Call): number {
@@ -197,7 +197,7 @@ function statusOf(call: Call): number {
   throw new Error(`${status} is not the HTTP status of a success`);
 }
 
-/** @throws ConnectError the same as in connect-es */
+/** Limits the size of a response. @throws ConnectError the same as in connect-es */
 export function checkLength(content: string | Uint8Array, limit: number): void {
   const length = byteLength(content);
   if (length <= limit) return;

@@ -16,7 +16,7 @@ import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_det
 import { type Status, StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
 import type { FailureEncoder } from "./failure.ts";
 
-/** What servers of every language attach to errors; the descriptors of a service rarely have them. */
+/** Servers of every language attach these types to errors, but the descriptors of a service rarely contain them. */
 const STANDARD_DETAILS = createRegistry(file_google_rpc_error_details);
 
 type Detail = ConnectError["details"][number];
@@ -38,8 +38,8 @@ function anyOf(detail: Detail): Any {
 }
 
 /**
- * The JSON of a detail as `google.protobuf.Any`. One whose type neither the registry nor google/rpc/error_details.proto has, or that contains an Any of an
- * unknown type, keeps its type and its bytes: `{"@type": …, "value": base64}`.
+ * Returns the JSON of a detail as `google.protobuf.Any`. If neither the registry nor google/rpc/error_details.proto has its type, or if
+ * it contains an Any of an unknown type, the result keeps the type and the bytes: `{"@type": …, "value": base64}`.
  */
 function detailJson(detail: Detail, registry: Registry | undefined): JsonObject {
   if ("desc" in detail) {
@@ -58,7 +58,7 @@ function wireJson(type: DescMessage, bytes: Uint8Array, registry: Registry | und
   }
 }
 
-/** undefined: the message has no JSON form. */
+/** Returns undefined if the message has no JSON form. */
 function messageJson(type: DescMessage, message: Message, registry: Registry | undefined): JsonObject | undefined {
   const types = registry === undefined ? createRegistry(type) : createRegistry(type, registry);
   try {
@@ -68,7 +68,7 @@ function messageJson(type: DescMessage, message: Message, registry: Registry | u
   }
 }
 
-/** Empty for values that the message type does not allow. */
+/** Returns no bytes for values that the message type does not allow. */
 function bytesOf(type: DescMessage, message: Message): Uint8Array {
   try {
     return toBinary(type, message);

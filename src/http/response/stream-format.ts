@@ -12,14 +12,16 @@ export interface StreamFormat {
   readonly contentType: string | undefined;
   readonly open: string;
   chunk(payload: Payload, first: boolean): string | Uint8Array;
-  /** A failure in mid-stream, as the last chunk. undefined: the format has no place for one, the response is aborted. */
+  /**
+   * Encodes a failure in mid-stream, as the last chunk. If the format has no place for one, it is undefined and the response is aborted.
+   */
   failure(json: string, first: boolean): string | undefined;
-  /** Text without a meaning, for idle streams. */
+  /** A text without meaning that keeps idle streams open. */
   readonly heartbeat?: string;
   readonly close: string;
 }
 
-/** One message per line (ndjson.org). A failure is the last line. */
+/** Writes one message per line (ndjson.org). A failure is the last line. */
 const NDJSON: StreamFormat = {
   contentType: "application/x-ndjson",
   open: "",
@@ -28,7 +30,7 @@ const NDJSON: StreamFormat = {
   close: "",
 };
 
-/** Server-sent events (WHATWG HTML section 9.2). A failure is an event of type `error`. */
+/** Writes server-sent events (WHATWG HTML section 9.2). A failure is an event of type `error`. */
 const SERVER_SENT_EVENTS: StreamFormat = {
   contentType: "text/event-stream",
   open: "",
@@ -38,7 +40,7 @@ const SERVER_SENT_EVENTS: StreamFormat = {
   close: "",
 };
 
-/** One JSON array. A failure is its last element. */
+/** Writes one JSON array. A failure is its last element. */
 const JSON_ARRAY: StreamFormat = {
   contentType: "application/json",
   open: "[",
@@ -47,7 +49,7 @@ const JSON_ARRAY: StreamFormat = {
   close: "]",
 };
 
-/** The concatenated bytes of HttpBody messages. */
+/** Writes the concatenated bytes of HttpBody messages. */
 export const RAW_BYTES: StreamFormat = {
   contentType: undefined,
   open: "",
@@ -64,7 +66,7 @@ const FORMATS: ReadonlyMap<string, StreamFormat> = new Map([
   ["application/json", JSON_ARRAY],
 ]);
 
-/** Size-delimited messages. A failure cannot be distinguished from a message: the response is aborted. */
+/** Writes size-delimited messages. A failure cannot be distinguished from a message, so the response is aborted. */
 function delimited(chosen: ChosenCodec): StreamFormat {
   return {
     chosen,
@@ -77,9 +79,9 @@ function delimited(chosen: ChosenCodec): StreamFormat {
 }
 
 /**
- * The format that an Accept header prefers; NDJSON if it names none of them.
- * @param codecs those of messages can be asked for, too
- * @param ofRequest the codec of the request, used where the header leaves the choice
+ * Chooses the format that an Accept header prefers; NDJSON if it names none of them.
+ * @param codecs codecs of messages can be chosen, too
+ * @param ofRequest the codec of the request, used if the header accepts any type
  */
 export function streamFormatFor(accept: string | null, codecs?: Codecs, ofRequest?: ChosenCodec): StreamFormat {
   const same = ofRequest?.codec.kind === "message" ? delimited(ofRequest) : undefined;

@@ -1,10 +1,10 @@
 import type { ResponseStream } from "../call/exchange.ts";
 
 /**
- * Writes a comment whenever nothing else was written for an interval, so that proxies keep an idle stream open and a
- * disconnected client is detected.
+ * Writes a comment whenever nothing else was written for an interval. It keeps an idle stream open in proxies and detects a disconnected
+ * client.
  * @param comment undefined if the format has none
- * @param intervalMs undefined or 0: never
+ * @param intervalMs undefined or 0 to write none
  */
 export function withHeartbeat(
   response: ResponseStream,
@@ -23,7 +23,7 @@ export function withHeartbeat(
     }
   };
   const timer = setInterval(() => {
-    // A slow client has unread output anyway.
+    // A slow client still has output to read, so it needs no comment.
     if (pending === 0) write(comment).catch(() => clearInterval(timer));
   }, intervalMs);
   return {

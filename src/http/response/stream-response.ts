@@ -74,13 +74,13 @@ function setStreamHeaders(
   const contentType = format.contentType ?? ofFirst() ?? "application/octet-stream";
   if (!header.has("content-type")) header.set("content-type", contentType);
   if (!header.has("cache-control")) header.set("cache-control", "no-cache");
-  // nginx would buffer the events.
+  // Without this header nginx would buffer the events.
   if (contentType === "text/event-stream" && !header.has("x-accel-buffering")) header.set("x-accel-buffering", "no");
   header.append("vary", "Accept");
   if (compress) header.set("content-encoding", "gzip");
 }
 
-/** The result of a promise if it settles within some time, at least one turn of the event loop; else undefined. */
+/** Waits for a promise for some time, at least one turn of the event loop. Returns undefined if it has not settled by then. */
 function settled<T>(promise: Promise<T>, waitMs: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = waitMs === 0 ? afterTurn(() => resolve(undefined)) : after(waitMs, () => resolve(undefined));
@@ -93,7 +93,7 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Without setImmediate, which not every runtime has, the shortest timer is the next turn. */
+/** Not every runtime has setImmediate. Without it, the shortest timer stands for the next turn. */
 function afterTurn(then: () => void): () => void {
   if (typeof setImmediate !== "function") return after(0, then);
   const turn = setImmediate(then);
@@ -109,13 +109,13 @@ function orRelease<T>(act: () => T, iterator: AsyncIterator<Message>, pending: P
   }
 }
 
-/** Runs the finally blocks of the implementation. Does not wait: an idle one may never settle. */
+/** Runs the finally blocks of the implementation without waiting for them: an idle implementation may never settle. */
 function release(iterator: AsyncIterator<Message>, pending: Promise<Result>): void {
   pending.catch(() => undefined);
   iterator.return?.().catch(() => undefined);
 }
 
-/** undefined: the format has no place for a failure, or the encoder throws. */
+/** Returns undefined if the format has no place for a failure, or if the encoder throws. */
 function failureText<Source>(
   responses: Responses<Source>,
   endpoint: Endpoint,
@@ -134,7 +134,7 @@ async function closeWith(failure: string | undefined, format: StreamFormat, resp
   if (failure === undefined) return response.abort();
   await response.write(failure + format.close).then(
     () => response.end(),
-    // The client has disconnected: release what the response holds.
+    // The client has disconnected, so whatever the response holds is released.
     () => response.abort(),
   );
 }

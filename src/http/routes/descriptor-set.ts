@@ -1,4 +1,4 @@
-/** Descriptors that are read at run time: the only place where a registry is made of them. */
+/** Descriptors that are read at run time. No other module makes a registry of them. */
 import { create, createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { protoCamelCase } from "@bufbuild/protobuf/reflect";
 import {
@@ -10,15 +10,15 @@ import {
 
 /**
  * Reads a serialized google.protobuf.FileDescriptorSet.
- * @throws Error if it is not one, or if a file is missing that another one imports
+ * @throws Error if the bytes are not one, or if it lacks a file that another one imports
  */
 export function readDescriptorSet(bytes: Uint8Array): FileRegistry {
   return createRegistryOf(fromBinary(FileDescriptorSetSchema, bytes).file);
 }
 
 /**
- * Makes a registry of files in which imported ones come first. Fields without a JSON name are given the default name:
- * protoc leaves it out of the descriptors that it embeds in Python, Java, C#, C++ and PHP, and protobuf-es has no default.
+ * Makes a registry in which each file comes after those that it imports. Fields without a JSON name get the default name: protoc leaves
+ * it out of the descriptors that it embeds in Python, Java, C#, C++ and PHP, and protobuf-es does not add it.
  * @throws Error if a file is missing that another one imports
  */
 export function createRegistryOf(files: readonly FileDescriptorProto[]): FileRegistry {

@@ -1,4 +1,4 @@
-/** An error that requests can cause at any rate. It captures no stack: that costs more than the rest of the response. */
+/** An error that clients can cause as often as they like. It captures no stack, which would cost more than the rest of the response. */
 export class ExpectedError extends Error {
   constructor(message: string) {
     const { stackTraceLimit } = Error;

@@ -38,7 +38,7 @@ export function messageType(field: DescField | undefined): DescMessage | undefin
   return field?.fieldKind === "message" ? field.message : undefined;
 }
 
-/** Whether content of this type is not JSON, but the bytes that it has. */
+/** Whether content of this type is raw bytes, not JSON. */
 export function isHttpBody(type: DescMessage | undefined): boolean {
   return type?.typeName === "google.api.HttpBody";
 }
@@ -59,13 +59,13 @@ function isTextMessage(type: DescMessage): boolean {
   return TEXT_MESSAGES.has(type.typeName) || JSON_MESSAGES.has(type.typeName);
 }
 
-/** The top-level field of that proto name, or undefined. */
+/** Returns the top-level field with this proto name, or undefined. */
 export function fieldByName(message: DescMessage, name: string): DescField | undefined {
   return message.fields.find((field) => field.name === name);
 }
 
 /**
- * The field that a route names as its body.
+ * Returns the field that a route names as its body.
  * @throws Error if there is none: the table does not match the descriptors
  */
 export function bodyField(message: DescMessage, name: string): DescField | undefined {

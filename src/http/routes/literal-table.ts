@@ -1,21 +1,21 @@
-/** A literal and what follows it, in a list of those with the same key. */
+/** A literal and the node that follows it, in a list of literals with the same key. */
 interface Entry<Next> {
   readonly literal: string;
   readonly next: Next;
   readonly other: Entry<Next> | undefined;
 }
 
-/** More literals than this with one key are found by hashing all their characters. */
+/** If more literals than this share a key, they are found by hashing all their characters. */
 const MAX_SAME_KEY = 8;
 
 /**
- * The literals of one place in templates, found in a path without cutting it up: by their length and last characters, then
- * compared.
+ * The literals at one place of the templates. A literal is found in a path without cutting the path up: first by its length and last
+ * characters, then by comparison.
  */
 export class LiteralTable<Next> {
   readonly #byName = new Map<string, Next>();
   #byKey = new Map<number, Entry<Next>>();
-  /** The literal, if there is exactly one. */
+  /** The only literal of the table, if there is exactly one. */
   #only: readonly [literal: string, next: Next] | undefined;
   #isCrowded = false;
 
@@ -23,7 +23,7 @@ export class LiteralTable<Next> {
     return this.#byName.size;
   }
 
-  /** What follows a literal, added if it is new. */
+  /** Returns the node that follows a literal, and adds it if it is new. */
   add(literal: string, create: () => Next): Next {
     const known = this.#byName.get(literal);
     if (known !== undefined) return known;
@@ -44,7 +44,7 @@ export class LiteralTable<Next> {
     return this.size === 0 ? undefined : this.#byName.get(literal);
   }
 
-  /** What follows the literal that the path has from `start` to `end`. */
+  /** Returns the node that follows the literal between `start` and `end` of the path. */
   find(path: string, start: number, end: number): Next | undefined {
     if (this.#only !== undefined) {
       const [literal, next] = this.#only;

@@ -41,9 +41,9 @@ const USUAL_METHODS = ["DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"];
 const NO_BINDINGS: readonly Binding[] = [];
 
 /**
- * Makes a matcher of tables. Precedence is literal, then `*`, then `**`, segment by segment from the left, with full
- * backtracking among the routes of the request's method.
- * @throws Error if two routes match the same requests; it names both
+ * Makes a matcher of tables. Precedence is literal, then `*`, then `**`, segment by segment from the left, with full backtracking among
+ * the routes of the request's method.
+ * @throws Error if two routes match the same requests; its text names both
  */
 export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegmentDecoding = "except-slash"): Matcher {
   const exact = new Map<string, { method: string; match: Match }[]>();
@@ -83,7 +83,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
     const own = tree?.findDirectly(path);
     if (own === UNDECIDED) return own;
     if (own !== undefined) return bindSegments(own, path);
-    // HEAD, `*` and the methods in `Allow` are rarer.
+    // Requests with HEAD, routes with `*` and the methods of `Allow` are rarer, so they come last.
     for (const other of allTrees) if (other !== tree && other.findDirectly(path) !== undefined) return UNDECIDED;
     return NO_ROUTE;
   }
@@ -102,10 +102,10 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
         search(method, path) ??
         // RFC 9110 section 9.3.2: HEAD is GET without content.
         (method === "HEAD" ? search("GET", path) : undefined) ??
-        // A CORS preflight must not invoke the RPC.
+        // A route for every method must not take OPTIONS: a CORS preflight must not invoke the RPC.
         (method === "OPTIONS" ? undefined : search("*", path));
       if (found !== undefined) return found;
-      // The routes of this method have been searched.
+      // The routes of this method have been searched before.
       const others = methods.filter((other) => other !== method && trees.get(other)?.find(path) !== undefined);
       if (others.length === 0) return NO_ROUTE;
       const allow = new Set(others);
@@ -116,13 +116,13 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   };
 }
 
-/** The only raw path that a route without wildcards and escapes matches. */
+/** Returns the only raw path that a route without wildcards and escapes matches. */
 function exactPath(route: Route): string | undefined {
   const path = `/${route.segments.join("/")}${route.verb === "" ? "" : `:${route.verb}`}`;
   return /[*%]/.test(path) ? undefined : path;
 }
 
-/** The bindings of a route without wildcards: its variables consist of literals (`{name=operations}`). */
+/** Returns the bindings of a route without wildcards, whose variables consist of literals (`{name=operations}`). */
 function literalBindings({ segments, variables }: Route): readonly Binding[] {
   if (variables.length === 0) return NO_BINDINGS;
   return variables.map(({ field, start, end }) => ({ field, value: segments.slice(start, end).join("/") }));
@@ -145,7 +145,7 @@ function bind(
 ): Match {
   if (!escaped && route.variables.length === 0) return { kind: "route", route, bindings: NO_BINDINGS };
   try {
-    // `**` matched `stretch + 1` segments.
+    // `**` matched `stretch + 1` segments; `stretch` is -1 if it matched none.
     const stretch = segments.length - route.segments.length;
     const doubleStar = stretch === 0 ? route.segments.length : route.segments.indexOf("**");
     const bindings: Binding[] = [];

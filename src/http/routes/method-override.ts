@@ -4,13 +4,13 @@ import type { RouteTable } from "./model.ts";
 /** The header that names another method. */
 export const METHOD_OVERRIDE = "x-http-method-override";
 
-/** The method that a request is treated as. */
+/** Returns the method that a request is treated as. */
 export type MethodOverride = (method: string, header: string | null | undefined, rawPath: string) => string;
 
 /**
- * Replaces the method of a POST by that of its `X-HTTP-Method-Override`, where the tables that allow it have the path. Only
- * a POST can be overridden: a GET must stay safe. HEAD is ignored: a client that sent a POST waits for the content that the
- * headers of a response to HEAD announce.
+ * Replaces the method of a POST by that of its `X-HTTP-Method-Override`, if a table that allows it has the path.
+ * Only a POST can be overridden, because a GET must stay safe. HEAD is ignored, because a client that sent a POST waits for the content
+ * that the headers of a response to HEAD announce.
  * @returns undefined if no table allows it
  */
 export function createMethodOverride(tables: readonly RouteTable[], byDefault = false): MethodOverride | undefined {

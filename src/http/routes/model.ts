@@ -21,7 +21,7 @@ export interface Route<Rpc extends string = string> extends Template {
 /** Which escapes stay undecoded in multi-segment variables: `%2F`, those of reserved characters, or none. */
 export type MultiSegmentDecoding = "except-slash" | "except-reserved" | "all";
 
-/** How the requests of a table are read. Those of a handler are the defaults of its tables. */
+/** How the requests of a table are read. The options of a handler are the defaults of its tables. */
 export interface TableOptions {
   /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
   readonly multiSegmentDecoding?: MultiSegmentDecoding | undefined;
@@ -45,7 +45,7 @@ export interface RouteTable<Service extends DescService = DescService> extends T
   readonly routes: readonly Route<keyof Service["method"] & string>[];
 }
 
-/** `GET /v1/{name}`: the name of a route in error messages. */
+/** Returns the name of a route in error messages: `GET /v1/{name}`. */
 export function routeName(route: Pick<Route, "method" | "template">): string {
   return `${route.method} ${route.template}`;
 }

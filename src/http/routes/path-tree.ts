@@ -15,6 +15,7 @@ export interface Path {
 }
 
 /**
+ * Splits a path.
  * @param escaped whether it contains percent-escapes
  * @returns undefined if a segment is empty (as after a trailing slash), which no route matches
  */
@@ -35,23 +36,23 @@ export function parsePath(path: string, escaped: boolean): Path | undefined {
   return { raw, decoded, escaped, colon: path.indexOf(":", last) !== -1 };
 }
 
-/** A node of the template tree: the segments that may follow. */
+/** A node of the template tree: it holds the segments that may follow. */
 class Node {
-  /** By decoded literal. */
+  /** The next nodes, by decoded literal. */
   readonly literals = new LiteralTable<Node>();
   star: Node | undefined;
   doubleStar: Node | undefined;
-  /** The route that ends here without a verb, and those with one, by decoded verb. */
+  /** The routes that end at this node: one without a verb, and others by their decoded verb. */
   end: Route | undefined;
   readonly verbs = new Map<string, Route>();
 }
 
 const newNode = (): Node => new Node();
 
-/** The result of a search. */
+/** The route that a search found. */
 export interface Found {
   readonly route: Route;
-  /** Length of the verb and its colon in the raw last segment, in characters; 0 without a verb. */
+  /** The length, in characters, of the verb and its colon in the raw last segment; 0 without a verb. */
   readonly verbLength: number;
 }
 
@@ -60,7 +61,7 @@ export class PathTree {
   readonly #root = new Node();
   /** The decoded verbs of all routes: a path has a verb only if some route has registered it. */
   readonly #verbs = new Set<string>();
-  /** Maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
+  /** The maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
   #longestVerb = 0;
   /** Whether a literal or a verb contains a colon, or a verb a slash. */
   #hasUnusualVerbs = false;
@@ -83,21 +84,21 @@ export class PathTree {
   }
 
   /**
-   * The route of a path without escapes, if it is found without trying several ways.
+   * Returns the route of a path without escapes, if it can be found without trying several ways.
    * @param path with a leading slash
    */
   findDirectly(path: string): Route | undefined | typeof UNDECIDED {
     const colon = this.#verbs.size === 0 ? -1 : path.lastIndexOf(":");
     if (colon === -1) return follow(this.#root, path, path.length, "");
     const verb = path.slice(colon + 1);
-    // The colon may belong to a longer verb, to a literal, or to the value of a wildcard.
+    // The colon may belong to a longer verb, to a literal, or to the value of a wildcard, so `find` decides.
     if (this.#hasUnusualVerbs || !this.#verbs.has(verb)) return UNDECIDED;
     return follow(this.#root, path, colon, verb) ?? UNDECIDED;
   }
 
   /**
-   * Finds the route of a path. The longest registered verb that leads to a route wins over wildcards that would take its
-   * colon as text, at whatever depth, but not over a literal that is the whole last segment.
+   * Finds the route of a path. The longest registered verb that leads to a route wins over wildcards that would take its colon as text,
+   * at any depth. It does not win over a literal that is the whole last segment.
    */
   find(path: Path): Found | undefined {
     const withVerb = path.colon && this.#longestVerb > 0 ? this.#findVerb(path) : undefined;
@@ -125,17 +126,17 @@ export class PathTree {
   }
 }
 
-/** Decoded segments; undefined where an escape is malformed. */
+/** The decoded segments; undefined if a segment's escape is malformed. */
 type Segments = readonly (string | undefined)[];
 
-/** At each node literals come before `*`, which comes before `**`, with backtracking. */
+/** Finds a route with backtracking. At each node literals come before `*`, which comes before `**`. */
 function find(from: Node, segments: Segments, verb: string, start: number): Route | undefined {
   let [node, at] = [from, start];
   for (;;) {
     const { star, doubleStar } = node;
     if (at === segments.length) return endOf(node, verb) ?? (doubleStar && endOf(doubleStar, verb));
     const literal = literalChild(node, segments[at]);
-    // One way on needs no backtracking.
+    // If only one way leads on, no backtracking is needed.
     if (doubleStar === undefined && (literal === undefined || star === undefined)) {
       const next = literal ?? star;
       if (next === undefined) return undefined;
@@ -151,7 +152,7 @@ function find(from: Node, segments: Segments, verb: string, start: number): Rout
   }
 }
 
-/** `**` takes segments, the literals after it the rest of the path; more literals come before fewer. */
+/** Finds a route through `**`, which takes some segments and leaves the rest to the literals after it. More literals come before fewer. */
 function findRest(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
   if (node.literals.size > 0) {
     for (let rest = at; rest < segments.length; rest++) {
@@ -183,15 +184,18 @@ function literalChild(node: Node, decoded: string | undefined): Node | undefined
   return decoded === undefined ? undefined : node.literals.get(decoded);
 }
 
-/** Several ways on, or a verb: `find` decides. */
+/** The path has a verb or several ways lead on, so `find` must decide. */
 export const UNDECIDED: unique symbol = Symbol("undecided");
 
-/** Where the segments of the last path end that `findDirectly` has found a route for. One array, as a match is synchronous. */
+/**
+ * The ends of the segments in the last path for which `findDirectly` has found a route. All searches share one array, as a match is
+ * synchronous.
+ */
 export const segmentEnds: number[] = [];
 
 /**
- * Follows a path without escapes while there is one way on.
- * @param length where the path ends and its verb starts
+ * Follows a path without escapes while only one way leads on.
+ * @param length the position at which the path ends and its verb starts
  */
 function follow(root: Node, path: string, length: number, verb: string): Route | undefined | typeof UNDECIDED {
   let node = root;
@@ -214,7 +218,7 @@ function follow(root: Node, path: string, length: number, verb: string): Route |
   }
 }
 
-/** Decodes for comparison; undefined, which equals no literal, if the escapes are malformed. */
+/** Decodes a segment for comparison. A segment with malformed escapes gives undefined, which equals no literal. */
 function decodeOrNothing(raw: string): string | undefined {
   if (!raw.includes("%")) return raw;
   try {

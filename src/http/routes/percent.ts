@@ -3,7 +3,7 @@
 
 import { ExpectedError } from "./expected-error.ts";
 
-/** A malformed percent-escape, or escapes that are not UTF-8: a client error, 400. */
+/** A percent-escape is malformed, or escapes are not UTF-8: a client error, 400. */
 export class MalformedEscape extends ExpectedError {
   override readonly name = "MalformedEscape";
 }
@@ -42,7 +42,9 @@ function decodeExcept(raw: string, kept: RegExp): string {
   return decoded + decodeAll(rest);
 }
 
-/** The canonical spelling of a template literal: `*`, `:`, `/` and every other character with a meaning in a template is escaped. */
+/**
+ * Returns the canonical spelling of a template literal: `*`, `:`, `/` and every other character with a meaning in a template is escaped.
+ */
 export function encodeLiteral(decoded: string): string {
   return encodeURIComponent(decoded)
     .replace(/[*]/g, "%2A")

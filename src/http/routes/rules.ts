@@ -8,7 +8,7 @@ import { parseTemplate, type Template, TemplateError } from "./template.ts";
 
 /** An annotation that cannot be served. Its route is skipped. */
 export interface Problem {
-  /** `duplicate`: the route of another binding, always an error. `unmappable`: anything else, an error if strict. */
+  /** `duplicate`: another binding has the same route, which is always an error. `unmappable`: any other problem, an error if strict. */
   readonly kind: "unmappable" | "duplicate";
   readonly method: DescMethod;
   /** Index of the rule: 0 is the annotation itself, 1 the first of its `additional_bindings`, and so on. */
@@ -18,7 +18,7 @@ export interface Problem {
   readonly reason: string;
 }
 
-/** Annotations that cannot be served, all of them at once. */
+/** The annotations that cannot be served, all in one error. */
 export class RouteError extends Error {
   override readonly name = "RouteError";
   readonly #problems: readonly Problem[];
@@ -28,7 +28,7 @@ export class RouteError extends Error {
     this.#problems = problems;
   }
 
-  /** Not an own property: Node would print the descriptors with an uncaught error. */
+  /** This is no own property, because Node would print all descriptors with an uncaught error. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -70,13 +70,13 @@ export function createRoutes<Service extends DescService>(
   return { ...(tables[0] ?? { routes: [] }), service };
 }
 
-/** The problems that are errors: duplicate routes always, the others only if strict. */
+/** Returns the problems that are errors: duplicate routes always, the others only if strict. */
 export function errorsAmong(problems: readonly Problem[], strict: boolean): readonly Problem[] {
   return strict ? problems : problems.filter(({ kind }) => kind === "duplicate");
 }
 
 /**
- * The tables of services that are served together, without routes that have problems, and all these problems.
+ * Makes the tables of services that are served together, without routes that have problems, and lists all these problems.
  * @throws Error for descriptors without JSON names
  */
 export function describeRoutes(
@@ -126,7 +126,7 @@ function ruleOf(method: DescMethod, { serviceConfig, autoRoutes }: RuleSources):
   return create(HttpRuleSchema, { pattern: { case: "post", value }, body: "*" });
 }
 
-/** Two routes with the same shape match exactly the same requests. */
+/** Returns a key of the shape: two routes with the same shape match exactly the same requests. */
 export function shapeOf(route: Route): string {
   return `${route.method} /${route.segments.join("/")}:${route.verb}`;
 }

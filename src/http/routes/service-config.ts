@@ -3,7 +3,7 @@ import { type HttpRule, HttpSchema } from "../../../gen/google/api/http_pb.ts";
 
 /** Rules outside the .proto files: the `http` section of a google.api.Service. They replace annotations. */
 export interface ServiceConfig {
-  /** By the full name of the method, `package.Service.Method`. */
+  /** Rules by the full name of the method, `package.Service.Method`. */
   readonly rules: ReadonlyMap<string, HttpRule>;
   /** Whether escapes in multi-segment variables are all decoded (`fully_decode_reserved_expansion`). */
   readonly decodeAll: boolean;

@@ -9,7 +9,7 @@ export interface Template {
   readonly variables: readonly Variable[];
 }
 
-/** A variable binds the segments from `start` (inclusive) to `end` (exclusive). */
+/** A variable that binds the segments from `start` (inclusive) to `end` (exclusive). */
 export interface Variable {
   /** The path of the request field, in proto names: `book.name`. */
   readonly field: string;
@@ -19,11 +19,11 @@ export interface Variable {
   readonly multi: boolean;
 }
 
-/** A template that the grammar does not allow. */
+/** A template violates the grammar. */
 export class TemplateError extends Error {
   override readonly name = "TemplateError";
   readonly template: string;
-  /** Position in the template, in characters, from 1. */
+  /** The position in the template, in characters, counted from 1. */
   readonly column: number;
   readonly reason: string;
   constructor(template: string, column: number, reason: string) {
@@ -126,7 +126,7 @@ class Parser {
   #verb(): string {
     let verb = this.#literal("a verb");
     while (this.#take(":")) verb += `:${this.#literal("a verb")}`;
-    // `:a%3Ab` and `:a:b` are the same verb.
+    // The verb is encoded canonically: `:a%3Ab` and `:a:b` are the same verb.
     return verb.replaceAll("%3A", ":");
   }
 

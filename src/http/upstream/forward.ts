@@ -13,8 +13,8 @@ import { fromUpstream, isUnavailable, timedOut } from "./upstream-error.ts";
 /** How calls are forwarded to a remote server. */
 export interface ForwardOptions extends MetadataOptions {
   /**
-   * Timeout of unary calls whose client sets none, in milliseconds. Default: 30,000. Streams have none by default: configure
-   * the pings of the transport, so that a dead connection is noticed.
+   * Timeout of unary calls whose client sets none, in milliseconds. Default: 30,000. Streams have no timeout by default. Configure pings
+   * on the transport, so that a dead connection is noticed.
    */
   readonly defaultTimeoutMs?: number;
   /**
@@ -27,10 +27,10 @@ export interface ForwardOptions extends MetadataOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** The pause before the first retry; it doubles with each. */
+/** The pause before the first retry, in milliseconds. It doubles with each further retry. */
 const RETRY_PAUSE_MS = 50;
 
-/** Implements services by forwarding every call to a transport: that of a gRPC, gRPC-Web or Connect server. */
+/** Implements services by forwarding every call to the transport of a gRPC, gRPC-Web or Connect server. */
 export function forwardTo(
   transport: Transport,
   services: Iterable<DescService>,
@@ -66,7 +66,7 @@ interface Upstream {
   readonly metadataOf: (context: HandlerContext) => [string, string][];
 }
 
-/** The implementation of a streaming RPC. */
+/** Creates the implementation of a streaming RPC. */
 function forwardStreaming({ transport, options, metadataOf }: Upstream, method: DescMethodStreaming) {
   const { responseHeaders } = options;
   async function* stream(inputs: AsyncIterable<Message>, context: HandlerContext): AsyncGenerator<Message> {
@@ -98,7 +98,7 @@ function forwardStreaming({ transport, options, metadataOf }: Upstream, method: 
   }
 }
 
-/** The implementation of a unary RPC. */
+/** Creates the implementation of a unary RPC. */
 function forwardUnary({ transport, options, metadataOf }: Upstream, method: DescMethodUnary) {
   const { defaultTimeoutMs = DEFAULT_TIMEOUT_MS, retries = 0 } = options;
   return async (input: Message, context: HandlerContext): Promise<Message> => {
@@ -121,7 +121,7 @@ function forwardUnary({ transport, options, metadataOf }: Upstream, method: Desc
   };
 }
 
-/** What is left of the client's deadline. Transports take 0 and less for "no timeout". */
+/** Returns the time left of the client's deadline. A transport takes 0 for "no timeout", so the result is never 0. */
 function timeoutOf(context: HandlerContext): number | undefined {
   const timeoutMs = context.timeoutMs();
   if (timeoutMs === undefined) return undefined;
@@ -129,7 +129,7 @@ function timeoutOf(context: HandlerContext): number | undefined {
   return Math.ceil(timeoutMs);
 }
 
-/** Returns a function that returns what is left of a timeout that starts now. */
+/** Returns a function that returns the time left of a timeout that starts now. */
 function countDown(timeoutMs = Number.POSITIVE_INFINITY): () => number {
   const startMs = performance.now();
   return () => timeoutMs - (performance.now() - startMs);

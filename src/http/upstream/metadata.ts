@@ -3,7 +3,7 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { HeaderMap } from "../call/header-map.ts";
 import { peerAddress } from "../call/peer-address.ts";
 
-/** Decides about a header by its lower-case name: dropped (false), kept (true), or kept under another name. */
+/** Decides about a header by its lower-case name: it is dropped (false), kept (true), or kept under another name. */
 export type HeaderMatcher = (name: string) => boolean | string;
 
 export interface MetadataOptions {
@@ -12,23 +12,23 @@ export interface MetadataOptions {
   /** Which response headers and trailers become response headers. Default: `forwardResponseHeader`. */
   readonly responseHeaders?: HeaderMatcher;
   /**
-   * Whether `X-Forwarded-*`, `Forwarded` and `X-Real-IP` of the request are trusted and extended: only behind a proxy that sets
-   * them. Default: false, those of the request are dropped, whatever `requestHeaders` decides.
+   * Whether `X-Forwarded-*`, `Forwarded` and `X-Real-IP` of the request are trusted and extended. Set it only behind a proxy that sets
+   * them. Default: false; these headers are dropped, whatever `requestHeaders` decides.
    */
   readonly trustForwarded?: boolean;
 }
 
-/** Connection headers (RFC 9110 section 7.6.1), and those of HTTP, gRPC and Connect that belong to one hop. */
+/** Connection headers (RFC 9110 section 7.6.1), and headers of HTTP, gRPC and Connect that belong to one hop. */
 const OF_ONE_HOP =
   /^(?::.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings|host|expect|content-.*|accept|accept-encoding|date|server|grpc-.*|connect-.*|x-server-timeout|x-http-method-override)$/;
-/** Written anew for the upstream. */
+/** These headers are written anew for the upstream. */
 const FORWARDED = /^(?:forwarded|x-forwarded-(?:for|host|proto))$/;
-/** What proxies alone may say of a client: its address, its certificate, who it is. */
+/** Only proxies may state these facts about a client: its address, its certificate, its identity. */
 const OF_PROXIES = /^(?:x-forwarded-.*|x-real-ip)$/;
 
 /**
- * The default for request headers: all end-to-end headers (cookies, authorization, tracing, …), but none that describe the
- * connection, the body or a protocol of its own.
+ * The default for request headers: all end-to-end headers pass (cookies, authorization, tracing, …). Those that describe the connection,
+ * the body or the protocol do not.
  */
 export const forwardRequestHeader: HeaderMatcher = (name) => !OF_ONE_HOP.test(name);
 
@@ -39,7 +39,7 @@ export function isForwardedToClients(name: string): boolean {
   return !OF_ONE_HOP.test(name) && !/^(?:access-control-.*|alt-svc|strict-transport-security)$/.test(name);
 }
 
-/** Keeps the decisions of a matcher for the names that clients use; bounded because clients choose them. */
+/** Caches the decisions of a matcher by header name. The cache is bounded because clients choose the names. */
 function remembered(matcher: HeaderMatcher): HeaderMatcher {
   const known = new Map<string, boolean | string>();
   return (name) => {
@@ -52,11 +52,11 @@ function remembered(matcher: HeaderMatcher): HeaderMatcher {
   };
 }
 
-/** ASCII-Value of gRPC (PROTOCOL-HTTP2.md): other values cannot be metadata. */
+/** ASCII-Value of gRPC (PROTOCOL-HTTP2.md). Metadata cannot carry other values. */
 const ASCII_VALUE = /^[\x20-\x7e]*$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}(?:,\s*[A-Za-z0-9+/]*={0,2})*$/;
 
-/** Returns a function that makes the metadata of a call from the headers of its request. */
+/** Returns a function that makes the metadata of a call from its request headers. */
 export function createMetadataReader(options: MetadataOptions): (context: HandlerContext) => [string, string][] {
   const decide = remembered(options.requestHeaders ?? forwardRequestHeader);
   const trust = options.trustForwarded ?? false;

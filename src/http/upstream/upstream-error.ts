@@ -4,21 +4,22 @@ import { isForwardedToClients } from "./metadata.ts";
 /** Codes that a transport gives to failures of its connection, beside `unavailable`. */
 const CONNECTION_CODES: ReadonlySet<Code> = new Set([Code.Aborted, Code.Canceled, Code.Internal, Code.Unknown]);
 
-/** How much earlier than ours the timer of an upstream may fire, in milliseconds: timers are rounded. */
+/** The upstream's timer may fire this much earlier than ours, in milliseconds, because timers are rounded. */
 const EARLY_MS = 5;
 
 /** The call that failed. */
 export interface FailedCall {
-  /** Of the client's call: its reason wins once it is aborted. */
+  /** The signal of the client's call. Once it is aborted, its reason is the error. */
   readonly signal: AbortSignal;
-  /** What is left of the deadline, in milliseconds. */
+  /** Returns the time left of the deadline, in milliseconds. */
   readonly leftMs: number;
 }
 
 /**
- * Converts an error of a transport. A status that the upstream has sent keeps code, message, details and metadata. A
- * connection that is refused, lost or reset is `unavailable` (503), without its text: it may name internal hosts. After the deadline it is
- * `deadline_exceeded` (504), whatever the upstream makes of it: some reset the stream, some send CANCELLED.
+ * Converts an error of a transport.
+ * A status that the upstream has sent keeps its code, message, details and metadata.
+ * A connection that is refused, lost or reset becomes `unavailable` (503), without its text, which may name internal hosts.
+ * After the deadline the error is `deadline_exceeded` (504), whatever the upstream sends: some reset the stream, some send CANCELLED.
  */
 export function fromUpstream(
   reason: unknown,
@@ -47,7 +48,7 @@ export function isUnavailable(error: ConnectError): boolean {
   return error.code === Code.Unavailable;
 }
 
-/** A new error: those that come from the wire are not sent on by handlers. */
+/** The error is copied, because handlers do not send on errors that come from the wire. */
 function fromStatus(error: ConnectError): ConnectError {
   const metadata = new Headers();
   for (const [name, value] of error.metadata) if (isForwardedToClients(name)) metadata.append(name, value);
