@@ -74,15 +74,14 @@ local function order_functions()
     return false
   end
 
-  -- Writes what is left of a chunk, with the chunk before it if the two make one.
+  -- Writes what is left of a chunk, with the chunk before it if the two make one. Adds before it removes: Redis deletes a key
+  -- that is empty for a moment, and its expiry with it.
   local function replace_chunk(order, chunk, rest)
     local before = rest ~= '' and redis.call('ZREVRANGEBYLEX', order, '(' .. chunk, '-', 'LIMIT', 0, 1)[1]
+    local joins = before and #before + #rest <= CHUNK
+    if rest ~= '' then redis.call('ZADD', order, 0, joins and before .. rest or rest) end
+    if joins then redis.call('ZREM', order, before) end
     redis.call('ZREM', order, chunk)
-    if before and #before + #rest <= CHUNK then
-      redis.call('ZREM', order, before)
-      rest = before .. rest
-    end
-    if rest ~= '' then redis.call('ZADD', order, 0, rest) end
   end
 
   -- Takes sessions out of the order. Those that were created one after the other share chunks.
