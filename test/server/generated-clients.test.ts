@@ -1,0 +1,117 @@
+/** Clients that public generators make of both OpenAPI documents compile, log a user in, refresh, log out and ask the admin API. */
+import { execFile } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { rolldown } from "rolldown";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { somebody } from "../support/sessions.ts";
+
+const run = promisify(execFile);
+const TOOLS = "test/tools/node_modules";
+const DOCUMENTS = { public: "gen/openapi.json", admin: "gen/openapi-admin.json" } as const;
+type Api = keyof typeof DOCUMENTS;
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+/** Both generate `to`, a module or a folder with one. */
+const GENERATORS = {
+  "openapi-ts": (input: string, to: string) =>
+    run(process.execPath, [tool("@hey-api/openapi-ts/bin/run.js"), "-i", input, "-o", to, "--silent", "--no-log-file"]),
+  orval: (input: string, to: string, baseUrl: string) => {
+    const config = `${to}.config.mjs`;
+    const output = { target: `${to}.ts`, client: "fetch", baseUrl };
+    writeFileSync(config, `export default ${JSON.stringify({ api: { input, output } })}`);
+    return run(process.execPath, [tool("orval/dist/bin/orval.mjs"), "--config", config]);
+  },
+};
+
+function tool(path: string): string {
+  const file = join(TOOLS, path);
+  if (!existsSync(file)) throw new Error(`${file} is not installed: run sh test/setup.sh`);
+  return file;
+}
+
+/** What a program does with either client, with the calls `create`, `refresh`, `list` and `logout`. */
+const STEPS = `
+  const login = await create({ subject, client: { displayName: "generated" } });
+  const cookie = login.setCookie.split(";")[0] ?? "";
+  const renewed = await refresh(cookie);
+  const before = await list({ subject });
+  await logout(renewed.accessToken);
+  const after = await list({ subject });
+  const names = (sessions: typeof before) => sessions.map(({ client }) => client?.displayName ?? "");
+  console.log(JSON.stringify({ renewed: renewed.accessToken !== login.accessToken, before: names(before), after: names(after) }));`;
+
+const ENVIRONMENT = `
+  declare const process: { readonly env: Readonly<Record<string, string>> };
+  const { PUBLIC_URL = "", ADMIN_URL = "", ADMIN_TOKEN = "", subject = "" } = process.env;`;
+
+const PROGRAMS: Readonly<Record<keyof typeof GENERATORS, string>> = {
+  "openapi-ts": `
+    import { createClient, createConfig } from "./public/client";
+    import * as api from "./public";
+    import * as adminApi from "./admin";
+    import type { AuthAdminV1CreateSessionRequest, AuthAdminV1ListSessionsRequest } from "./admin";
+    ${ENVIRONMENT}
+    const client = createClient(createConfig({ baseUrl: PUBLIC_URL }));
+    const admin = { client: createClient(createConfig({ baseUrl: ADMIN_URL, auth: ADMIN_TOKEN })), throwOnError: true } as const;
+    const create = async (body: AuthAdminV1CreateSessionRequest) =>
+      (await adminApi.sessionAdminServiceCreateSession({ ...admin, body })).data;
+    const list = async (body: AuthAdminV1ListSessionsRequest) =>
+      (await adminApi.sessionAdminServiceListSessions({ ...admin, body })).data.sessions;
+    const refresh = async (cookie: string) =>
+      (await api.sessionServiceRefresh({ client, headers: { cookie }, throwOnError: true })).data.data;
+    const logout = (auth: string) => api.sessionServiceLogout({ client, auth, throwOnError: true });
+    ${STEPS}`,
+  orval: `
+    import * as api from "./public";
+    import * as adminApi from "./admin";
+    import type { AuthAdminV1CreateSessionRequest, AuthAdminV1ListSessionsRequest } from "./admin";
+    ${ENVIRONMENT}
+    const bearer = (token: string) => ({ headers: { authorization: \`Bearer \${token}\` } });
+    function ok<R extends { readonly status: number }>(response: R): Extract<R, { readonly status: 200 }> {
+      if (response.status !== 200) throw new Error(JSON.stringify(response));
+      return response as Extract<R, { readonly status: 200 }>;
+    }
+    const create = async (body: AuthAdminV1CreateSessionRequest) =>
+      ok(await adminApi.sessionAdminServiceCreateSession(body, bearer(ADMIN_TOKEN))).data;
+    const list = async (body: AuthAdminV1ListSessionsRequest) =>
+      ok(await adminApi.sessionAdminServiceListSessions(body, bearer(ADMIN_TOKEN))).data.sessions;
+    const refresh = async (cookie: string) => ok(await api.sessionServiceRefresh({}, { headers: { cookie } })).data.data;
+    const logout = async (token: string) => ok(await api.sessionServiceLogout(bearer(token)));
+    ${STEPS}`,
+};
+
+const TSCONFIG = {
+  compilerOptions: {
+    ...{ strict: true, noEmit: true, target: "es2024", module: "esnext", moduleResolution: "bundler", types: [] },
+    lib: ["es2024", "dom", "dom.iterable"],
+  },
+};
+
+test.each(["openapi-ts", "orval"] as const)("a client by %s compiles, and works", async (generator) => {
+  const directory = scratch();
+  const urls: Readonly<Record<Api, string>> = { public: service.publicUrl, admin: service.adminUrl };
+  for (const api of ["public", "admin"] as const) {
+    await GENERATORS[generator](resolve(DOCUMENTS[api]), join(directory, api), urls[api]);
+  }
+  const program = join(directory, "program.ts");
+  writeFileSync(program, PROGRAMS[generator]);
+  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(TSCONFIG));
+  // The compiler prints what it finds to standard output.
+  const found = await run("node_modules/.bin/tsc", ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({
+    stdout,
+  }));
+  expect(found.stdout).toBe("");
+  const bundle = join(directory, "program.mjs");
+  await (await rolldown({ input: program })).write({ file: bundle });
+  const env = { PUBLIC_URL: service.publicUrl, ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
+  const { stdout } = await run(process.execPath, [bundle], { env: { ...env, subject: somebody() } });
+  expect(JSON.parse(stdout)).toEqual({ renewed: true, before: ["generated"], after: [] });
+});
