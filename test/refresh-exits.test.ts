@@ -1,0 +1,57 @@
+/** The table of the exits of a refresh in docs/architecture.md has every error and every reason, and no others. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { ERRORS } from "../src/session/errors.ts";
+import type { refresh } from "../src/session/refresh.ts";
+import { tableRows } from "./support/named-tests.ts";
+
+type Exit = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>["reason"];
+
+/** Whether a refresh may end so. The compiler asks for each reason that is added, and refuses one that is gone. */
+const REASONS: Readonly<Record<Exit, boolean>> = {
+  absent: true,
+  ambiguous: true,
+  malformed: true,
+  unknown_key: true,
+  forged: true,
+  wrong_issuer: false,
+  wrong_audience: false,
+  expired: true,
+  idle: true,
+  revoked: true,
+  reuse: true,
+  two_holders: true,
+  device_proof_missing: true,
+  device_required: true,
+  unknown_session: true,
+  rate_limited: true,
+  device_renewal_skipped: true,
+  device_cookie_stale: true,
+};
+
+const PAGE = readFileSync(join(import.meta.dirname, "../docs/architecture.md"), "utf8");
+const ROWS = tableRows(PAGE, "Every exit of a refresh").map(([, , exit = "", reasons = ""]) => {
+  return {
+    exit: exit.replaceAll("`", ""),
+    reasons: [...reasons.matchAll(/`(\w+)`/g)].map(([, reason = ""]) => reason),
+  };
+});
+
+test("every reason is in one row, and no row has another one", () => {
+  const described = ROWS.flatMap(({ reasons }) => reasons);
+  const expected = Object.entries(REASONS).flatMap(([reason, may]) => (may ? [reason] : []));
+  expect(described.toSorted()).toEqual(expected.sort());
+});
+
+test("every error is an exit, but the one of an unknown route", () => {
+  const exits = new Set(ROWS.map(({ exit }) => exit));
+  expect([...exits, "E404_NOT_FOUND"].sort()).toEqual(Object.keys(ERRORS).sort());
+});
+
+test("a reason for the log alone is E001_AUTH_FAILURE for the client, and what is to be tried again is not", () => {
+  const again = new Set<string>(["rate_limited", "device_renewal_skipped", "device_cookie_stale"] satisfies Exit[]);
+  for (const { exit, reasons } of ROWS) {
+    for (const reason of reasons) expect([reason, exit === "E001_AUTH_FAILURE"]).toEqual([reason, !again.has(reason)]);
+  }
+});

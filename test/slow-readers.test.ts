@@ -1,0 +1,55 @@
+/** The bounds that docs/limits.md names for slow readers are constants of the code, with the values that it names. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { configVariables } from "../src/config/config.ts";
+import { tableRows } from "./support/named-tests.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
+
+const UNITS: Readonly<Record<string, number>> = { s: 1000, KiB: 1024, MiB: 1024 ** 2, MB: 1, "": 1 };
+
+/** A value as the page writes it, in the unit of its constant: `30 s`, `64 KiB`, `1,000`. */
+function numberOf(text: string): number {
+  const [, digits = "", unit = ""] = /^([\d,]+) ?(\w*)$/.exec(text) ?? [];
+  return Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? Number.NaN);
+}
+
+/** The number that a file gives a constant or an option; a variable's default where the file is of the configuration. */
+function definedIn(file: string, name: string): number | undefined {
+  if (file.startsWith("src/config/"))
+    return read(file).includes(`"${name}"`) ? Number(configVariables().get(name)) : undefined;
+  const [, product] = new RegExp(`(?:const ${name} =|\\b${name}:) ([\\d_*. ]+)[;,]`).exec(read(file)) ?? [];
+  return product?.split("*").reduce((value, factor) => value * Number(factor.replaceAll("_", "")), 1);
+}
+
+const unquoted = (cell = "") => cell.replaceAll("`", "");
+const ROWS = tableRows(read("docs/limits.md"), "Slow readers").map(
+  ([, bound = "", constant, file, value = "", , seen]) => {
+    return { bound, constant: unquoted(constant), file: unquoted(file), value, seen: unquoted(seen) };
+  },
+);
+
+test.each(ROWS)("$constant in $file is $value", ({ constant, file, value }) => {
+  expect(definedIn(file, constant)).toBe(numberOf(value));
+});
+
+test("the events and metrics in which a bound is seen are documented", () => {
+  const events = read("docs/events.md");
+  const seen = ROWS.map((row) => row.seen).filter((name) => name !== "–");
+  expect(seen.length).toBeGreaterThan(5);
+  expect(seen.filter((name) => !events.includes(`| \`${name}\` |`))).toEqual([]);
+});
+
+/** What makes a reader wait, or gives up on one: every file with such a constant is in the table. */
+test("no file has a time limit for readers that the page leaves out", () => {
+  const listed = new Set(ROWS.map(({ file, constant }) => `${file} ${constant}`));
+  for (const file of ["src/listener/limits.ts", "src/session/feed.ts", "src/api/admin/watch-revocations.ts"]) {
+    const constants = [...read(file).matchAll(/const ((?:WRITE|WATCHER)_TIMEOUT_MS) =/g)].map(
+      ([, name]) => `${file} ${name}`,
+    );
+    expect(constants.length).toBeGreaterThan(0);
+    expect(constants.filter((name) => !listed.has(name))).toEqual([]);
+  }
+});
