@@ -175,7 +175,7 @@ function addressOf(text: string): { host: string; port: number } {
   return { host: bracketed ?? (plain || "0.0.0.0"), port };
 }
 
-/** Timers of Node fire at once beyond it. */
+/** Node's timers fire at once if their delay is longer. */
 const MAX_INTEGER = 2 ** 31 - 1;
 
 function integer(name: string, text: string, min: number): number {

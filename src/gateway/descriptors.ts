@@ -6,18 +6,18 @@ import { describeRoutes, type Problem, parseServiceConfig, RouteError, readDescr
 import { parse } from "yaml";
 import { reflectServices } from "./reflection.ts";
 
-/** Where the gateway learns what to serve. */
+/** Where the descriptors and rules of the served RPCs come from. */
 export interface DescriptorSources {
   /** A file with a google.protobuf.FileDescriptorSet; undefined: server reflection. */
   readonly descriptors: string | undefined;
-  /** A file with a google.api.Service in YAML or JSON. */
+  /** A file with a google.api.Service in YAML or JSON, whose rules are added. */
   readonly serviceConfig: string | undefined;
   readonly autoRoutes: boolean;
   /** The full names of the services to serve; empty: all. */
   readonly services: readonly string[];
 }
 
-/** What the gateway serves. */
+/** The services and routes that the gateway serves. */
 export interface Contract {
   readonly registry: FileRegistry;
   readonly tables: readonly RouteTable[];
@@ -25,7 +25,7 @@ export interface Contract {
   readonly warnings: readonly string[];
 }
 
-/** @throws Error if a source cannot be read, a service is not there, two rules have the same route, or there are no routes */
+/** @throws Error if a source cannot be read, a service is missing, two rules have the same route, or there are no routes */
 export async function loadContract(sources: DescriptorSources, transport: Transport): Promise<Contract> {
   const registry =
     sources.descriptors === undefined ? await reflectServices(transport) : await readDescriptors(sources.descriptors);
@@ -37,15 +37,15 @@ export async function loadContract(sources: DescriptorSources, transport: Transp
     const cause = new RouteError(duplicates);
     throw new Error(`${cause.message}\nselect the services to serve with --service`, { cause });
   }
-  const served = tables.filter(({ routes }) => routes.length > 0);
-  if (served.length === 0) throw new Error("the descriptors contain no google.api.http rules");
+  const servedTables = tables.filter(({ routes }) => routes.length > 0);
+  if (servedTables.length === 0) throw new Error("the descriptors contain no google.api.http rules");
   const warnings = problems.map(describeProblem);
   for (const selector of serviceConfig?.rules.keys() ?? []) {
     if (!services.some((service) => service.methods.some((m) => `${service.typeName}.${m.name}` === selector))) {
       warnings.push(`service config: there is no RPC ${selector}`);
     }
   }
-  return { registry, tables: served, warnings };
+  return { registry, tables: servedTables, warnings };
 }
 
 function selectServices(files: readonly DescFile[], names: readonly string[]): readonly DescService[] {

@@ -14,15 +14,15 @@ import { createUpstream } from "./upstream.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** Reads descriptors, service config and certificates again. What was served stays if that fails, which is logged. */
+  /** Reads descriptors, service config and certificates again. If that fails, the failure is logged and the old ones stay in use. */
   reload(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** How long connections without a request stay open at the end: one may be on its way. */
+/** How long connections without a request stay open during a drain, in milliseconds, because a request may be on its way. */
 const LINGER_MS = 1_000;
 
-/** @throws Error if the contract cannot be loaded or the port is taken */
+/** @throws Error if the descriptors cannot be loaded or the port is taken */
 export async function startGateway(given: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
   const args = withinResources(given, resources());
   const { write, end } = withBudget(writeLine, args.logRate);
@@ -75,7 +75,7 @@ async function readiness(transport: Transport): Promise<Page> {
   return state.ready ? text(200, "ok") : text(503, state.reason);
 }
 
-/** As the default failure encoder has it. */
+/** The body has the form of the default failure encoder. */
 const TWO_HOSTS = JSON.stringify({ code: 3, message: "the request names two hosts", details: [] });
 
 const refuseTwoHosts: Responder = (_request, response) =>

@@ -3,14 +3,14 @@ import { constants } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 
-/** What a unary gRPC call returned. */
+/** The result of a unary gRPC call. */
 export interface GrpcResult {
   readonly header: IncomingHttpHeaders;
   readonly trailer: IncomingHttpHeaders;
   readonly message: Uint8Array;
 }
 
-/** Length of the prefix of a message: a flag and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
+/** Length of the prefix of a message: one byte of flags and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
 const PREFIX_BYTES = 5;
 
 export function envelope(message: Uint8Array): Buffer {
@@ -24,7 +24,7 @@ export function envelope(message: Uint8Array): Buffer {
 /**
  * Reads the response of a unary call.
  * @param onRead called for each piece that arrives
- * @throws ConnectError as from the wire if the server sent a status; `unavailable` if the connection was lost
+ * @throws ConnectError the server's error if it sent a status; `unavailable` if the connection was lost
  */
 export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, onRead: () => void): Promise<GrpcResult> {
   return new Promise((resolve, reject) => {
@@ -50,7 +50,7 @@ export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, on
     });
     stream.on("error", (error) => reject(lost(error)));
     stream.on("end", () => {
-      // A response that the server or the connection has cut ends too.
+      // Node emits `end` even if the server or the connection has cut the response.
       if (trailer === undefined && header["grpc-status"] === undefined) return;
       try {
         const message = messageOf(header, trailer ?? header, chunks);
@@ -80,11 +80,11 @@ function statusError(header: IncomingHttpHeaders, trailer: IncomingHttpHeaders):
   return error;
 }
 
-/** The error of a response that is not gRPC, such as that of a proxy. */
+/** Returns the error of a response that is not gRPC, such as that of a proxy. */
 function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
   const status = Number(header[":status"] ?? 200);
   if (status === 200) return undefined;
-  // http-grpc-status-mapping.md
+  // The codes are those of gRPC's http-grpc-status-mapping.md.
   const codes: Readonly<Record<number, Code>> = {
     400: Code.Internal,
     401: Code.Unauthenticated,

@@ -11,11 +11,11 @@ import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.ts";
 import { envelope, type GrpcResult, readResponse } from "./grpc-call.ts";
 
-/** What keeps the connection. */
+/** Keeps the connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
 
 export interface GrpcUpstreamOptions extends KeepAliveOptions {
-  /** Such as `http://127.0.0.1:50051`. */
+  /** The server's URL, such as `http://127.0.0.1:50051`. */
   readonly baseUrl: string;
   /** Options of `http2.connect`: certificates, authorities. */
   readonly nodeOptions?: SecureClientSessionOptions;
@@ -28,8 +28,8 @@ export interface GrpcUpstreamOptions extends KeepAliveOptions {
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * A transport for gRPC servers whose unary calls cost a third of those of `createGrpcTransport`: no interceptors, no compression, and
- * headers that are read in place. Streams are those of `createGrpcTransport`.
+ * Creates a transport for gRPC servers whose unary calls cost a third of those of `createGrpcTransport`: it has no interceptors and no
+ * compression, and reads headers in place. Streams are those of `createGrpcTransport`.
  */
 export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
@@ -84,7 +84,7 @@ function headersFor(metadata: readonly [string, string][] | undefined, timeoutMs
     const other = headers[name];
     headers[name] = other === undefined ? value : Array.isArray(other) ? [...other, value] : [other, value];
   }
-  // At most eight digits (PROTOCOL-HTTP2.md, TimeoutValue).
+  // A timeout has at most eight digits (PROTOCOL-HTTP2.md, TimeoutValue).
   if (timeoutMs !== undefined) {
     headers["grpc-timeout"] =
       timeoutMs < 1e8 ? `${Math.ceil(timeoutMs)}m` : `${Math.min(Math.ceil(timeoutMs / 1000), 99_999_999)}S`;

@@ -4,7 +4,7 @@ import { parseArguments, USAGE } from "./arguments.ts";
 import { startGateway } from "./gateway.ts";
 import type { WriteLog } from "./request-log.ts";
 
-/** How long the end of the process waits for a reader of the log that stalls. */
+/** At its end, the process waits this long, in milliseconds, for a reader of the log that stalls. */
 const FLUSH_TIMEOUT_MS = 1_000;
 
 const sink = createLineSink(process.stdout, (lines) => write({ event: "log lines lost", lines }));

@@ -6,13 +6,13 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
 
-/** How long the upstream may take to respond to a probe. */
+/** How long the upstream may take to respond to a probe, in milliseconds. */
 const TIMEOUT_MS = 2_000;
 
 /** Whether the upstream can serve requests, or why not. */
 export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
-/** Asks the upstream's health service; a server that has none is ready if it responds at all. */
+/** Asks the upstream's health service. A server that has none is ready if it responds at all. */
 export async function checkReadiness(transport: Transport): Promise<Readiness> {
   try {
     const request = create(HealthCheckRequestSchema);

@@ -10,7 +10,7 @@ import {
 
 type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"]>;
 
-/** What an upstream may take of the gateway while it describes itself. */
+/** Limits on the gateway's resources while an upstream describes itself. */
 export interface ReflectionLimits {
   /** How long the whole conversation may take, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number;
@@ -28,9 +28,9 @@ const DEFAULT_LIMITS: Required<ReflectionLimits> = {
   maxBytes: 64 * 1024 * 1024,
   now: () => performance.now(),
 };
-/** How much of a text of the upstream is reported, in characters. */
+/** How many characters of a text from the upstream are reported. */
 const MAX_REPORTED_LENGTH = 200;
-/** Older servers have only the version before `v1`; its messages are the same. */
+/** Older servers have only `v1alpha`, whose messages are the same as those of `v1`. */
 const VERSIONS = ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
 
 /**
@@ -59,7 +59,7 @@ class Conversation {
   readonly #limits: Required<ReflectionLimits>;
   readonly #deadlineMs: number;
   readonly #files = new Map<string, FileDescriptorProto>();
-  /** The services that are described in them. */
+  /** The full names of the services that the files describe. */
   readonly #services = new Set<string>();
   #bytes = 0;
 
@@ -78,14 +78,14 @@ class Conversation {
       if (/^grpc\.(?:reflection|health)\./.test(name) || this.#services.has(name)) continue;
       await this.#add({ case: "fileContainingSymbol", value: name });
     }
-    // An import that is found missing is asked for at once, so the map grows while it is read.
+    // A missing import is asked for at once, so the map grows while the loop reads it.
     for (const { dependency } of this.#files.values()) {
       for (const name of dependency) if (!this.#files.has(name)) await this.#addImport(name);
     }
     try {
       return createRegistryOf(this.#inOrder());
     } catch (cause) {
-      // @grpc/reflection drops imports and options (grpc-node issue 2595).
+      // @grpc/reflection drops imports and options (grpc-node issue 2595), so its files cannot be resolved.
       throw incomplete("", cause);
     }
   }
@@ -121,12 +121,12 @@ class Conversation {
     }
   }
 
-  /** Imported files come first. */
+  /** Imported files come before those that import them. */
   #inOrder(): FileDescriptorProto[] {
     const visited = new Set<string>();
     const ordered: FileDescriptorProto[] = [];
     const add = (file: FileDescriptorProto) => {
-      // Files may import each other in a circle: the registry refuses them.
+      // Files that import each other in a circle end here; the registry refuses them.
       if (visited.has(file.name)) return;
       visited.add(file.name);
       for (const name of file.dependency) {

@@ -6,18 +6,18 @@ import { createLineLimit } from "../observability/line-limit.ts";
 /** Writes one JSON object. */
 export type WriteLog = (line: Readonly<Record<string, unknown>>) => void;
 
-/** A log whose lines are limited: a client that can cause one can cause millions. */
+/** A log with a limited rate of lines, because a client that can cause one line can cause millions. */
 export interface BudgetedLog {
   readonly write: WriteLog;
-  /** Reports what was suppressed, and ends. */
+  /** Reports how many lines were suppressed, and ends. */
   end(): void;
 }
 
-/** How often suppressed lines are reported that no later line of their kind has reported. */
+/** How often suppressed lines are reported, in milliseconds, if no later line of their kind has reported them. */
 const REPORT_INTERVAL_MS = 10_000;
 const MAX_TEXT_LENGTH = 1_024;
 
-/** @param requestsPerSecond how many requests of each class of status are logged in a second; of other events ten are */
+/** @param requestsPerSecond how many requests of each class of status are logged in a second; the limit of other events is ten */
 export function withBudget(write: WriteLog, requestsPerSecond: number, clock = Date.now): BudgetedLog {
   const events = createLineLimit(clock);
   const requests = createLineLimit(clock, requestsPerSecond);
@@ -48,16 +48,16 @@ function boundText(value: unknown): unknown {
   return typeof value === "string" && value.length > MAX_TEXT_LENGTH ? `${value.slice(0, MAX_TEXT_LENGTH)}…` : value;
 }
 
-/** The messages of an error and its causes: that of a connection says the least. */
+/** Joins the messages of an error and its causes, because the message of a failed connection alone says least. */
 export function reasonsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${reasonsOf(error.cause)}`;
 }
 
 export interface RequestLog {
-  /** Logs every request that the handler serves when its response is complete or has been cut. */
+  /** Logs every request that the handler serves, when its response is complete or has been cut. */
   wrap(handler: NodeHandler): NodeHandler;
-  /** For the hook `onResponse`: keeps what only the handler knows. */
+  /** The hook `onResponse`: it records what only the handler knows. */
   note(response: ResponseInfo<NodeRequest>): void;
 }
 
@@ -76,7 +76,7 @@ export function createRequestLog(write: WriteLog, errorsOnly: boolean): RequestL
     wrap: (handler) => (request, response) => {
       const start = performance.now();
       const { method, url = "" } = request;
-      // The query may hold secrets.
+      // The query is not logged: it may hold secrets.
       const [path] = url.split("?", 1);
       const peer = request.socket.remoteAddress;
       response.once("close", () => {

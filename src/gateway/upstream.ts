@@ -14,7 +14,7 @@ export interface Upstream {
   close(): void;
 }
 
-/** How long a ping of HTTP/2 may stay without a response. */
+/** How long a ping of HTTP/2 may stay without a response, in milliseconds. */
 const PING_TIMEOUT_MS = 15_000;
 
 /** @throws Error if the authorities cannot be read */

@@ -1,8 +1,8 @@
 import type { Handler, Request } from "./exchange.ts";
 
 /**
- * Keeps away requests of which no URL can be made: without `Host` (HTTP/1.0 may), or with one that is no host.
- * Connect makes one of each, and throws where nobody catches.
+ * Refuses requests without `Host` (which HTTP/1.0 allows) and requests whose `Host` is not a host.
+ * Connect makes a URL of each, and nothing would catch its error.
  */
 export function withAuthority(next: Handler, otherwise: Handler): Handler {
   return (request, response) => {
@@ -13,15 +13,15 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
 }
 
 /**
- * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy in front may have gone by
- * one of them, and we would go by the other.
+ * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy in front may have used one of them, and
+ * this process would use the other.
  */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
   return (request, response) => (namesTwoHosts(request) ? otherwise(request, response) : next(request, response));
 }
 
 function namesTwoHosts(request: Request): boolean {
-  // nghttp2 refuses two fields of one name.
+  // nghttp2 itself refuses a second field with the same name.
   if ("stream" in request) return request.headers.host !== undefined && request.headers.host !== request.authority;
   const { rawHeaders } = request;
   let hosts = 0;

@@ -1,25 +1,25 @@
-/** A certificate and its key in two files, followed when they change: certificates are renewed under a running service. */
+/** A certificate and its key in two files. The files are followed, because certificates are renewed while the service runs. */
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { checkTls, type Tls } from "./secure.ts";
 
-/** How often the files are read, ms. */
+/** How often the files are read, in ms. */
 const CHECK_MS = 1000;
 
 export type CertificateEvents = {
-  /** The files hold another certificate, which belongs to its key. */
+  /** Called when the files hold another certificate that belongs to its key. */
   readonly changed: (tls: Tls) => void;
-  /** They do not hold a certificate with its key; what was in force stays. Reported once for each fault. */
+  /** Called when the files do not hold a certificate with its key; the old one stays in use. Each fault is reported once. */
   readonly refused: (fault: Error) => void;
 };
 
 export type CertificateFiles = {
   readonly current: Tls;
-  /** Follows the files until the returned function is called. Keeps no process alive. */
+  /** Follows the files until the returned function is called. It does not keep the process running. */
   follow(events: CertificateEvents, everyMs?: number): () => void;
 };
 
-/** @throws when the files cannot be read, or do not hold a certificate with its key */
+/** @throws Error if the files cannot be read, or do not hold a certificate with its key */
 export function readCertificate(certFile: string, keyFile: string): CertificateFiles {
   let current: Tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
   checkTls(current);
@@ -51,7 +51,7 @@ export function readCertificate(certFile: string, keyFile: string): CertificateF
         const fault = await read();
         if (isStopped) return;
         if (current !== before) changed(current);
-        // A pair is replaced file by file: a fault counts when the next look finds it again.
+        // A pair is replaced file by file, so a fault counts only if the next check finds it again.
         const text = fault?.message ?? "";
         if (fault !== undefined && text === lastFault && text !== reported) refused(fault);
         if (text === lastFault) reported = text;

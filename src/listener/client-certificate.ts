@@ -2,20 +2,20 @@ import type { TLSSocket } from "node:tls";
 import type { Request } from "./exchange.ts";
 
 export type PeerCertificate = {
-  /** Whether a trusted authority has issued it, for clients, and it was valid when the connection was made. */
+  /** Whether a trusted authority has issued it for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** The subject's common name, and the DNS names and URIs of the subject alternative name (RFC 5280 section 4.2.1.6). */
   readonly names: readonly string[];
-  /** ms since the epoch. */
+  /** The end of its validity, in ms since the epoch. */
   readonly expiresAt: number;
 };
 
-/** The certificate that the client presented on this connection, if the listener requests one. */
+/** Returns the certificate that the client presented on this connection, if the listener requests one. */
 export function clientCertificateOf(request: Request): PeerCertificate | undefined {
   const socket = request.socket as Partial<TLSSocket>;
   const certificate = socket.getPeerX509Certificate?.();
   if (certificate === undefined) return undefined;
-  const commonName: unknown = socket.getPeerCertificate?.().subject?.CN; // a list when there are several
+  const commonName: unknown = socket.getPeerCertificate?.().subject?.CN; // it is a list if there are several
   return {
     verified: socket.authorized === true,
     names: [...(typeof commonName === "string" ? [commonName] : []), ...alternativeNames(certificate.subjectAltName)],
@@ -24,8 +24,9 @@ export function clientCertificateOf(request: Request): PeerCertificate | undefin
 }
 
 /**
- * The DNS names and URIs of Node's text form, `DNS:a.example, URI:"spiffe://a, b"`: what holds a separator is written
- * as a JSON string. None of a text that does not read so as a whole: a name must not be made by another's contents.
+ * Returns the DNS names and URIs of Node's text form, `DNS:a.example, URI:"spiffe://a, b"`. A name that contains a separator is written
+ * as a JSON string. If any part of the text has another form, no name is returned: one name must not be made up from the contents of
+ * another.
  */
 export function alternativeNames(text: string | undefined): readonly string[] {
   const names: string[] = [];

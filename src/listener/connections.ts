@@ -1,6 +1,6 @@
 /**
- * The open connections of a listener, by network address. A full listener stays open to addresses that hold little of it: a
- * new connection replaces the oldest one of the address that holds the most, if that is more than twice its own.
+ * The open connections of a listener, by network address. A full listener stays open to addresses that hold few connections: a new
+ * connection replaces the oldest one of the address that holds the most, if that address holds more than twice as many as its own.
  */
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
@@ -14,7 +14,7 @@ export class Connections {
   readonly #limits: Limits;
   readonly #holdings = new Map<string, Holding>();
   #count = 0;
-  /** The address that held the most when it was last looked up, and how much that was. */
+  /** The address that held the most connections at the last search, and how many it held then. */
   #largest: { readonly holding: Holding; readonly size: number } | undefined;
 
   constructor(limits: Limits) {
@@ -49,7 +49,7 @@ export class Connections {
   }
 
   #makePlace(share: number): boolean {
-    // Looked up again when half is gone: a flood from many addresses must not cost a search for each connection.
+    // The search is repeated only when half of them are gone: a flood from many addresses must not cost a search for each connection.
     if (this.#largest === undefined || this.#largest.holding.sockets.size * 2 <= this.#largest.size)
       this.#findLargest();
     const holding = this.#largest?.holding;

@@ -1,6 +1,6 @@
 /**
- * CORS with credentials, for the configured origins exactly (Fetch standard, section 3.3). Everything
- * that differs by origin has `Vary`, for caches in between.
+ * CORS with credentials, for exactly the configured origins (Fetch standard, section 3.3). Every response that differs by origin has
+ * `Vary`, for caches on the way.
  */
 import { cors } from "@connectrpc/connect";
 import { type Handler, type Request, type Response, respond } from "./exchange.ts";
@@ -11,12 +11,12 @@ const PREFLIGHT = {
   "access-control-allow-headers": ["Authorization", "Secure-Session-Response", ...cors.allowedHeaders].join(", "),
   "access-control-max-age": "7200",
 };
-/** Device binding by script reads these, and sends `Secure-Session-Response`. */
+/** Device binding by script reads these headers and sends `Secure-Session-Response`. */
 const OF_DEVICES = ["Secure-Session-Registration", "Secure-Session-Challenge"];
-/** The response headers that scripts may read: those of the RPC protocols, when to try again, and the challenges. */
+/** The response headers that scripts may read: those of the RPC protocols, `Retry-After`, and the challenges. */
 const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", ...OF_DEVICES].join(", ");
 
-/** @param headersFor of preflights, which get their response here */
+/** @param headersFor the headers of preflights, whose response is sent here */
 export function withCors(allowedOrigins: readonly string[], headersFor: SecurityHeaders, next: Handler): Handler {
   if (allowedOrigins.length === 0) return next;
   return (request: Request, response: Response) => {

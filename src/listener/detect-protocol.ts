@@ -1,20 +1,20 @@
 import type { Socket } from "node:net";
 import { patientTimeout } from "../clock/after-reading.ts";
 
-/** How a connection with prior knowledge begins (RFC 9113 section 3.4); no HTTP/1.1 method does. */
+/** An HTTP/2 connection with prior knowledge begins with this text (RFC 9113 section 3.4); no HTTP/1.1 method does. */
 const HTTP2_PREFACE = "PRI";
 
 export type ProtocolDetector = {
-  /** Reads what a connection begins with, and hands it on. */
+  /** Reads the first bytes of a connection, and passes it to its protocol. */
   detect(socket: Socket): void;
-  /** Closes the connections that have not sent enough yet. */
+  /** Closes the connections that have not sent enough bytes yet. */
   closeSilent(): void;
 };
 
 /** Distinguishes HTTP/2 by prior knowledge from HTTP/1.1. */
 export function detectProtocol(
   timeoutMs: number,
-  found: (version: "http1" | "http2", socket: Socket) => void,
+  onDetected: (version: "http1" | "http2", socket: Socket) => void,
 ): ProtocolDetector {
   const silent = new Set<Socket>();
   return {
@@ -29,9 +29,9 @@ export function detectProtocol(
         socket.off("readable", onReadable).off("end", giveUp);
         cancelTimeout();
         silent.delete(socket);
-        // In this order: HTTP/2 would lose bytes that are put back after it has taken the connection.
+        // The order matters: HTTP/2 would lose bytes that are put back after it has taken the connection.
         socket.unshift(bytes);
-        found(start === HTTP2_PREFACE ? "http2" : "http1", socket);
+        onDetected(start === HTTP2_PREFACE ? "http2" : "http1", socket);
       };
       silent.add(socket);
       const cancelTimeout = patientTimeout(giveUp, timeoutMs);

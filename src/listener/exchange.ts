@@ -1,4 +1,4 @@
-/** What a listener hands to its handlers, whatever the version of HTTP. */
+/** The types of requests and responses that a listener passes to its handlers, for every version of HTTP. */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
@@ -6,7 +6,7 @@ export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 export type Handler = (request: Request, response: Response) => void;
 
-/** What all response types have in common. */
+/** The methods that all response types have in common. */
 export type WritableResponse = {
   writeHead(status: number, headers: OutgoingHttpHeaders): unknown;
   end(): unknown;

@@ -1,16 +1,19 @@
 /**
- * By which names a listener may be called. A page of an attacker whose name is made to lead to this address (DNS rebinding) is of the same
- * origin for its browser; its requests have its name as their host.
+ * Decides by which host names a listener may be called.
+ * In DNS rebinding, an attacker makes a name of their own lead to this address. To the browser, their page then has the same origin as
+ * this service, but its requests carry the attacker's name as their host.
  */
 import type { Handler, Request } from "./exchange.ts";
 
-/** Names that public DNS does not have: of this machine, of a container's network, of a cluster, of a site (RFC 6761, 6762, 8375, 9476). */
+/**
+ * Names that public DNS does not have: of this machine, of a container's network, of a cluster or of a site (RFC 6761, 6762, 8375, 9476).
+ */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|test|invalid|example)$/;
 
-/** An address as URLs have it: nobody can make one lead elsewhere. */
+/** An IP address as URLs write it. Nobody can make an address lead elsewhere. */
 const ADDRESS = /^(?:\d+\.\d+\.\d+\.\d+|\[.*\])$/;
 
-/** @param allowed further names in lower case; `*.example.com` is all below, `*` any */
+/** @param allowed further names in lower case; `*.example.com` allows all names below it, `*` allows any */
 export function acceptsHost(allowed: readonly string[]): (authority: string) => boolean {
   const names = new Set(allowed);
   const suffixes = allowed.flatMap((name) => (name.startsWith("*.") ? [name.slice(1)] : []));
@@ -24,10 +27,10 @@ export function acceptsHost(allowed: readonly string[]): (authority: string) => 
   };
 }
 
-/** What probes ask for by whatever name. */
+/** Health probes request these paths by any name. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
-/** Refuses requests by other names. Those without any are no browser's. */
+/** Refuses requests by other names. A request without a host does not come from a browser and is accepted. */
 export function withHosts(accepts: (authority: string) => boolean, next: Handler, otherwise: Handler): Handler {
   return (request, response) => {
     const authority = authorityOf(request);

@@ -9,30 +9,30 @@ import { refuseUnread } from "./unread.ts";
 
 /** One version of HTTP on the connections of a listener. */
 export type Protocol = {
-  /** Takes a connection over. */
+  /** Takes over a connection. */
   take(socket: Socket): void;
-  /** Has clients leave: each response from now on is the last on its connection. */
+  /** Makes clients leave: each response from now on is the last on its connection. */
   drain(): void;
-  /** Closes what has no request in flight, now and as soon as that is so. */
+  /** Closes connections without a request in flight, now and whenever a connection becomes idle. */
   closeIdle(): void;
   close(): void;
 };
 
 type Connection = {
-  /** The response under way, or the last one. */
+  /** The response in progress, or the last one. */
   current: ServerResponse | undefined;
-  /** Pipelined requests that wait for it. */
+  /** The number of pipelined requests that wait for this response. */
   waiting: number;
-  /** What it had sent when it was taken over, bytes. */
+  /** How many bytes the socket had sent when it was taken over. */
   readonly sentBefore: number;
 };
 
 const STATE = Symbol("connection");
 type Http1Socket = Socket & { [STATE]?: Connection };
 
-/** How often timeouts are looked for, ms. */
+/** How often timeouts are checked, in ms. */
 const CHECK_MS = 1000;
-/** How often connections that have become idle are looked for while the listener closes, ms. */
+/** How often idle connections are looked for while the listener closes, in ms. */
 const IDLE_CHECK_MS = 20;
 
 export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
@@ -81,7 +81,7 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
   };
 }
 
-/** A server that never listens itself: connections are handed to it. */
+/** Creates a server that never listens itself: the listener hands its connections to it. */
 function createNodeServer(
   { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs }: ListenerLimits,
   serve: (connection: Connection, request: IncomingMessage, response: ServerResponse) => void,
@@ -96,7 +96,7 @@ function createNodeServer(
     },
     (request, response) => {
       const connection = stateOf(request.socket);
-      // Node gives a response its socket when those before it are out: pipelined requests are handled one by one.
+      // Node gives a response its socket only after the responses before it: pipelined requests are handled one by one.
       if (response.socket !== null) return serve(connection, request, response);
       if (++connection.waiting > MAX_PIPELINED) return void request.socket.destroy();
       response.once("socket", () => {
@@ -105,7 +105,8 @@ function createNodeServer(
       });
     },
   );
-  // Node drops header fields beyond a number, silently; a dropped `Origin` is one that is not checked. Bytes bound them.
+  // Beyond a number of header fields Node drops the rest silently, and a dropped `Origin` would not be checked. So only the bytes are
+  // limited.
   server.maxHeadersCount = 0;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
     const { current } = stateOf(socket);
@@ -122,7 +123,7 @@ function createNodeServer(
       else socket.destroy();
     });
   });
-  // Without this it keeps no list of its connections and enforces none of their timeouts.
+  // Without this event the server keeps no list of its connections and enforces none of their timeouts.
   server.emit("listening");
   return server;
 }
@@ -132,20 +133,20 @@ function stateOf(socket: Http1Socket): Connection {
   return socket[STATE];
 }
 
-/** `Connection: close` on the response under way, unless pipelined requests are to follow it on the connection. */
+/** Sets `Connection: close` on the response in progress, unless pipelined requests are to follow it on the connection. */
 function announceClose({ current, waiting }: Connection): void {
   if (current !== undefined && waiting === 0 && !current.headersSent) current.setHeader("connection", "close");
 }
 
-/** Whether a body may still be on its way when the response goes out: whatever does not come along with its head. */
+/** Whether a body may still be arriving when the response is sent: any body that does not arrive together with its head. */
 function mayComeLate({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
 }
 
 /**
- * Keeps a connection usable whose response is sent before the request has come completely. Iterating over a request and
- * stopping destroys it, and its connection would then stay open and never be read again: so nothing destroys it, and
- * what is left of it is read and dropped, up to a limit.
+ * Keeps a connection usable whose response is sent before its whole request has arrived.
+ * Node destroys a request whose iteration is stopped early. Its connection would then stay open and never be read again. So the request
+ * is not destroyed: the rest of it is read and dropped, up to a limit.
  */
 function outlive(request: IncomingMessage, response: ServerResponse): void {
   request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });

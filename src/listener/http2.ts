@@ -26,15 +26,15 @@ import { StreamTimeouts } from "./stream-timeouts.ts";
 
 type Session = {
   readonly socket: Socket;
-  /** When a stream was last opened or closed, ms. */
+  /** When a stream was last opened or closed, in ms. */
   usedAt: number;
   openStreams: number;
-  /** PING and SETTINGS frames, and streams that were reset, within the second. */
+  /** How many PING and SETTINGS frames and reset streams there were in this second. */
   controlFrames: number;
 };
 
 const { NGHTTP2_ENHANCE_YOUR_CALM } = constants;
-/** How often timeouts are looked for, ms. */
+/** How often timeouts are checked, in ms. */
 const CHECK_MS = 1000;
 
 const SERVER_OPTIONS: ServerOptions = {
@@ -51,13 +51,13 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   const pending = new PendingBodies(limits.maxPendingBodies);
   let draining = false;
   let taken: Socket | undefined;
-  /** Time in which this process ran, and could see what clients sent. Read periodically, as it is looked at. */
+  /** The time in which this process ran and could see what clients sent. It is updated at each check. */
   let nowMs = turns.ranMs();
 
   const server = createServer(SERVER_OPTIONS, (request, response) => {
     const { stream } = response;
-    // A response may be complete before its request is. Nobody reads the rest, so the stream would never close (and
-    // ending it with RST_STREAM, as RFC 9113 section 8.1 allows, loses trailers in Node): it is read and dropped.
+    // A response may be complete before its request is. Nobody reads the rest of the request, so the stream would never close. The rest
+    // is read and dropped. (RFC 9113 section 8.1 allows RST_STREAM instead, but then Node loses trailers.)
     stream.once("finish", dropRest);
     if (!stream.endAfterHeaders) pending.add(request);
     const session = stream.session && sessions.get(stream.session);
@@ -74,7 +74,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     if (known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
-    // nghttp2 counts resets too, but acts on them only when it has handed over all that was read at once.
+    // nghttp2 counts resets too, but acts on them only after it has handed over everything that was read at once.
     if (this.aborted && session !== undefined) countFrame(session, known);
   }
 
@@ -85,7 +85,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     limitSession(session, known, limits.keepAliveTimeoutMs);
     if (draining) endSession(session, known.socket);
   });
-  // Node has closed the connection of a peer that breaks the protocol or leaves.
+  // Node has closed the connection of a client that violates the protocol or leaves.
   server.on("sessionError", () => {});
   const stopChecks = everyMs(Math.min(CHECK_MS, limits.requestTimeoutMs / 4), () => {
     nowMs = turns.ranMs();
@@ -96,14 +96,14 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   return {
     take(socket) {
       taken = socket;
-      server.emit("connection", socket); // and in it "session"
+      server.emit("connection", socket); // emits "session" at once, whose listener reads `taken`
       taken = undefined;
     },
     drain() {
       draining = true;
       for (const [session, { socket }] of sessions) endSession(session, socket);
     },
-    // A connection that drains closes by itself, as soon as its client cannot have a request on its way.
+    // A draining connection closes by itself as soon as its client cannot have a request on the way.
     closeIdle() {},
     close() {
       stopChecks();
@@ -112,7 +112,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
   };
 }
 
-/** Looks again and again, each time after so many ms in which this process ran. @returns how to stop */
+/** Calls `look` repeatedly, each time after this process ran for `ms` milliseconds. @returns a function that stops it */
 function everyMs(ms: number, look: () => void): () => void {
   const turnsPerLook = Math.ceil(ms / TURN_MS);
   let turnsLeft = turnsPerLook;
@@ -126,13 +126,14 @@ function everyMs(ms: number, look: () => void): () => void {
 function limitSession(session: Http2Session, known: Session, keepAliveTimeoutMs: number): void {
   const count = () => countFrame(session, known);
   session.on("ping", count).on("remoteSettings", count);
-  // A dead peer: first a close that lets streams finish (it counts as activity), then the end.
+  // The client may be dead. The first timeout closes the session and lets streams finish, which counts as activity; the second destroys
+  // it.
   session.setTimeout(keepAliveTimeoutMs, () =>
     session.closed ? session.destroy() : endSession(session, known.socket),
   );
 }
 
-/** Closes idle sessions, and starts the next second of control frames. */
+/** Closes idle sessions, and starts the next second of counted control frames. */
 function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: number, keepAliveTimeoutMs: number): void {
   for (const [session, known] of sessions) {
     known.controlFrames = 0;

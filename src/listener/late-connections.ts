@@ -1,33 +1,31 @@
 /**
- * Connections that waited to be accepted while this process did not run, and the requests that came along with them: those are as
- * old, although nothing of them could be read before.
- *
- * Without TLS that is what is read in the first poll after the connection was accepted. With TLS it comes some round trips later:
- * so there a first request counts if its connection had waited for too long, and it comes soon.
- *
- * The event loop accepts one connection in a poll, and does not say how many wait. But it accepts them in their order: when
- * one of our own comes, which was made after the stall, all that had waited have come.
+ * Finds requests that waited for a long time before this process could accept their connection, because it did not run.
+ * || Without TLS these are the requests that are read in the first poll after the connection was accepted. With TLS a request comes some
+ * round trips later. There the first request of a connection counts if the connection had waited for too long and the request comes soon.
+ * || The event loop accepts one connection in a poll, and does not say how many wait. But it accepts them in order. After a stall this
+ * process connects to itself: when its own connection is accepted, all that waited before it have been accepted too.
  */
 import { connect, type Server, type Socket } from "node:net";
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
 import type { Request } from "./exchange.ts";
 
-/** A connection that waited for a smaller part of what is allowed is as good as one that did not. */
+/** If a connection waited for less than this part of the allowed time, it counts as one that did not wait. */
 const PROMPT_PART = 1 / 4;
 
 const waits = new WeakMap<Request, number>();
 
-/** How long a request may have waited for its connection to be accepted and then to be read, ms; 0 where that was no long time. */
+/**
+ * Returns how long a request may have waited for its connection to be accepted and then to be read, in ms; 0 if it did not wait for long.
+ */
 export function waitOf(request: Request): number {
   return waits.get(request) ?? 0;
 }
 
 /**
- * Connects to a listener; what comes of it is accepted like any other connection.
- *
- * @param onConnected takes its address and port, as the listener sees them, maybe after it was accepted
- * @param onEnd it has ended, or never come about
- * @returns how to end it
+ * Connects to a listener, which accepts this connection like any other.
+ * || @param onConnected receives the connection's address and port as the listener sees them, maybe after it was accepted
+ * @param onEnd called when the connection has ended or could not be made
+ * @returns a function that ends the connection
  */
 export type ConnectSelf = (onConnected: (client: string) => void, onEnd: () => void) => () => void;
 
@@ -44,42 +42,42 @@ export function connectTo(server: Server): ConnectSelf {
 
 type Waited = {
   readonly sinceMs: number;
-  /** Until when a request may have been sent together with the connection. */
+  /** The latest time at which a request may have been sent together with the connection. */
   untilMs: number;
 };
 
-/** Connections are accepted that may have waited since then, ms, until our own comes. */
+/** After a stall, and until the process's own connection is accepted, each accepted connection may have waited since `sinceMs`. */
 type Stall = {
   readonly sinceMs: number;
-  /** Those that have been accepted. */
+  /** The clients whose connections have been accepted during the stall. */
   readonly accepted: Set<string>;
-  /** When our own was made, and what it is. */
+  /** When the process's own connection was made, and its address and port once they are known. */
   readonly ownAtMs: number;
   own: string | undefined;
 };
 
 type Deps = {
-  /** How long a request may wait, ms. */
+  /** How long a request may wait, in ms. */
   readonly maxWaitMs: number;
   readonly connectSelf: ConnectSelf;
   readonly turns?: Turns;
-  /** Calls once after the next poll of the event loop. */
+  /** Calls `then` once after the next poll of the event loop. */
   readonly afterPoll?: (then: () => void) => void;
 };
 
 export class LateConnections {
   readonly #deps: Required<Deps>;
-  /** Undefined while connections that are accepted have not waited for long. */
+  /** Undefined while accepted connections have not waited for long. */
   #stall: Stall | undefined;
   #endOwn = () => {};
-  /** Those whose first request may be old, by address and port of the client. */
+  /** The connections whose first request may be old, by address and port of the client. */
   readonly #waited = new Map<string, Waited>();
 
   constructor(deps: Deps) {
     this.#deps = { turns: turnsOfProcess, afterPoll: setImmediate, ...deps };
   }
 
-  /** Takes note of a connection that has just been accepted. */
+  /** Records a connection that has just been accepted. */
   accept(socket: Socket): void {
     const stall = this.#stall ?? this.#begin(this.#deps.turns.readUntilMs);
     if (stall === undefined) return;
@@ -88,7 +86,7 @@ export class LateConnections {
     this.#look(stall);
   }
 
-  /** Whether connections that are accepted from now on may have waited since then for long. */
+  /** Begins a stall if connections accepted from now on may have waited for long since `sinceMs`. */
   #begin(sinceMs: number): Stall | undefined {
     const { turns, maxWaitMs, connectSelf } = this.#deps;
     const behindMs = turns.behindMs(sinceMs);
@@ -108,15 +106,18 @@ export class LateConnections {
     return stall;
   }
 
-  /** Whether all have been accepted that had waited. */
+  /** Ends a stall if all connections that had waited have been accepted. */
   #look(stall: Stall): void {
     if (stall !== this.#stall || stall.own === undefined || !stall.accepted.has(stall.own)) return;
     this.#endOwn();
-    // What comes now has come after our own, and may have waited since: there may have been another stall.
+    // Later connections came after the process's own, but there may have been another stall since then.
     this.#begin(stall.ownAtMs);
   }
 
-  /** Takes note of a connection that nobody reads before now. @param sinceMs by the clock of the turns */
+  /**
+   * Records a connection that was not read before now. @param sinceMs the earliest time at which it may have waited, by the clock of the
+   * turns
+   */
   note(socket: Socket, sinceMs: number): void {
     const { turns, maxWaitMs, afterPoll } = this.#deps;
     const client = clientOf(socket);
@@ -124,7 +125,7 @@ export class LateConnections {
     this.#waited.set(client, waited);
     socket.once("close", () => this.#waited.delete(client));
     const waitedMs = turns.behindMs(sinceMs);
-    // What came with it is read in the poll after this one.
+    // Bytes that arrived with the connection are read in the poll after this one.
     afterPoll(() =>
       afterPoll(() => {
         if (waitedMs > maxWaitMs) waited.untilMs = sinceMs + waitedMs + maxWaitMs;
@@ -133,7 +134,7 @@ export class LateConnections {
     );
   }
 
-  /** Takes note of a request. */
+  /** Records how long a request may have waited. */
   take(request: Request): void {
     if (this.#waited.size === 0) return;
     const client = clientOf(request.socket);
@@ -142,7 +143,7 @@ export class LateConnections {
     const { turns, afterPoll } = this.#deps;
     const { sinceMs, untilMs } = waited;
     if (turns.behindMs(untilMs) <= 0) waits.set(request, turns.behindMs(sinceMs));
-    // What comes later was sent later; but streams may have come together, and are read in the same poll.
+    // Later requests were sent later. But HTTP/2 streams may have arrived together, and are then read in the same poll.
     const forget = () => this.#waited.delete(client);
     if ("stream" in request) afterPoll(forget);
     else forget();

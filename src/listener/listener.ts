@@ -1,6 +1,6 @@
 /**
- * One port that speaks HTTP/1.1 and HTTP/2: by prior knowledge without TLS (RFC 9113 section 3.3), by
- * ALPN with it. A stock gRPC client and a browser find the same handlers.
+ * One port that speaks HTTP/1.1 and HTTP/2: by ALPN with TLS, by prior knowledge without it (RFC 9113 section 3.3). A standard gRPC
+ * client and a browser reach the same handlers.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { turns } from "../clock/turns.ts";
@@ -17,21 +17,21 @@ export { type Handler, type Request, type Response, respond, type WritableRespon
 export type { Tls } from "./secure.ts";
 
 export type Listener = {
-  /** `http://127.0.0.1:8080` */
+  /** The URL, such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly port: number;
   readonly scheme: "http" | "https";
-  /** How many are open. */
+  /** How many connections are open. */
   connections(): number;
   readonly maxConnections: number;
-  /** Serves connections from now on; those that came before have waited. */
+  /** Serves connections from now on. Connections that came earlier have waited and are served too. */
   serve(handler: Handler): void;
-  /** Uses another certificate for connections from now on. @throws when it and its key do not belong together */
+  /** Uses another certificate for connections from now on. @throws Error if it and its key do not belong together */
   replaceTls(tls: Tls): void;
   /**
-   * Takes no more connections, has clients leave those that are open, and resolves when all are closed. In this order:
-   * what is idle stays open for `lingerMs`, so that a request that is just being sent is served; what is in flight has
-   * `graceMs` in all; the rest is cut. Called again, it can only shorten the linger.
+   * Closes the listener in steps, and resolves when all connections are closed. It accepts no more connections and makes clients leave
+   * the open ones. Idle connections stay open for `lingerMs`, so that a request that is just being sent is served. Requests in flight
+   * have `graceMs` in all; the rest is cut. A further call can only shorten the linger.
    */
   close(graceMs: number, lingerMs?: number): Promise<void>;
 };
@@ -39,13 +39,13 @@ export type Listener = {
 export type ListenerOptions = {
   readonly tls?: Tls | undefined;
   readonly limits?: Partial<ListenerLimits>;
-  /** Takes what a handler threw: that request is cut, and the others go on. */
+  /** Receives what a handler threw. That request is cut, and the others go on. */
   readonly onBug?: (error: unknown) => void;
-  /** Takes the connections for which there was no place. */
+  /** Receives the reason for each connection that was refused. */
   readonly onRefused?: (reason: Refusal) => void;
 };
 
-/** Takes a port. @throws an error that names listener, host and port when it cannot be had */
+/** Binds a port. @throws Error that names listener, host and port if the port cannot be bound */
 export async function openListener(
   name: string,
   host: string,
@@ -130,13 +130,13 @@ function drain({ server, connections, protocols }: Open, graceMs: number, linger
   return promise;
 }
 
-/** Both versions of HTTP, and how a connection gets to one of them: by ALPN with TLS, by its first bytes without. */
+/** Creates both versions of HTTP, and chooses one for a connection: by ALPN with TLS, by its first bytes without. */
 function createProtocols(limits: ListenerLimits, tls: Tls | undefined, handle: Handler) {
   const http1 = createHttp1(limits, handle);
   const http2 = createHttp2(limits, handle);
-  const found = (version: "http1" | "http2", socket: Socket) => (version === "http1" ? http1 : http2).take(socket);
-  const secure = tls && createSecureSide(tls, limits.headTimeoutMs, found);
-  const detector = detectProtocol(limits.headTimeoutMs, found);
+  const take = (version: "http1" | "http2", socket: Socket) => (version === "http1" ? http1 : http2).take(socket);
+  const secure = tls && createSecureSide(tls, limits.headTimeoutMs, take);
+  const detector = detectProtocol(limits.headTimeoutMs, take);
   return {
     accept: (socket: Socket) => (secure === undefined ? detector.detect(socket) : secure.take(socket)),
     replaceTls: (next: Tls) => secure?.replace(next),

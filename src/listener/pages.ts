@@ -1,4 +1,4 @@
-/** The few plain pages of a listener: exact paths, GET and HEAD, no framework. */
+/** Serves the few plain pages of a listener: exact paths, GET and HEAD, no framework. */
 import { type Handler, type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
 import type { SecurityHeaders } from "./security-headers.ts";
 import { writeSlowly } from "./write-slowly.ts";
@@ -6,10 +6,10 @@ import { writeSlowly } from "./write-slowly.ts";
 export type Page = {
   readonly status: number;
   readonly type: string;
-  /** A buffer may be shared by all responses. */
+  /** The body. All responses may share one buffer. */
   readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called when its response has been sent, or cannot be. */
+  /** Called when the response has been sent, or cannot be sent. */
   readonly onClosed?: () => void;
 };
 
@@ -50,10 +50,10 @@ async function send(render: Render, request: Request, response: Response) {
   }
 }
 
-/** Liveness: the process responds. Does not depend on the store, or an outage there would restart every instance. */
+/** The page of liveness: the process responds. It does not depend on the store, because an outage there would restart every instance. */
 export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
 
-/** Readiness: the store is available and the process is not stopping. */
+/** The page of readiness: the store is available and the process is not stopping. */
 export async function readyz(ping: () => Promise<void>, stopping: () => boolean): Promise<Page> {
   if (stopping()) return { status: 503, type: "text/plain", body: "stopping\n", headers: { "retry-after": "1" } };
   try {
@@ -64,7 +64,7 @@ export async function readyz(ping: () => Promise<void>, stopping: () => boolean)
   }
 }
 
-/** @param maxAge seconds that verifiers may keep it */
+/** @param maxAge how many seconds verifiers may keep it */
 export function jwks(current: () => string, maxAge: number): Page {
   return {
     status: 200,

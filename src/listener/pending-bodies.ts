@@ -1,6 +1,6 @@
 /**
- * The requests of a listener whose bodies are still on their way. What has come of them is in memory, so there is a
- * limit to all of them together: beyond it the oldest is cut, which is hardly ever one that is honestly sent.
+ * Limits the requests of a listener whose bodies are still arriving, because their bytes are in memory. Beyond the limit the oldest
+ * request is cut, which is hardly ever one that is honestly sent.
  */
 import { constants } from "node:http2";
 import type { Request } from "./exchange.ts";

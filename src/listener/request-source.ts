@@ -1,4 +1,4 @@
-/** Where a request comes from and what it was sent to, as far as the connection and the trusted proxies report. */
+/** The source and the target of a request, as the connection and the trusted proxies report them. */
 import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
 import { isIP } from "node:net";
@@ -6,14 +6,14 @@ import { clientCertificateOf, type PeerCertificate } from "./client-certificate.
 import type { Request } from "./exchange.ts";
 import { waitOf } from "./late-connections.ts";
 
-/** The longest IPv6 address with brackets, zone and port fits. */
+/** This is the length of the longest IPv6 address with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 128;
 
 const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
 /** W3C Trace Context, section 3.2.2: the trace-id, which is not all zeros. */
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-|$)/;
 
-/** Looks nothing up before it is asked: most requests need none of it. */
+/** Each fact is looked up when it is used: most requests need none of them. */
 export class NodeRequestSource {
   readonly #request: Request;
   readonly #trustedProxies: number;
@@ -22,7 +22,7 @@ export class NodeRequestSource {
 
   /**
    * @param trustedProxies how many proxies in front of the service are trusted (`TRUST_PROXY`)
-   * @param traceId the trace of the current request, where there is tracing
+   * @param traceId returns the trace of the current request, if there is tracing
    */
   constructor(request: Request, trustedProxies: number, traceId?: () => string | undefined) {
     this.#request = request;
@@ -30,7 +30,7 @@ export class NodeRequestSource {
     this.#traceId = traceId;
   }
 
-  /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */
+  /** The origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
   origin(): string | null {
     const { headers, socket } = this.#request;
     const authority = headers[":authority"] ?? headers.host;
@@ -46,12 +46,12 @@ export class NodeRequestSource {
     return parseAddress(forwardedFor) ?? this.#request.socket.remoteAddress;
   }
 
-  /** How long the request may have waited in this process with its connection, ms; 0 where that was no long time. */
+  /** How long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number {
     return waitOf(this.#request);
   }
 
-  /** For the log: `X-Request-Id`, or an id made when it is first asked for; and the trace that the request belongs to. */
+  /** The ids for the log: `X-Request-Id`, or an id that is created on first use; and the trace that the request belongs to. */
   correlation(): { readonly requestId: string; readonly traceId?: string } {
     const { headers } = this.#request;
     this.#requestId ??= matched(headers["x-request-id"], REQUEST_ID) ?? randomBytes(8).toString("hex");
@@ -65,8 +65,8 @@ export class NodeRequestSource {
   }
 
   /**
-   * Aborts the call and drops unread output; a pending write to a stalled client never settles otherwise. Over HTTP/2 only
-   * this call ends, with ENHANCE_YOUR_CALM, which gRPC maps to resource_exhausted.
+   * Aborts the call and drops output that the client has not read. Otherwise a pending write to a stalled client never settles. Over
+   * HTTP/2 only this call ends, with ENHANCE_YOUR_CALM, which gRPC maps to resource_exhausted.
    */
   abort(): void {
     const request = this.#request;
@@ -75,18 +75,18 @@ export class NodeRequestSource {
   }
 }
 
-/** The first group of a header field; undefined for one that has another form, or is not there once. */
+/** Returns the first group of a header field; undefined if the field has another form, is missing or occurs several times. */
 function matched(header: string | readonly string[] | undefined, form: RegExp): string | undefined {
   return typeof header === "string" ? form.exec(header)?.[1] : undefined;
 }
 
-/** The scheme that the outermost trusted proxy was called with, if it reports one. */
+/** Returns the scheme that the outermost trusted proxy was called with, if the proxy reports it. */
 export function forwardedScheme(request: Request, trustedProxies: number): "http" | "https" | undefined {
   const scheme = forwarded(request, "x-forwarded-proto", trustedProxies)?.toLowerCase();
   return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
-/** Every proxy appends: entries to the left of the outermost trusted one may come from the client itself. */
+/** Returns the entry of the outermost trusted proxy. Every proxy appends an entry, so the client itself may have sent those to the left. */
 function forwarded(request: Request, name: string, trustedProxies: number): string | undefined {
   const header = trustedProxies > 0 ? request.headers[name] : undefined;
   if (typeof header !== "string") return undefined;
@@ -94,7 +94,7 @@ function forwarded(request: Request, name: string, trustedProxies: number): stri
   return entries[Math.max(0, entries.length - trustedProxies)]?.trim();
 }
 
-/** A forwarded IP address, without the port that some proxies add; undefined for anything else. */
+/** Returns a forwarded IP address without the port that some proxies add; undefined for anything else. */
 function parseAddress(text = ""): string | undefined {
   if (text.length > MAX_ADDRESS_LENGTH) return undefined;
   if (isIP(text) !== 0) return text;

@@ -1,27 +1,27 @@
-/** What the system allows the process. */
+/** The resources that the system allows this process. */
 import { readFileSync } from "node:fs";
 
-/** Files that are no connections of clients: stores, upstreams, the log, keys, those of the runtime. */
+/** The number of open files that are not connections of clients: stores, upstreams, the log, keys, and those of the runtime. */
 const OTHER_FILES = 64;
-/** What the process takes beside connections and bodies under load, bytes. Measured: docs/security.md. */
+/** The memory beside connections and bodies under load, in bytes. docs/security.md has the measurement. */
 const OTHER_MEMORY = 256 * 1024 * 1024;
-/** What an open connection takes, bytes: the dearer kind, HTTP/2. */
+/** The memory of an open connection, in bytes. HTTP/2 counts, because it takes more than HTTP/1.1. */
 const CONNECTION_MEMORY = 36 * 1024;
-/** What a body on its way weighs, of its own bytes. */
+/** A body that is arriving takes this many times its own bytes of memory. */
 const BODY_WEIGHT = 1.5;
-/** The most that bodies on their way take of the memory that is left for them and for connections. */
+/** The greatest part of the memory left for connections and bodies that bodies may take. */
 const BODIES_SHARE = 0.4;
 
 export type Resources = {
-  /** Files that it may open. */
+  /** How many files the process may open. */
   readonly openFiles: number;
-  /** Bytes that it may take. */
+  /** How many bytes of memory the process may take. */
   readonly memory: number;
 };
 
 /**
- * How many connections, and how many bytes of bodies on their way, the process can have at a time. Either may be 0: what the process has to
- * have in any case is added by the caller.
+ * Returns how many connections, and how many bytes of arriving bodies, the process can have at a time. Either may be 0. The caller raises
+ * them to what the process always needs.
  */
 export function affordable(
   { openFiles, memory }: Resources,
@@ -33,9 +33,9 @@ export function affordable(
   return { connections: Math.max(0, Math.min(openFiles - OTHER_FILES, byMemory)), bodyBytes };
 }
 
-/** Infinity: what is not known, or not limited. */
+/** Returns the resources of this process; Infinity if a limit is not known or does not exist. */
 export function resources(): Resources {
-  // 0 where it is not known, and beyond any machine where there is no limit.
+  // Node returns 0 if the limit is not known, and a number beyond any machine if there is none.
   const memory = process.constrainedMemory();
   return { openFiles: openFileLimit(), memory: memory > 0 ? memory : Number.POSITIVE_INFINITY };
 }

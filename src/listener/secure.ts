@@ -4,15 +4,15 @@ import { createSecureContext, createServer, type SecureContextOptions } from "no
 
 export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
   /**
-   * Asks clients for a certificate of one of these authorities (PEM). The handshake only verifies: clients without one, or
-   * with another, are served too, and the handlers decide by `socket.authorized`.
+   * Authorities (PEM) of client certificates. Clients are asked for one, but the handshake only verifies it: clients without a
+   * certificate, or with another one, are served too, and the handlers decide by `socket.authorized`.
    */
   readonly clientCa?: Buffer | undefined;
 };
 
 export type SecureSide = {
   take(socket: Socket): void;
-  /** Uses another certificate for handshakes from now on. @throws when the two do not belong together */
+  /** Uses another certificate for handshakes from now on. @throws Error if it and its key do not belong together */
   replace(tls: Tls): void;
 };
 
@@ -23,7 +23,7 @@ const contextOptions = ({ cert, key, clientCa }: Tls) => ({
   minVersion: "TLSv1.2" as const,
 });
 
-/** @throws when certificate and key do not belong together */
+/** @throws Error if certificate and key do not belong together */
 export function checkTls(tls: Tls): void {
   createSecureContext(contextOptions(tls));
 }
@@ -31,7 +31,7 @@ export function checkTls(tls: Tls): void {
 export function createSecureSide(
   tls: Tls,
   handshakeTimeoutMs: number,
-  found: (version: "http1" | "http2", socket: Socket) => void,
+  onNegotiated: (version: "http1" | "http2", socket: Socket) => void,
 ): SecureSide {
   const server = createServer(
     {
@@ -42,10 +42,10 @@ export function createSecureSide(
     },
     (socket) => {
       socket.on("error", () => socket.destroy());
-      found(socket.alpnProtocol === "h2" ? "http2" : "http1", socket);
+      onNegotiated(socket.alpnProtocol === "h2" ? "http2" : "http1", socket);
     },
   );
-  // Node reports a handshake that failed or took too long, and leaves its connection open.
+  // Node reports a handshake that failed or took too long, but leaves its connection open.
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return {
     take: (socket) => void server.emit("connection", socket),

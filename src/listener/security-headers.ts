@@ -1,9 +1,9 @@
-/** Header fields of every response, whatever it is a response to. */
+/** The security headers that every response has. */
 
 import type { Handler, Request, Response } from "./exchange.ts";
 import { forwardedScheme } from "./request-source.ts";
 
-/** What a response to this request carries. Constant lists: this is called for each request. */
+/** Returns the headers of the response to this request. The lists are constant, because this function runs for each request. */
 export type SecurityHeaders = (request: Request) => readonly (readonly [name: string, value: string])[];
 
 const ALWAYS = [
@@ -15,11 +15,11 @@ type Options = {
   /** Whether the listener itself speaks TLS. */
   readonly tls: boolean;
   readonly trustedProxies: number;
-  /** How long browsers are to use https alone, ms; 0: as they like. */
+  /** How long browsers must use https alone, in ms; 0 sends no such header. */
   readonly hstsMaxAgeMs: number;
 };
 
-/** `Strict-Transport-Security` only where the client came by https (RFC 6797 section 7.2). */
+/** Creates the function. `Strict-Transport-Security` is sent only if the client came by https (RFC 6797 section 7.2). */
 export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options): SecurityHeaders {
   if (hstsMaxAgeMs === 0) return () => ALWAYS;
   const hsts = ["strict-transport-security", `max-age=${Math.floor(hstsMaxAgeMs / 1000)}`] as const;
@@ -32,7 +32,7 @@ export function securityHeaders({ tls, trustedProxies, hstsMaxAgeMs }: Options):
   };
 }
 
-/** Sets them before the handler runs. Costs more than to have them among the other fields of a response. */
+/** Sets the headers before the handler runs. That costs more than sending them together with the other headers of a response. */
 export function withSecurityHeaders(headersFor: SecurityHeaders, next: Handler): Handler {
   return (request: Request, response: Response) => {
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);

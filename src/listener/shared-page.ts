@@ -1,11 +1,11 @@
 import type { Page } from "./pages.ts";
 
-/** How old a page may be that is shared, ms. */
+/** A page may be shared until it is this old, in ms. */
 const SHARED_AGE_MS = 1_000;
 
 /**
- * Sends a page that is still being sent to further callers: many that read slowly would otherwise hold as many copies. A caller that
- * asks when nobody else does gets a new page.
+ * Sends one copy of a page to all callers that ask while it is still being sent: many slow readers would otherwise hold as many copies.
+ * If no other caller is being served, a new page is made.
  */
 export function shareWhileSent(render: () => Promise<Page>): () => Promise<Page> {
   let shared: { readonly page: Promise<Page>; readonly madeAt: number; users: number } | undefined;

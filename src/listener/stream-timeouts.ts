@@ -1,6 +1,6 @@
 /**
- * Ends HTTP/2 streams whose client does not finish its request, or does not take its response. One list in the order of
- * time for all streams of a listener: a timer for each would cost more than the list.
+ * Ends HTTP/2 streams whose client does not finish its request or does not read its response. All streams of a listener are in one list,
+ * ordered by time, because a timer for each would cost more.
  */
 import {
   constants,
@@ -15,16 +15,16 @@ type OpenStream = {
   readonly request: Http2ServerRequest;
   readonly response: Http2ServerResponse;
   readonly openedAt: number;
-  /** When it was opened, or last found to be in order, ms. */
+  /** When the stream was opened or last checked, in ms. */
   since: number;
-  /** Since when its response waits for the client alone, ms. */
+  /** Since when the response waits for the client alone, in ms. */
   writtenAt: number | undefined;
 };
 
 export class StreamTimeouts {
   readonly #requestTimeoutMs: number;
   readonly #writeTimeoutMs: number;
-  /** After which time a stream is looked at, again and again, ms. */
+  /** How often each stream is checked, in ms. */
   readonly #checkMs: number;
   readonly #streams = new Map<ServerHttp2Stream, OpenStream>();
 
@@ -39,7 +39,7 @@ export class StreamTimeouts {
     this.#streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
   }
 
-  /** @returns the session that it belonged to */
+  /** @returns the session that the stream belonged to */
   remove(stream: ServerHttp2Stream): Http2Session | undefined {
     const open = this.#streams.get(stream);
     this.#streams.delete(stream);
@@ -50,18 +50,18 @@ export class StreamTimeouts {
     for (const [stream, open] of this.#streams) {
       if (nowMs - open.since < this.#checkMs) return;
       this.#judge(stream, open, nowMs);
-      // To the end of the list.
+      // The stream moves to the end of the list.
       open.since = nowMs;
       if (this.#streams.delete(stream)) this.#streams.set(stream, open);
     }
   }
 
   #judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
-    // It was reset at the last check: this client does not even take that.
+    // The stream was reset at the last check, and the client has not even read the reset.
     if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
     else if (!open.request.complete && nowMs - open.openedAt >= this.#requestTimeoutMs)
       stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    // While it is being handled it may take its time: a stream of messages lasts.
+    // While the handler works, the stream may take any time: a stream of messages lasts.
     else if (!open.response.writableEnded) return;
     else if (open.writtenAt === undefined) open.writtenAt = nowMs;
     else if (nowMs - open.writtenAt >= this.#writeTimeoutMs) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);

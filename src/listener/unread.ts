@@ -1,16 +1,16 @@
-/** Responses to what is no request: Node's parser has given up on the connection, and no handler runs. */
+/** Responds to bytes that are not a request. Node's parser has given up on the connection, and no handler runs. */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { MAX_HEAD_BYTES } from "./limits.ts";
 
-/** By the code of the parser's error; anything else is 400. */
+/** Statuses by the code of the parser's error; any other error is 400. */
 const STATUS: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** Why, for people: a browser whose cookies are too many shows this, and its user is the only one who can help. */
+/** Explains the status to people: a browser whose cookies are too many shows this text, and only its user can fix that. */
 const REASONS: Readonly<Record<number, string>> = {
   431: `The head of the request is larger than ${MAX_HEAD_BYTES / 1024} KiB. Cookies are the usual cause: delete those of this site and of the domains above it.\n`,
 };

@@ -7,7 +7,7 @@ const METHOD_OF_SERVICE = 2;
 const OPTIONS_OF_METHOD = 4;
 const HTTP_OPTION = 72295728;
 const additionalBindings = 11;
-/** The field numbers of the parts of an HttpRule; of the pattern, one is set. No place is recorded for `custom`, a message. */
+/** The field numbers of the parts of an HttpRule. A rule sets one pattern. */
 const parts = {
   pattern: [[2], [3], [4], [5], [6]],
   body: [[7]],
@@ -16,7 +16,7 @@ const parts = {
 } as const;
 
 /**
- * Throws if there are errors, else prints each problem to stderr as a warning: its route is skipped.
+ * Throws if there are errors; otherwise prints each problem to stderr as a warning, and its route is skipped.
  * @param strict whether annotations that cannot be mapped are errors, too; duplicate routes always are
  */
 export function reportProblems(problems: readonly Problem[], strict: boolean): void {
@@ -34,7 +34,7 @@ function describeProblem(problem: Problem): string {
   return `${where}: rpc ${method.name}: ${reason}`;
 }
 
-/** The most specific location in the source info: the part of the rule, the rule, the annotation, or the RPC. */
+/** Finds the most specific location in the source info: the part of the rule, the rule, the annotation, or the RPC. */
 function locate({ method, binding, part }: Problem): { line: number; column: number } | undefined {
   const rpc = [SERVICE_OF_FILE, method.parent.file.services.indexOf(method.parent), METHOD_OF_SERVICE, indexOf(method)];
   const option = [...rpc, OPTIONS_OF_METHOD, HTTP_OPTION];

@@ -1,11 +1,11 @@
 import type { AnyDesc, DescFile } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";
 
-/** The comment of an element as CommonMark; undefined if it has none. */
+/** Returns the comment of an element as CommonMark; undefined if it has none. */
 export function commentOf(desc: Exclude<AnyDesc, DescFile>): string | undefined {
   const { leading, trailing } = getComments(desc);
   const text = (leading ?? trailing ?? "")
-    // Remove internal comments (AIP-192) and directives for tools.
+    // Internal comments (AIP-192) and directives for tools are removed.
     .replace(/\(--[\s\S]*?--\)/g, "")
     .split("\n")
     .map((line) => line.trimEnd().replace(/^ /, ""))

@@ -7,14 +7,14 @@ export type MediaTypes = readonly string[];
 
 const FORM = "application/x-www-form-urlencoded";
 
-/** Binary content has no schema. */
+/** OpenAPI describes binary content without a schema. */
 function isBinary(mediaType: string): boolean {
   return mediaType.includes("protobuf");
 }
 
 /**
- * The content of one value.
- * @param isForm whether a form can carry it: the whole message of a request
+ * Describes the content of one value.
+ * @param isForm whether a form can carry it: it must be the whole message of a request
  */
 export function contentOf(schema: Schema, others: MediaTypes, isForm = false): JsonObject {
   const content: Record<string, JsonObject> = { "application/json": { schema } };
@@ -24,7 +24,7 @@ export function contentOf(schema: Schema, others: MediaTypes, isForm = false): J
   return content;
 }
 
-/** The content of a stream of requests: one per line, elements of an array, or size-delimited messages. */
+/** Describes the content of a stream of requests: one per line, elements of an array, or size-delimited messages. */
 export function requestStreamOf(schema: Schema, others: MediaTypes): JsonObject {
   return {
     "application/x-ndjson": { schema },
@@ -33,7 +33,7 @@ export function requestStreamOf(schema: Schema, others: MediaTypes): JsonObject 
   };
 }
 
-/** The content of a stream of responses. */
+/** Describes the content of a stream of responses. */
 export function responseStreamOf(schema: Schema, others: MediaTypes): JsonObject {
   return {
     "application/x-ndjson": { schema },

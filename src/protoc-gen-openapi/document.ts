@@ -16,7 +16,7 @@ const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TR
 /** How the runtime is configured. */
 export interface DocumentOptions {
   /**
-   * Whether its JSON has this option of protobuf-es: responses have all fields without presence, also those with a zero
+   * Whether the runtime's JSON has this option of protobuf-es. Responses then have all fields without presence, even those with a zero
    * value. Default: false.
    */
   readonly alwaysEmitImplicit?: boolean;
@@ -24,7 +24,7 @@ export interface DocumentOptions {
 }
 
 /**
- * One OpenAPI 3.1 document (spec.openapis.org/oas/v3.1) for all services: every binding is an operation.
+ * Creates one OpenAPI 3.1 document (spec.openapis.org/oas/v3.1) for all services. Every binding is an operation.
  * @throws Error if the overlay names an RPC that has no route
  */
 export function describeServices(
@@ -81,7 +81,7 @@ function put(item: Record<string, Json>, method: string, operation: Json): void 
   item["x-additionalOperations"] = { ...(isObject(others) ? others : {}), [method]: operation };
 }
 
-/** The fields that responses always have: those without presence, in messages that no request body contains. */
+/** Returns which fields responses always have: those without presence, in messages that no request body contains. */
 function alwaysEmitted(tables: readonly RouteTable[]): (field: DescField) => boolean {
   const sent = new Set<DescMessage>();
   const addAll = (type: DescMessage): void => {
@@ -98,7 +98,7 @@ function alwaysEmitted(tables: readonly RouteTable[]): (field: DescField) => boo
   return ({ presence, parent }) => presence === FeatureSet_FieldPresence.IMPLICIT && !sent.has(parent);
 }
 
-/** The default failure response of the runtime (google/rpc/status.proto). */
+/** Describes the default failure response of the runtime (google/rpc/status.proto). */
 function statusSchema(schemas: Schemas): JsonObject {
   return {
     type: "object",
@@ -110,7 +110,7 @@ function statusSchema(schemas: Schemas): JsonObject {
   };
 }
 
-/** The names of services, with their packages only where the names collide. */
+/** Returns the names of services. Only names that collide include their packages. */
 function shortNames(services: readonly DescService[]): (service: DescService) => string {
   return ({ name, typeName }) =>
     services.filter((other) => other.name === name).length > 1 ? typeName.replaceAll(".", "_") : name;

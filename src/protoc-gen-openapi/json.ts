@@ -7,7 +7,7 @@ export function isObject(json: unknown): json is JsonObject {
   return typeof json === "object" && json !== null && !Array.isArray(json);
 }
 
-/** JSON Merge Patch (RFC 7396): objects are merged member by member, null removes, all else replaces. */
+/** Applies a JSON Merge Patch (RFC 7396): objects are merged member by member, null removes, any other value replaces. */
 export function mergePatch(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const merged: Record<string, Json | undefined> = isObject(target) ? { ...target } : {};
@@ -18,7 +18,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return merged;
 }
 
-/** An object with its members sorted by name. */
+/** Returns an object with its members sorted by name. */
 export function sorted(entries: Iterable<readonly [string, Json]>): JsonObject {
   return Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

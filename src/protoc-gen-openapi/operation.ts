@@ -26,11 +26,11 @@ export function describeOperation(
     ...path.map((parameter) => pathParameter(parameter, input, route, schemas)),
     ...(route.body === "*" ? [] : queryParameters(input, bound, schemas)),
   ];
-  // Linters want a summary of every operation.
+  // Linters require a summary of every operation.
   const { summary = method.name, description } = summaryOf(method);
   return {
     tags: [names.tag],
-    summary: summary.replaceAll("`", ""), // plain text, other than a description
+    summary: summary.replaceAll("`", ""), // a summary is plain text; a description is CommonMark
     description,
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,
@@ -47,8 +47,8 @@ export function describeOperation(
 const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
 
 /**
- * An empty body is an empty message: a body is required where such a message is not valid. A DELETE with body "*" has one in the
- * document only if it has fields to carry.
+ * Describes the request body. An empty body is an empty message, so the body is required only if such a message is invalid.
+ * A DELETE with body "*" has a body in the document only if there are fields for it to carry.
  */
 function requestBody(
   method: DescMethod,
@@ -90,7 +90,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes
   };
 }
 
-/** The schema of a response field: an unset well-known type is `null`. */
+/** Describes a response field. An unset well-known type is `null`. */
 function fieldSchema(field: DescField, schemas: Schemas): Schema {
   const schema = schemas.field(field);
   const nullable = field.fieldKind === "message" && TEXT_MESSAGES.has(field.message.typeName);

@@ -3,8 +3,8 @@ import { join, resolve } from "node:path";
 import { isObject, type JsonObject } from "./json.ts";
 
 /**
- * The parts of a document that .proto files cannot express: title, servers, credentials, errors. Patches are JSON Merge
- * Patches (RFC 7396): objects are merged, null removes, everything else replaces.
+ * The parts of a document that .proto files cannot express: title, servers, credentials, errors. Patches are JSON Merge Patches (RFC
+ * 7396): objects are merged, null removes, any other value replaces.
  */
 export interface Overlay {
   /** Patches the whole document. */
@@ -15,7 +15,7 @@ export interface Overlay {
 
 /**
  * Reads an overlay from a JSON file, or from the default export of a module.
- * @param path absolute, or relative to the working directory of the plugin
+ * @param path an absolute path, or one relative to the working directory of the plugin
  */
 export function loadOverlay(path: string): Overlay {
   const loaded: unknown = createRequire(join(process.cwd(), "overlay"))(resolve(path));

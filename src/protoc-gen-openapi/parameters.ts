@@ -8,7 +8,7 @@ import { fieldKeywords, isRequired, itemKeywords, notesOf } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
-/** A path parameter. Its value is proto JSON without quotes. */
+/** Describes a path parameter. Its value is proto JSON without quotes. */
 export function pathParameter(
   parameter: PathParameter,
   input: DescMessage,
@@ -33,8 +33,8 @@ export function pathParameter(
 }
 
 /**
- * The query parameters: every field that neither path nor body binds and a query can carry, fields of messages as
- * `message.field`. Recursive messages are not expanded further.
+ * Describes the query parameters: every field that neither path nor body binds and that a query can carry. A field of a nested message is
+ * named `message.field`. Recursive messages are not expanded further.
  */
 export function* queryParameters(
   input: DescMessage,
@@ -83,7 +83,7 @@ function valueSchema(field: DescField, value: Schema): Schema {
   return { type: "array", items: { ...value, ...itemKeywords(field) }, ...fieldKeywords(field) };
 }
 
-/** Arbitrary JSON is JSON text in a query; other values are as in JSON, without quotes. */
+/** A query carries arbitrary JSON as JSON text. Other values are as in JSON, without quotes. */
 function textSchema(field: DescField, schemas: Schemas): Schema {
   const value = schemas.element(field);
   if (field.message === undefined || !JSON_MESSAGES.has(field.message.typeName)) return value;

@@ -1,16 +1,16 @@
 import type { Route, Variable } from "connect-http-routes";
 import { unique } from "./unique.ts";
 
-/** A wildcard of a path template. Each one is a parameter: OpenAPI values have no slashes. */
+/** A wildcard of a path template. Each one becomes a parameter, because OpenAPI's values have no slashes. */
 export interface PathParameter {
   readonly name: string;
-  /** Whether it takes any number of segments, which OpenAPI 3.1 cannot express. */
+  /** Whether the wildcard takes any number of segments, which OpenAPI 3.1 cannot express. */
   readonly multi: boolean;
-  /** The variable that contains it, if any. */
+  /** The variable that contains the wildcard, if any. */
   readonly variable: Variable | undefined;
-  /** Whether it is the whole variable, so that its value is that of the field. */
+  /** Whether the wildcard is the whole variable, so that its value is that of the field. */
   readonly whole: boolean;
-  /** The literal segment before it, or "". */
+  /** The literal segment before the wildcard, or "". */
   readonly collection: string;
 }
 
@@ -34,7 +34,7 @@ export function createPaths(): (route: Route) => Path {
     if (names === undefined) {
       const inRoute = new Set<string>();
       const own = wildcards.map((wildcard, index) => unique(inRoute, nameOf(wildcard, index)));
-      // `/{x}` and `/{x=**}` match different paths but would get the same spelling.
+      // `/{x}` and `/{x=**}` match different paths but would get the same spelling, so the names of the later one get underscores.
       names = own;
       while (taken.has(pathOf(route, fill(route, names)))) names = names.map((name) => `${name}_`);
       taken.add(pathOf(route, fill(route, names)));
@@ -60,8 +60,8 @@ function wildcardsOf({ segments, variables }: Route): Wildcard[] {
 }
 
 /**
- * The field of a whole variable, without dots, which some tools do not find in paths; of a part of one the collection that it is
- * of: `shelf` in `shelves/*`.
+ * Names a wildcard. If it is a whole variable, the name is that of the field without dots, because some tools do not find names with dots
+ * in paths. If it is a part of one, the name comes from the collection: `shelf` for `shelves/*`.
  */
 function nameOf({ variable, whole, multi, collection }: Wildcard, index: number): string {
   const field = variable?.field.replaceAll(".", "_") ?? "segment";
@@ -69,7 +69,7 @@ function nameOf({ variable, whole, multi, collection }: Wildcard, index: number)
   return (variable === undefined || multi ? undefined : singularOf(collection)) ?? `${field}_${index + 1}`;
 }
 
-/** Collections are plurals of English words (google.aip.dev/122). */
+/** Collections are named by plurals of English words (google.aip.dev/122). */
 const PLURALS: readonly (readonly [plural: RegExp, singular: string])[] = [
   [/lves$/, "lf"],
   [/ies$/, "y"],
@@ -83,7 +83,7 @@ function singularOf(collection: string): string | undefined {
   return found && collection.replace(...found);
 }
 
-/** The segments with `{name}` for each wildcard. */
+/** Returns the segments with `{name}` for each wildcard. */
 function fill({ segments }: Route, names: readonly string[]): string[] {
   let next = 0;
   return segments.map((segment) => (segment === "*" || segment === "**" ? `{${names[next++]}}` : segment));

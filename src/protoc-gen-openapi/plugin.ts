@@ -12,11 +12,12 @@ import { type DocumentOptions, describeServices } from "./document.ts";
 import { loadOverlay, type Overlay } from "./overlay.ts";
 
 /**
- * The buf plugin: writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations.
- * Options: `overlay=<path>` names a JSON file or a module whose patches are applied to the document; `strict=true` makes
- * annotations that cannot be mapped errors instead of warnings; `always_emit_implicit=true` is for a runtime that writes
- * JSON with this option of protobuf-es: response fields without presence are required then; `media_type=<type>`, any
- * number of times, names what the runtime takes and sends beside JSON.
+ * The buf plugin. It writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations. Options:
+ * `overlay=<path>` names a JSON file or a module whose patches are applied to the document.
+ * `strict=true` makes annotations that cannot be mapped errors instead of warnings.
+ * `always_emit_implicit=true` is for a runtime that writes JSON with this option of protobuf-es: response fields without presence are
+ * then required.
+ * `media_type=<type>`, any number of times, names a media type that the runtime accepts and sends beside JSON.
  */
 export const protocGenOpenapi = {
   name: "protoc-gen-http-openapi",

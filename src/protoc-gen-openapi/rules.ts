@@ -1,4 +1,4 @@
-/** The options of fields as schema keywords: `buf.validate` rules, `google.api.field_behavior` (AIP-203) and `field_info`. */
+/** Maps the options of fields to schema keywords: `buf.validate` rules, `google.api.field_behavior` (AIP-203) and `field_info`. */
 import {
   type DescEnum,
   type DescField,
@@ -35,14 +35,14 @@ export function isRequired(field: DescField): boolean {
   );
 }
 
-/** The direction in which a field is used, if not both. */
+/** The direction in which a field is used, if it is not used in both. */
 export function directionOf(field: DescField): Schema {
   const behaviors = getOption(field, behaviorOption);
   if (behaviors.includes(FieldBehavior.OUTPUT_ONLY)) return { readOnly: true };
   return behaviors.includes(FieldBehavior.INPUT_ONLY) ? { writeOnly: true } : {};
 }
 
-/** What a field's rules say that has no keyword, for its description. */
+/** Describes in words the rules of a field for which there is no keyword. */
 export function notesOf(field: DescField): string[] {
   const behaviors = getOption(field, behaviorOption);
   const { type } = getOption(field, rulesOption);
@@ -54,7 +54,7 @@ export function notesOf(field: DescField): string[] {
   return notes.filter((note) => note !== undefined);
 }
 
-/** The keywords for the value of a field, with all elements if it is repeated. */
+/** Returns the keywords for the value of a field; a repeated field is one value. */
 export function fieldKeywords(field: DescField): Schema {
   const rules = getOption(field, rulesOption);
   const ignored = ignores(field, rules);
@@ -85,13 +85,13 @@ function mapKeywords(rules: FieldRules, ignored: boolean): Schema {
   };
 }
 
-/** A required text is not empty. */
+/** A required text must not be empty. */
 function nonEmpty({ scalar, presence }: DescField, { required }: FieldRules): Schema {
   const needed = required && scalar === ScalarType.STRING && presence === FeatureSet_FieldPresence.IMPLICIT;
   return needed ? { minLength: 1 } : {};
 }
 
-/** The keywords for one element of a repeated field, or one value of a map. */
+/** Returns the keywords for one element of a repeated field, or for one value of a map. */
 export function itemKeywords(field: DescField): Schema {
   const { type } = getOption(field, rulesOption);
   const { format } = getOption(field, infoOption);
@@ -99,24 +99,26 @@ export function itemKeywords(field: DescField): Schema {
   return { ...infoKeywords(format), ...(rules && valueKeywords(rules, field.enum)) };
 }
 
-/** The keywords for the keys of a map, which are strings in JSON. */
+/** Returns the keywords for the keys of a map, which are strings in JSON. */
 export function mapKeyKeywords(field: DescField): Schema {
   const { type } = getOption(field, rulesOption);
   const keys = type.case === "map" ? type.value.keys?.type : undefined;
   return keys?.case === "string" ? stringKeywords(keys.value) : {};
 }
 
-/** Whether a oneof must have a member. */
+/** Whether one member of a oneof must be set. */
 export function isOneofRequired(oneof: DescOneof): boolean {
   return getOption(oneof, oneofOption).required;
 }
 
-/** The groups of fields of a message of which at most one may be set, beside its oneofs. */
+/** Returns the groups of fields of which at most one may be set. Oneofs are not among them. */
 export function exclusiveGroups(type: DescMessage): readonly MessageOneofRule[] {
   return getOption(type, messageOption).oneof;
 }
 
-/** Whether the rules do not apply. Without presence, zero and absent are the same: `IF_ZERO_VALUE` then has no keyword. */
+/**
+ * Whether the rules do not apply. Without presence, a zero value and an absent one are the same, so `IF_ZERO_VALUE` has no keyword then.
+ */
 function ignores(field: DescField, { ignore }: FieldRules): boolean {
   if (ignore === Ignore.ALWAYS) return true;
   return ignore === Ignore.IF_ZERO_VALUE && field.presence === FeatureSet_FieldPresence.IMPLICIT;
@@ -163,7 +165,7 @@ function examples(values: readonly Json[]): Schema {
   return values.length > 0 ? { examples: values } : {};
 }
 
-/** Whether the rules have a `const`, also one with the zero value. */
+/** Whether the rules have a `const`, even one with the zero value. */
 function isConstSet({ case: kind, value }: Rules): boolean {
   const schema = FieldRulesSchema.fields.find(({ localName }) => localName === kind)?.message;
   const field = schema?.fields.find(({ name }) => name === "const");

@@ -32,7 +32,7 @@ export class Schemas {
     return reference(name);
   }
 
-  /** All components, by name. */
+  /** Returns all components, by name. */
   components(): JsonObject {
     return sorted(this.#components);
   }
@@ -47,12 +47,12 @@ export class Schemas {
     }));
   }
 
-  /** An object with some of a message's fields. */
+  /** Describes an object with some of a message's fields. */
   object(fields: readonly DescField[]): Schema {
     return { type: "object", ...this.#content(fields) };
   }
 
-  /** The schema of a field, with all elements if it is repeated. */
+  /** Describes the whole value of a field; a repeated field is an array. */
   field(field: DescField): Schema {
     switch (field.fieldKind) {
       case "list":
@@ -64,7 +64,7 @@ export class Schemas {
     }
   }
 
-  /** The schema of a map with values of the given schema. */
+  /** Describes a map with values of the given schema. */
   map(field: DescField & { fieldKind: "map" }, value: Schema): Schema {
     const names = { ...keySchema(field.mapKey), ...mapKeyKeywords(field) };
     const propertyNames = Object.keys(names).length > 0 ? names : undefined;
@@ -76,7 +76,7 @@ export class Schemas {
     };
   }
 
-  /** The schema of one value of a field, or of an element if it is repeated. */
+  /** Describes one value of a field; of a repeated field one element. */
   element(field: DescField): Schema {
     if (field.message !== undefined) return this.message(field.message);
     if (field.enum !== undefined) return this.#enumeration(field.enum);
@@ -127,14 +127,14 @@ function reference(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Description and deprecation of an element. OpenAPI 3.1 allows keywords beside `$ref`. */
+/** Returns description and deprecation of an element. OpenAPI 3.1 allows keywords beside `$ref`. */
 export function described(desc: DescField | DescMessage | DescEnum): Schema {
   const notes = desc.kind === "field" ? notesOf(desc) : [];
   const description = [commentOf(desc), notes.join(" ")].filter(Boolean).join("\n\n");
   return { ...(description !== "" && { description }), ...(desc.deprecated && { deprecated: true }) };
 }
 
-/** The oneofs among fields, and the groups that a rule names: exactly one field is set, or at most one. */
+/** Describes the oneofs among the fields, and the groups that a rule names: exactly one field is set, or at most one. */
 function choices(fields: readonly DescField[]): Schema[] {
   const type = fields[0]?.parent;
   if (type === undefined) return [];
@@ -145,9 +145,9 @@ function choices(fields: readonly DescField[]): Schema[] {
   return groups.flatMap(({ names, required }) => {
     const present = fields.filter(({ name }) => names.includes(name)).map(({ jsonName }) => jsonName);
     const each = present.map((name) => ({ required: [name] }));
-    // A field that is elsewhere, as in the path, may be the one that is set.
+    // If a member of the group is not in this object (it is in the path, for example), that member may be the one that is set.
     if (required && present.length === names.length) return { oneOf: each };
-    // Not as properties that are `false`: generators take those for fields.
+    // The alternative without any field is written with `not`: generators take properties that are `false` for fields.
     const none = { not: { anyOf: each } };
     return present.length > 1 ? { oneOf: [...each, none] } : [];
   });

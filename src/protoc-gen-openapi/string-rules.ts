@@ -1,15 +1,15 @@
-/** The rules of strings and bytes (`buf.validate`, `google.api.field_info`) as schema keywords. */
+/** Maps the rules of strings and bytes (`buf.validate`, `google.api.field_info`) to schema keywords. */
 
 import { type BytesRules, KnownRegex, type StringRules } from "../../gen/buf/validate/validate_pb.ts";
 import { FieldInfo_Format } from "../../gen/google/api/field_info_pb.ts";
 import type { Schema } from "./well-known.ts";
 
-/** Bytes of the longest character in UTF-8. */
+/** The longest character in UTF-8 has this many bytes. */
 const MAX_BYTES_PER_CHARACTER = 4;
 
 const IP: Schema = { anyOf: [{ format: "ipv4" }, { format: "ipv6" }] };
 
-/** The formats that JSON Schema has a word for, or a pattern. Others have no keyword. */
+/** The formats for which JSON Schema has a name, or which a pattern can describe. Others have no keyword. */
 const WELL_KNOWN: Readonly<Record<string, Schema>> = {
   email: { format: "email" },
   hostname: { format: "hostname" },
@@ -26,7 +26,7 @@ const WELL_KNOWN: Readonly<Record<string, Schema>> = {
   protobufDotFqn: { pattern: "^\\.[A-Za-z_][A-Za-z_0-9]*(\\.[A-Za-z_][A-Za-z_0-9]*)*$" },
 };
 
-/** JSON Schema counts characters: limits in bytes become the bounds that they imply. */
+/** Returns the keywords of a string. JSON Schema counts characters, so limits in bytes become the bounds that they imply. */
 export function stringKeywords(rules: StringRules): Schema {
   const least = Math.max(Number(rules.minLen), atLeast(rules.minBytes), Number(rules.len), atLeast(rules.lenBytes));
   const most = [rules.maxLen, rules.maxBytes, rules.len, rules.lenBytes].filter((limit) => limit > 0n).map(Number);
@@ -74,7 +74,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 }
 
-/** JSON has bytes in base64, four characters for three bytes; the padding may be missing in requests. */
+/** JSON has bytes in base64: four characters for three bytes. Requests may omit the padding. */
 export function bytesKeywords({ len, minLen, maxLen, example }: BytesRules): Schema {
   const least = Math.max(Number(len), Number(minLen));
   const most = [len, maxLen].filter((limit) => limit > 0n).map(Number);
@@ -85,7 +85,7 @@ export function bytesKeywords({ len, minLen, maxLen, example }: BytesRules): Sch
   };
 }
 
-/** The format that `google.api.field_info` names (AIP-202). */
+/** Returns the format that `google.api.field_info` names (AIP-202). */
 export function infoKeywords(format: FieldInfo_Format): Schema {
   switch (format) {
     case FieldInfo_Format.UUID4:

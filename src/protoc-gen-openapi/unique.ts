@@ -1,5 +1,5 @@
 /**
- * Takes the first free name of `name`, `name_2`, `name_3`, …
+ * Returns the first free name of `name`, `name_2`, `name_3`, …
  * @param taken the names that are not free; the new one is added
  */
 export function unique(taken: Set<string>, name: string): string {

@@ -1,4 +1,4 @@
-/** The rules of numbers and enums (`buf.validate`) as schema keywords. */
+/** Maps the rules of numbers and enums (`buf.validate`) to schema keywords. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import type { EnumRules } from "../../gen/buf/validate/validate_pb.ts";
 import type { Schema } from "./well-known.ts";
@@ -7,7 +7,7 @@ type Bound<Value, Exclusive extends string, Inclusive extends string> =
   | { readonly case: Exclusive | Inclusive; readonly value: Value }
   | { readonly case: undefined; readonly value?: undefined };
 
-/** What the rules of all types of numbers have in common. */
+/** The rules that all types of numbers have in common. */
 export interface NumberRules<Value extends number | bigint> {
   readonly const: Value;
   readonly in: readonly Value[];
@@ -22,7 +22,10 @@ export function integerKeywords(rules: NumberRules<number>, hasConst: boolean): 
   return { ...valueKeywords(rules, hasConst, (value) => value), ...bounds(rules) };
 }
 
-/** A double is a number, or a word for what JSON has no number for; bounds exclude the words. */
+/**
+ * Returns the keywords of a double. JSON writes it as a number, or as a word if it has no number for it (NaN, Infinity). If there are
+ * bounds, the words are excluded.
+ */
 export function floatKeywords(
   rules: NumberRules<number> & { readonly finite: boolean },
   format: string,
@@ -34,14 +37,14 @@ export function floatKeywords(
   return { oneOf: undefined, type: "number", format, ...values, ...limits };
 }
 
-/** 64-bit integers are strings in JSON, which have no bounds: a text names them. */
+/** JSON writes 64-bit integers as strings, whose bounds no keyword can express. A text states them. */
 export function longKeywords(rules: NumberRules<bigint>, hasConst: boolean): Schema {
   const { greaterThan } = rules;
   const positive = greaterThan.case !== undefined && greaterThan.value >= 0n && bounds(rules).anyOf === undefined;
   return { ...valueKeywords(rules, hasConst, String), ...(positive && { pattern: "^[0-9]+$" }) };
 }
 
-/** The bounds of a 64-bit integer as a sentence; undefined if there are none. */
+/** Returns the bounds of a 64-bit integer as a sentence; undefined if there are none. */
 export function longBounds({ lessThan, greaterThan }: NumberRules<bigint>): string | undefined {
   const words = { gt: "more than", gte: "at least", lt: "less than", lte: "at most" };
   const parts = [greaterThan, lessThan].flatMap((b) => (b.case === undefined ? [] : [`${words[b.case]} ${b.value}`]));
@@ -50,7 +53,7 @@ export function longBounds({ lessThan, greaterThan }: NumberRules<bigint>): stri
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Whether the lower bound is above the upper one: the values between them are excluded. */
+/** Whether the lower bound is above the upper one. The rule then excludes the values between them. */
 function isOutside({ lessThan, greaterThan }: Pick<NumberRules<number | bigint>, "lessThan" | "greaterThan">): boolean {
   return lessThan.case !== undefined && greaterThan.case !== undefined && lessThan.value < greaterThan.value;
 }
@@ -81,7 +84,7 @@ function valueKeywords<Value extends number | bigint>(
   };
 }
 
-/** The values of an enum are names. */
+/** JSON writes the values of an enum as their names. */
 export function enumKeywords(rules: EnumRules, type: DescEnum | undefined, hasConst: boolean): Schema {
   const namesOf = (numbers: readonly number[]) => numbers.flatMap((number) => type?.value[number]?.name ?? []);
   const [only] = namesOf([rules.const]);

@@ -6,7 +6,7 @@ export type Schema = JsonObject;
 
 const NON_FINITE: Schema = { type: "string", enum: ["NaN", "Infinity", "-Infinity"] };
 
-/** How proto JSON writes a scalar (protobuf.dev/programming-guides/json): 64-bit integers are strings. */
+/** Describes how proto JSON writes a scalar (protobuf.dev/programming-guides/json). 64-bit integers are strings. */
 export function scalarSchema(type: ScalarType): Schema {
   switch (type) {
     case ScalarType.STRING:
@@ -36,7 +36,7 @@ export function scalarSchema(type: ScalarType): Schema {
   }
 }
 
-/** The names that a map's keys can have: always strings in JSON. */
+/** Describes the keys of a map, which are always strings in JSON. */
 export function keySchema(type: ScalarType): Schema | undefined {
   if (type === ScalarType.STRING) return undefined;
   if (type === ScalarType.BOOL) return { enum: ["true", "false"] };
@@ -44,7 +44,7 @@ export function keySchema(type: ScalarType): Schema | undefined {
   return { pattern: pattern ?? (minimum === 0 ? "^[0-9]+$" : "^-?[0-9]+$") };
 }
 
-/** Messages of google.protobuf that proto JSON writes in a way of their own. */
+/** The messages of google.protobuf for which proto JSON has a special form. */
 const wellKnown: ReadonlyMap<string, Schema> = new Map(
   Object.entries<Schema>({
     Timestamp: { type: "string", format: "date-time" },

@@ -1,4 +1,4 @@
-/** The rules of values: from options to the ids and arguments of src/api/rules/checks.ts. */
+/** Maps the options of values to the ids and arguments of src/api/rules/checks.ts. */
 import { type DescField, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { type FieldRules as FieldOption, FieldRulesSchema, Ignore } from "../../gen/buf/validate/validate_pb.ts";
@@ -6,12 +6,12 @@ import { type ArgumentOf, CHECKS, type RuleId } from "../api/rules/checks.ts";
 import type { RuleCheck } from "../api/rules/model.ts";
 
 /**
- * One repeated class of characters from the beginning to the end: RE2 and JavaScript read it alike, and both match it in
- * linear time.
+ * A pattern must be one repeated class of characters from the beginning to the end. RE2 and JavaScript interpret such a pattern alike,
+ * and both match it in linear time.
  */
 const PLAIN_PATTERN = /^\^(?:\\[pP]\{\w+\}|\[(?:[^\\[\]]|\\\W)+\])[*+]\$$/u;
 
-/** The argument of a check, from the value of its rule; undefined where the rule is switched off. */
+/** Returns the argument of a check, from the value of its rule; undefined if the rule is switched off. */
 const ARGUMENTS: { [Id in RuleId]: (value: never, field: DescField) => ArgumentOf<Id> | undefined } = {
   "string.min_bytes": Number,
   "string.max_bytes": Number,
@@ -33,12 +33,12 @@ const ARGUMENTS: { [Id in RuleId]: (value: never, field: DescField) => ArgumentO
   },
 };
 
-/** The checks of a field's value. @throws Error for what cannot be expressed */
+/** Returns the checks of a field's value. @throws Error for a rule that cannot be expressed */
 export function describeValue(field: DescField, { type }: FieldOption): RuleCheck[] {
   return describeChecks(field, type, field.fieldKind === "list" ? "repeated" : kindOfValue(field));
 }
 
-/** The checks of the items of a list. @throws Error for what cannot be expressed */
+/** Returns the checks of the items of a list. @throws Error for a rule that cannot be expressed */
 export function describeItems(field: DescField, { type }: FieldOption): RuleCheck[] {
   const option = type.case === "repeated" ? type.value.items : undefined;
   if (option === undefined) return [];
@@ -49,14 +49,14 @@ export function describeItems(field: DescField, { type }: FieldOption): RuleChec
   return describeChecks(field, option.type, kindOfValue(field));
 }
 
-/** The rules that fit a value, or an item: a member of `FieldRules.type`. */
+/** Returns the member of `FieldRules.type` that fits a value or an item. */
 function kindOfValue({ scalar, enum: enumType, message }: DescField): string {
   if (scalar !== undefined) return ScalarType[scalar].toLowerCase();
   if (enumType !== undefined) return "enum";
   return message?.typeName === DurationSchema.typeName ? "duration" : "";
 }
 
-/** What is no rule of the value itself. */
+/** Rules that are described elsewhere, because they do not concern the value itself. */
 const APART: readonly string[] = ["repeated.items"];
 
 function describeChecks(field: DescField, rules: FieldOption["type"], kind: string): RuleCheck[] {
@@ -76,14 +76,14 @@ function describeChecks(field: DescField, rules: FieldOption["type"], kind: stri
 
 const isKnown = (ruleId: string): ruleId is RuleId => Object.hasOwn(CHECKS, ruleId);
 
-/** The value of a field that is set, alone or in a oneof. */
+/** Returns the value of a field that is set, alone or in a oneof. */
 function readField(message: Message, { localName, oneof }: DescField): unknown {
   const record = message as unknown as Record<string, unknown>;
   if (oneof === undefined) return record[localName];
   return (record[oneof.localName] as { readonly value?: unknown }).value;
 }
 
-/** Refuses what the declarations in proto/buf/validate lack: CEL and rules of later versions. @throws Error */
+/** Refuses rules that the declarations in proto/buf/validate lack: CEL and rules of later versions. @throws Error */
 export function refuseUnknown(option: Message): void {
   const [first] = option.$unknown ?? [];
   if (first !== undefined) throw new Error(`${option.$typeName} has a field ${first.no}, which is not supported`);

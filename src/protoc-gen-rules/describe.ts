@@ -11,7 +11,7 @@ import { describeItems, describeValue, refuseUnknown } from "./checks.ts";
 
 /**
  * Describes the rules of all requests of a service.
- * @param faults where rules go that cannot be expressed, one a line
+ * @param faults receives the rules that cannot be expressed, one a line
  */
 export function describeRules(service: DescService, faults: string[]): Record<string, MessageRules> {
   const described: Record<string, MessageRules> = {};
@@ -40,7 +40,7 @@ export function describeRules(service: DescService, faults: string[]): Record<st
   return described;
 }
 
-/** Whether a message, or one inside of it, has rules. */
+/** Whether a message, or a message inside it, has rules. */
 function hasRules(type: DescMessage, seen = new Set<DescMessage>()): boolean {
   if (seen.has(type)) return false;
   seen.add(type);
@@ -51,11 +51,11 @@ function hasRules(type: DescMessage, seen = new Set<DescMessage>()): boolean {
   );
 }
 
-/** Whether a field has rules, or the message that it holds. */
+/** Whether a field, or the message that it holds, has rules. */
 const isConcerned = (field: DescField): boolean =>
   hasOption(field, rulesOption) || (field.message !== undefined && hasRules(field.message));
 
-/** @throws Error for what cannot be expressed */
+/** @throws Error for a rule that cannot be expressed */
 function describeGroups(type: DescMessage): ExclusiveGroup[] {
   if (type.oneofs.some((oneof) => hasOption(oneof, oneofOption))) throw new Error("rules of a oneof are not supported");
   const option = getOption(type, messageOption);
@@ -72,7 +72,7 @@ function describeGroups(type: DescMessage): ExclusiveGroup[] {
   });
 }
 
-/** @throws Error for what cannot be expressed */
+/** @throws Error for a rule that cannot be expressed */
 function describeField(field: DescField, isGrouped: boolean): FieldRules {
   const option = getOption(field, rulesOption);
   refuseUnknown(option);

@@ -10,7 +10,7 @@ const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };
 export type AdminClient = Client<typeof SessionAdminService>;
 
 /**
- * A client of the admin API until `signal` is aborted; undefined without `adminUrl` and `transport`.
+ * Returns a client of the admin API that works until `signal` is aborted; undefined without `adminUrl` and `transport`.
  * @throws TypeError
  */
 export function createAdminClient(options: VerifierOptions, signal: AbortSignal): AdminClient | undefined {

@@ -5,11 +5,11 @@ import type { Verifier } from "./verifier.ts";
 /** The response to a request that is not authorized: 401 with a challenge (RFC 6750 section 3), or 503. */
 export type Rejection = {
   readonly ok: false;
-  /** For the log. `absent`: the request has no `Authorization` header. */
+  /** The reason, for the log. `absent`: the request has no `Authorization` header. */
   readonly reason: Refusal | "absent";
   readonly status: 401 | 503;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON, without the reason. */
+  /** The body in JSON, without the reason. */
   readonly body: string;
 };
 

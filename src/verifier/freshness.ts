@@ -1,17 +1,18 @@
-/** A batch that is this much slower than the fastest of its stream is treated as silence. */
+/** If a batch is this much slower than the fastest of its stream, its stream is replaced as a silent one is. */
 const MAX_DELAY_MS = 3000;
 
 /**
- * The age of what the feed has delivered. Batches carry the store's time, whose offset from the local clocks is unknown: the
- * least (arrival − store time) of a stream stands for a batch without delay, and the excess of another batch is its age.
- * It is measured on two clocks and the greater age counts: the monotonic one never jumps, the wall clock goes on while
- * the machine is suspended.
+ * Measures the age of what the feed has delivered.
+ * Batches carry the store's time, whose offset from the local clocks is unknown. The least (arrival − store time) of a stream is
+ * therefore taken for a batch without delay, and the excess of another batch is its age.
+ * The age is measured on two clocks and the greater one counts: the monotonic clock never jumps, and the wall clock goes on while the
+ * machine is suspended.
  */
 export class Freshness {
   readonly #monotonic = new Timeline();
   readonly #wall = new Timeline();
 
-  /** A new stream may have another route and another clock at its end. The age of what is known is kept. */
+  /** Starts a new stream, which may have another route and another clock at its end. The age of what is known is kept. */
   restart(): void {
     this.#monotonic.restart();
     this.#wall.restart();
@@ -19,18 +20,17 @@ export class Freshness {
 
   /**
    * Records a batch.
-   *
-   * @param asOfMs the store's time; undefined from a service that does not send it
-   * @param complete whether nothing that was revoked by then is missing
-   * @param monotonicMs when it arrived
-   * @param wallMs when it arrived
+   * || @param asOfMs the store's time; undefined from a service that does not send it
+   * @param complete whether the batches so far contain everything that was revoked by then
+   * @param monotonicMs the time of arrival by the monotonic clock
+   * @param wallMs the time of arrival by the wall clock
    */
   record(asOfMs: number | undefined, complete: boolean, monotonicMs: number, wallMs: number): void {
     this.#monotonic.record(asOfMs, complete, monotonicMs);
     this.#wall.record(asOfMs, complete, wallMs);
   }
 
-  /** The age in ms; Infinity before the first complete batch. */
+  /** Returns the age in ms; Infinity before the first complete batch. */
   ageMs(monotonicMs: number, wallMs: number): number {
     return Math.max(monotonicMs - this.#monotonic.knownAtMs, wallMs - this.#wall.knownAtMs);
   }

@@ -8,12 +8,12 @@ type UnderWay = { readonly startedAtMs: number; readonly verdict: Promise<Verdic
 
 export type IntrospectionDeps = {
   readonly client: Pick<AdminClient, "introspectToken">;
-  /** An older call under way is not shared. */
+  /** Requests share a call only if it began less than this long ago, in milliseconds. */
   readonly maxStalenessMs: number;
   readonly signal: AbortSignal;
 };
 
-/** Introspects tokens while the feed is stale: one call per token at a time, which all requests with it share. */
+/** Introspects tokens while the feed is stale. A token has one call at a time, which all requests with this token share. */
 export class Introspection {
   readonly #deps: IntrospectionDeps;
   readonly #underWay = new Map<string, UnderWay>();
@@ -23,8 +23,8 @@ export class Introspection {
   }
 
   /**
-   * The verdict of the service: `accepted`, `revoked`, or `unavailable` if it does not respond within a second.
-   * @param nowMs by the monotonic clock
+   * Returns the verdict of the service: `accepted`, `revoked`, or `unavailable` if it does not respond within a second.
+   * @param nowMs the time by the monotonic clock
    */
   introspect(token: string, accepted: Promise<Verdict>, nowMs: number): Promise<Verdict> {
     const underWay = this.#underWay.get(token);

@@ -1,17 +1,17 @@
-/** Reads key sets (RFC 7517 section 5) from an untrusted size and count. */
+/** Reads key sets (RFC 7517 section 5). Their size and their number of keys are bounded, because the source is not trusted. */
 import { importKey, type Key } from "./key.ts";
 
 const MAX_BYTES = 256 * 1024;
-/** Enough for many rotations. */
+/** This is enough for many rotations. */
 const MAX_KEYS = 100;
 
-/** How long a key set is used if the response does not say, and the bounds of what it may say. */
+/** How long a key set is used, in milliseconds, if the response does not say; and the bounds of what the response may say. */
 const DEFAULT_MAX_AGE_MS = 60_000;
 export const MIN_MAX_AGE_MS = 1000;
 const MAX_MAX_AGE_MS = 300_000;
 
 /**
- * The keys of a response that verify access tokens.
+ * Returns the keys of a response that verify access tokens.
  * @throws Error if there are none, or if the response is not a key set within bounds
  */
 export async function readKeys(response: Response): Promise<readonly Key[]> {
@@ -24,7 +24,7 @@ export async function readKeys(response: Response): Promise<readonly Key[]> {
   return keys;
 }
 
-/** The body of a response; reads no more than a key set may have. */
+/** Returns the body of a response. It reads no more bytes than a key set may have. */
 async function readText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -36,7 +36,7 @@ async function readText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within bounds. */
+/** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within bounds. */
 export function readMaxAgeMs({ headers }: Response): number {
   const seconds = /(?:^|[\s,])max-age=(\d{1,9})/.exec(headers.get("cache-control") ?? "")?.[1];
   const maxAgeMs = seconds === undefined ? DEFAULT_MAX_AGE_MS : Number(seconds) * 1000;

@@ -5,12 +5,12 @@ import type { Key } from "./key.ts";
 import { KnownSignatures } from "./known-signatures.ts";
 import type { Report } from "./report.ts";
 
-/** The least time between two reads that unknown `kid`s cause. */
+/** The least time between two reads that unknown `kid`s cause, in milliseconds. */
 const COOLDOWN_MS = MIN_MAX_AGE_MS;
-/** Keys that could not be read again for this long are not trusted any more: one may have been withdrawn. */
+/** If keys could not be read again for this long, they are not trusted any more: one may have been withdrawn. */
 const MAX_UNREAD_MS = 3_600_000;
 const TIMEOUT_MS = 5000;
-/** Header segments that are remembered: the issuer's keys have few spellings of theirs. */
+/** How many header segments are remembered. The tokens of one issuer have few different ones. */
 const MAX_HEADERS = 100;
 
 export type KeySetDeps = {
@@ -28,7 +28,7 @@ export class KeySet {
   readonly ready: Promise<void>;
   /** Keys by header segments that a valid signature has confirmed. */
   readonly headers = new Map<string, Key>();
-  /** Those of recent tokens. */
+  /** The validity of recent tokens' signatures. */
   readonly signatures = new KnownSignatures<Key>();
   readonly #deps: KeySetDeps;
   readonly #setReady: () => void;
@@ -36,7 +36,7 @@ export class KeySet {
   #keys = new Map<string, Key>();
   #readAtMs = Number.NEGATIVE_INFINITY;
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  /** Undefined until the first read has ended. */
+  /** Whether the last read succeeded; undefined until the first read has ended. */
   #readable: boolean | undefined;
   #underWay: Promise<number> | undefined;
 
@@ -56,7 +56,7 @@ export class KeySet {
     return this.#revokedKids.has(kid);
   }
 
-  /** Rejects tokens under these keys from now on: an emergency. */
+  /** Rejects tokens under these keys from now on. It is for emergencies. */
   revoke(kids: readonly string[]): void {
     for (const kid of kids) {
       if (this.#revokedKids.has(kid)) continue;
@@ -66,7 +66,7 @@ export class KeySet {
     }
   }
 
-  /** Whether the set was read within the last hour. @param nowMs by the monotonic clock */
+  /** Whether the set was read within the last hour. @param nowMs the time by the monotonic clock */
   isTrusted(nowMs: number): boolean {
     return nowMs - this.#readAtMs <= MAX_UNREAD_MS;
   }
@@ -91,7 +91,7 @@ export class KeySet {
     }
   }
 
-  /** One read at a time, shared by all who need one. */
+  /** Reads the set. Callers share a read that is under way. */
   #readOnce(): Promise<number> {
     this.#underWay ??= this.#read().finally(() => {
       this.#underWay = undefined;
@@ -99,7 +99,7 @@ export class KeySet {
     return this.#underWay;
   }
 
-  /** Reads the set. Returns for how many ms to use it. Never rejects: known keys stay until the set is readable again. */
+  /** Reads the set and returns for how many ms to use it. It never rejects: known keys stay until the set is readable again. */
   async #read(): Promise<number> {
     const { url, fetch, monotonic, report, signal } = this.#deps;
     this.#triedAtMs = monotonic();

@@ -1,22 +1,24 @@
 import { hash } from "node:crypto";
 import { RecentlyUsed } from "./recently-used.ts";
 
-/** About 200 bytes each. */
+/** Each token takes about 200 bytes. */
 const MAX_TOKENS = 2048;
 
 /**
- * Remembers of recent tokens whether their signatures are valid, which costs twenty times as much to find out: a refused token may be
- * presented again and again. Nothing else about a token is remembered: its key, its time, its claims and its session are judged anew.
+ * Remembers whether the signatures of recent tokens are valid. Verifying one costs twenty times as much as looking it up, and a refused
+ * token may be presented again and again. Nothing else about a token is remembered: its key, time, claims and session are checked each
+ * time.
  */
 export class KnownSignatures<Key extends object> {
   readonly #known = new RecentlyUsed<{ readonly key: Key; readonly isValid: boolean }>(MAX_TOKENS);
 
   /**
-   * @param key what verifies: another one, even under the same id, decides anew
+   * Whether the signature is valid.
+   * @param key the key that verifies; a different key, even with the same id, is verified anew
    * @param verify verifies the signature of the token by the key
    */
   isValid(token: string, key: Key, verify: () => boolean): boolean {
-    // Tokens are long, and anybody may present them.
+    // The digest is kept instead of the token, because tokens are long and anybody may present them.
     const digest = hash("sha256", token, "base64");
     const known = this.#known.get(digest);
     if (known?.key === key) return known.isValid;

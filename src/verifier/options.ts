@@ -5,44 +5,44 @@ import type { Report } from "./report.ts";
 export type VerifierOptions = {
   /** The issuer: `iss` of every token. */
   readonly issuer: string;
-  /** The audience of the verifying service: a token's `aud` must contain it, or one of several. */
+  /** The audience of the verifying service, or several. A token's `aud` must contain one of them. */
   readonly audience: string | readonly string[];
   /**
-   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`: keys, revocation feed and introspection. Without it only
+   * The admin API, `http://…` (HTTP/2 without TLS) or `https://…`. It provides keys, revocation feed and introspection. Without it only
    * `jwksUrl` is read: a logout takes effect when the token expires, and `stalenessMs()` is Infinity.
    */
   readonly adminUrl?: string;
   /** Whether only clients are accepted that have proven possession of the device key of their session. Default: false. */
   readonly requireDeviceBound?: boolean;
-  /** The bearer token of the admin API; a function if it is rotated. */
+  /** The bearer token of the admin API, or a function that returns it if it is rotated. */
   readonly adminToken?: string | (() => string);
-  /** Options of `http2.connect` to `adminUrl`: authorities, and a client certificate in place of `adminToken`. */
+  /** Options of `http2.connect` to `adminUrl`: authorities, and a client certificate instead of `adminToken`. */
   readonly nodeOptions?: SecureClientSessionOptions;
-  /** The key set, if it is not at the admin API. */
+  /** The URL of the key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
   /**
-   * What to do while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with
-   * `unavailable`. A token is never accepted on older knowledge. Default: `introspect`.
+   * The policy while the feed is older than `maxStalenessMs`: call `IntrospectToken` for each token, or reject with `unavailable`. A
+   * token is never accepted on older knowledge. Default: `introspect`.
    */
   readonly policy?: "introspect" | "refuse";
-  /** The greatest accepted age of the feed, ms. Default: 5000; 0 introspects every token. A heartbeat comes every second. */
+  /** The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. */
   readonly maxStalenessMs?: number;
-  /** Verified tokens in memory, about 2 KiB each. Default: 10,000; at least 2. */
+  /** How many verified tokens are kept in memory, about 2 KiB each. Default: 10,000; at least 2. */
   readonly cacheSize?: number;
-  /** Receives events for the log. What it throws is ignored. */
+  /** Receives events for the log. Errors that it throws are ignored. */
   readonly report?: Report;
   /**
-   * Replaces the connection to the admin API: a proxy, tests. With `Http2SessionManager` of connect-node, which its transports for
-   * HTTP/2 use by default, a fault of the network may end the process.
+   * Replaces the connection to the admin API, for a proxy or tests. Http2SessionManager of connect-node, which its HTTP/2 transports use
+   * by default, may end the process when the network fails.
    */
   readonly transport?: Transport;
-  /** Of the calls to the admin API, such as those that trace. Not with `transport`. */
+  /** Interceptors of the calls to the admin API, such as those that trace. They are not used with `transport`. */
   readonly interceptors?: readonly Interceptor[];
   /** Replaces `fetch` for the key set. */
   readonly fetch?: typeof fetch;
-  /** Wall clock, ms since the epoch. Default: `Date.now`. */
+  /** The wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
-  /** A clock that never jumps, ms. Default: `performance.now`. */
+  /** A clock that never jumps, in ms. Default: `performance.now`. */
   readonly monotonic?: () => number;
 };
 

@@ -1,13 +1,13 @@
 /**
- * A bounded cache in two halves: entries in use move to the young one; when that is full, the old one is dropped. It keeps
- * recently used entries at the cost of one map lookup.
+ * A bounded cache in two halves. Entries in use move to the young half; when that is full, the old half is dropped and the young one
+ * becomes the old one. It keeps recently used entries at the cost of one or two map lookups.
  */
 export class RecentlyUsed<V> {
   #young = new Map<string, V>();
   #old = new Map<string, V>();
   readonly #half: number;
 
-  /** @param size the most entries it holds, at least 2 */
+  /** @param size the greatest number of entries, at least 2 */
   constructor(size: number) {
     this.#half = Math.floor(size / 2);
   }

@@ -1,10 +1,10 @@
 /** Events for the log of the verifying service. */
 export type VerifierEvent =
   | { readonly event: "keys_read"; readonly kids: readonly string[] }
-  /** Reported once per outage. The known keys stay in use for an hour. */
+  /** The key set cannot be read, reported once per outage. The known keys stay in use for an hour. */
   | { readonly event: "keys_unreadable"; readonly error: unknown }
   | { readonly event: "feed_following" }
-  /** Reported once per outage: revocations are not received until the next `feed_following`. */
+  /** The feed was lost, reported once per outage. Revocations are not received until the next `feed_following`. */
   | { readonly event: "feed_lost"; readonly error: unknown };
 
 export type Report = (event: VerifierEvent) => void;
@@ -16,7 +16,7 @@ export function toSafeReport(report: Report | undefined): Report {
       // The type allows async functions too.
       Promise.resolve(report?.(event)).catch(() => {});
     } catch {
-      // There is nowhere left to report to.
+      // A failing report has nowhere to be reported.
     }
   };
 }

@@ -6,15 +6,15 @@ import { afterReading, patientTimeout } from "../clock/after-reading.ts";
 import { Freshness } from "./freshness.ts";
 import type { Report } from "./report.ts";
 
-/** A feed that is silent for three heartbeats is replaced. */
+/** A feed that is silent for three heartbeats is replaced, ms. */
 const MAX_SILENCE_MS = 3000;
-/** The n-th retry waits for a random share of `FIRST_BACKOFF_MS × 2ⁿ`, at most of `MAX_BACKOFF_MS`. */
+/** The n-th retry waits for a random share of `FIRST_BACKOFF_MS × 2ⁿ`, or of `MAX_BACKOFF_MS` if that is less. */
 const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 2000;
-/** How often expired entries are removed. */
+/** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
 
-/** What waiting does not help against. */
+/** Errors that no retry fixes, with the text for the log. */
 const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
   [Code.Unauthenticated, "the admin API does not accept the verifier's adminToken"],
   [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
@@ -22,25 +22,25 @@ const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
 
 export type RevocationsDeps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
-  /** Wall clock, ms since the epoch: tokens expire by it. */
+  /** The wall clock, in ms since the epoch. Tokens expire by it. */
   readonly clock: () => number;
-  /** A clock that never jumps, ms: the age of the feed is measured by it. */
+  /** A clock that never jumps, in ms. The age of the feed is measured by it. */
   readonly monotonic: () => number;
   readonly revokeKeys: (kids: readonly string[]) => void;
   readonly report: Report;
   readonly signal: AbortSignal;
 };
 
-/** Follows the revocation feed until `signal` is aborted: resumes after a cut, with capped and jittered backoff. */
+/** Follows the revocation feed until `signal` is aborted. After a cut it resumes, with capped and jittered backoff. */
 export class Revocations {
   /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
   readonly ready: Promise<void>;
   readonly #deps: RevocationsDeps;
   readonly #setReady: PromiseWithResolvers<void>;
   readonly #freshness = new Freshness();
-  /** By `sid`: when the last access token of the session has expired, ms. */
+  /** Maps a `sid` to the time at which the session's last access token has expired, in ms. */
   readonly #expiries = new Map<string, number>();
-  /** Sessions that were created at this time or before have ended, ms. */
+  /** Sessions that were created at this time or before have ended, in ms. */
   #revokedUntilMs = Number.NEGATIVE_INFINITY;
   #cursor = "";
   #sweptAtMs: number;
@@ -52,21 +52,24 @@ export class Revocations {
     this.#sweptAtMs = deps.monotonic();
     this.#setReady = Promise.withResolvers<void>();
     this.ready = this.#setReady.promise;
-    this.ready.catch(() => {}); // reported to those who await it
+    this.ready.catch(() => {}); // whoever awaits it reports the error
     void this.#follow();
   }
 
-  /** @param createdAtMs when the session was created */
+  /** Whether a session is revoked. @param createdAtMs the time at which the session was created */
   has(sid: string, createdAtMs: number): boolean {
     return createdAtMs <= this.#revokedUntilMs || this.#expiries.has(sid);
   }
 
-  /** The age of what is known, ms: since the service last read the store and delivered all of it. Infinity before that. */
+  /**
+   * Returns the age of what is known, in ms: the time since the service last read the store and delivered everything. Infinity before
+   * that.
+   */
   stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);
   }
 
-  /** How many batches have been received. */
+  /** Returns how many batches have been received. */
   get batches(): number {
     return this.#batches;
   }
@@ -82,7 +85,7 @@ export class Revocations {
       });
       if (signal.aborted) return;
       const code = error instanceof ConnectError ? error.code : undefined;
-      // The cursor is not valid (another store, a log trimmed past it): start from a snapshot.
+      // The cursor is not valid (another store, or a log trimmed past it), so the next stream starts from a snapshot.
       if (code === Code.InvalidArgument) this.#cursor = "";
       const fault = code && CREDENTIAL_FAULTS.get(code);
       if (fault !== undefined) this.#setReady.reject(new ConnectError(fault, code, undefined, undefined, error));
@@ -109,7 +112,7 @@ export class Revocations {
         cancelWatchdog();
         cancelWatchdog = watch();
         this.#apply(batch);
-        // While this process was stopped batches have waited for it: the newest of them counts.
+        // While this process was stopped, batches have waited for it. The newest of them decides whether the feed is late.
         if (this.#freshness.late) afterReading(() => this.#freshness.late && giveUp("late"));
         else if (batch.caughtUp) onComplete();
       }
@@ -144,8 +147,8 @@ export class Revocations {
   }
 
   /**
-   * Forgets what is over by the store's time, which entries are measured in, and by the clock that tokens expire by: the two
-   * may differ.
+   * Forgets revocations that have expired both by the store's time, in which they are given, and by the clock that tokens expire by. The
+   * two clocks may differ.
    */
   #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
     this.#sweptAtMs = nowMs;

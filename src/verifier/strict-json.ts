@@ -1,24 +1,24 @@
 import { isUtf8 } from "node:buffer";
 
-/** Segments are decoded here, one at a time: allocating a buffer for each would be the greatest cost. */
+/** Segments are decoded into this buffer, one at a time. A buffer for each would be the greatest cost. */
 let scratch = Buffer.alloc(4096);
 
 /**
- * The text of a base64url segment; undefined unless it is canonical (alphabet, no padding, no spare bits: RFC 4648
- * section 3.5; encoding it again gives the same segment) and UTF-8.
+ * Returns the text of a base64url segment. Undefined unless the segment is canonical (alphabet, no padding, no spare bits: RFC 4648
+ * section 3.5; encoding the text again gives the same segment) and its bytes are UTF-8.
  */
 export function decodeText(segment: string): string | undefined {
   if (scratch.length < segment.length) scratch = Buffer.alloc(segment.length);
   const length = scratch.write(segment, "base64url");
   if (scratch.toString("base64url", 0, length) !== segment) return undefined;
   const text = scratch.toString("utf8", 0, length);
-  // Bytes that are not UTF-8 decode to U+FFFD, which a text may also contain.
+  // Bytes that are not UTF-8 decode to U+FFFD, which a valid text may contain too.
   return text.includes("\ufffd") && !isUtf8(scratch.subarray(0, length)) ? undefined : text;
 }
 
 /**
- * Parses a JSON object, deeply frozen; undefined for anything else, and for an object with a duplicate member, which two
- * parsers could read differently (RFC 7519 section 4, RFC 8725 section 2.4).
+ * Parses a JSON object and freezes it deeply. Undefined for anything else, and for an object with a duplicate member, which two parsers
+ * could read differently (RFC 7519 section 4, RFC 8725 section 2.4).
  */
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
@@ -27,7 +27,7 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
     const object = value as Record<string, unknown>;
     return deepFreeze(object) === countMembers(text) ? object : undefined;
   } catch {
-    return undefined; // not JSON, or nested too deep
+    return undefined; // the text is not JSON, or it is nested too deeply
   }
 }
 
@@ -47,7 +47,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
-/** The number of members in a JSON text: its colons outside of strings. A parser keeps fewer if a name repeats. */
+/** Returns the number of members in a JSON text: its colons outside of strings. A parser keeps fewer if a name repeats. */
 function countMembers(json: string): number {
   let members = 0;
   let inString = false;

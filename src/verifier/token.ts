@@ -3,17 +3,20 @@ import type { KeySet } from "./key-set.ts";
 import { decodeText, parseObject } from "./strict-json.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
-/** Longer texts are not access tokens of the service. */
+/** A longer text is not an access token of the service. */
 const MAX_LENGTH = 16_384;
 
-/** All accepted algorithms have signatures of 64 bytes: 86 characters. */
+/** All accepted algorithms have signatures of 64 bytes, which are 86 characters. */
 const SIGNATURE_BYTES = 64;
 const SIGNATURE_LENGTH = 86;
 
-/** The media type of access tokens, with or without its prefix, in any case (RFC 9068 section 4, RFC 7515 section 4.1.9). */
+/** Matches the media type of access tokens, with or without its prefix, in any case (RFC 9068 section 4, RFC 7515 section 4.1.9). */
 const TYPE = /^(application\/)?at\+jwt$/i;
 
-/** A header chooses only the key; any member that could change the verification is rejected (RFC 8725 section 3.10). */
+/**
+ * The header members that are accepted. The header only chooses the key; a member that could change the verification is rejected (RFC
+ * 8725 section 3.10).
+ */
 const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
 
 /** Scratch buffers for the signing input and the signature: one token is checked at a time. */
@@ -27,16 +30,16 @@ export type Checked = { readonly ok: true; readonly claims: Claims; readonly key
 export type Expectations = {
   readonly issuer: string;
   readonly audiences: ReadonlySet<string>;
-  /** Whether the claim `device_bound` must be there. */
+  /** Whether the claim `device_bound` is required. */
   readonly requireDeviceBound?: boolean;
   /**
-   * Wall clock, ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, one that is
+   * The wall clock, in ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, but one that is
    * accepted late may be revoked.
    */
   readonly clock: () => number;
 };
 
-/** Checks a token with the keys and the clock alone. `unknown_key` may change with newer keys. */
+/** Checks a token with the keys and the clock alone. The result `unknown_key` may change with newer keys. */
 export function checkToken(token: string, keys: KeySet, expected: Expectations): Checked | Refused {
   const end = token.length - SIGNATURE_LENGTH - 1;
   const dot = token.indexOf(".");
@@ -50,7 +53,7 @@ export function checkToken(token: string, keys: KeySet, expected: Expectations):
   if (found?.ok === false) return found;
   const key = known ?? (found as { readonly key: Key }).key;
   const isAuthentic = keys.signatures.isValid(token, key, () => {
-    input.write(token, 0, end, "latin1"); // it is ASCII: the segments are base64url
+    input.write(token, 0, end, "latin1"); // the text is ASCII, because the segments are base64url
     return key.verifies(input.subarray(0, end), signature);
   });
   if (!isAuthentic) return refuse("forged");
@@ -66,7 +69,7 @@ function refuse(reason: Refusal): Refused {
   return REFUSED[reason] as Refused;
 }
 
-/** Decodes into `signature`. Returns whether the segment is canonical base64url of the right length. */
+/** Decodes a segment into `signature`. Returns whether it is canonical base64url of the right length. */
 function readSignature(segment: string): boolean {
   return signature.write(segment, "base64url") === SIGNATURE_BYTES && signature.toString("base64url") === segment;
 }
@@ -83,7 +86,7 @@ function findKey(segment: string, keys: KeySet): { readonly ok: true; readonly k
   if (keys.isRevoked(kid)) return refuse("revoked_key");
   const key = keys.find(kid);
   if (key === undefined) return refuse("unknown_key");
-  // The key decides; the header may only agree (RFC 8725 section 3.1).
+  // The key decides the algorithm; the header must name the same one (RFC 8725 section 3.1).
   return key.alg === alg ? { ok: true, key } : refuse("wrong_algorithm");
 }
 
@@ -96,16 +99,16 @@ function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectat
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
-  // Bound to a key (RFC 7800) whose possession was not proven: as a bearer token it may be stolen.
+  // The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
   if (cnf !== undefined) return "not_bearer";
   const nowMs = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
-  if (nowMs >= exp * 1000) return "expired"; // on or after (RFC 7519 section 4.1.4)
+  if (nowMs >= exp * 1000) return "expired"; // a token is expired on or after this time (RFC 7519 section 4.1.4)
   if (exp < iat) return "malformed";
   return expected.requireDeviceBound && claims.device_bound !== true ? "not_device_bound" : undefined;
 }
 
-/** Seconds since the epoch. A JSON number may also be infinite, such as 1e999. */
+/** Checks a time in seconds since the epoch. A JSON number may also be infinite, such as 1e999. */
 function isTime(value: unknown): value is number {
   return Number.isFinite(value);
 }

@@ -1,13 +1,15 @@
-/** The claims of a verified access token (RFC 9068 section 2.2), deeply frozen: all requests with that token share them. */
+/**
+ * The claims of a verified access token (RFC 9068 section 2.2). They are deeply frozen, because all requests with that token share them.
+ */
 export type Claims = {
   readonly iss: string;
   readonly sub: string;
   readonly aud: string | readonly string[];
-  /** Seconds since the epoch, as `iat`. */
+  /** When the token expires, in seconds since the epoch. */
   readonly exp: number;
   readonly iat: number;
   readonly jti: string;
-  /** The session: revocations are matched on it. */
+  /** The id of the session, by which revocations are matched. */
   readonly sid: string;
   readonly client_id: string;
   /** Present when the client proved possession of the device key that the session is bound to. */
@@ -16,8 +18,8 @@ export type Claims = {
 };
 
 /**
- * Why a token is rejected, a closed list. Every reason but `unavailable` is proven: respond 401. `unavailable` means that
- * it cannot be decided now: respond 503, and keep the client logged in.
+ * Why a token is rejected, as a closed list. Every reason but `unavailable` is proven: respond 401. `unavailable` means that the decision
+ * is not possible now: respond 503, and keep the client logged in.
  */
 export const REFUSALS = [
   "malformed",
@@ -46,14 +48,14 @@ export type Accepted = {
 
 export type Verdict = Accepted | { readonly ok: false; readonly reason: Refusal };
 
-/** One constant per reason. */
+/** Rejections are constants, one for each reason. */
 export const REFUSED: { readonly [reason in Refusal]: Verdict } = Object.freeze(
   Object.fromEntries(REFUSALS.map((reason) => [reason, Object.freeze({ ok: false, reason })])) as {
     [reason in Refusal]: Verdict;
   },
 );
 
-/** The same as resolved promises, so that rejecting a known token allocates nothing. */
+/** The same rejections as resolved promises, so that rejecting a known token allocates nothing. */
 export const REFUSED_PROMISES = Object.fromEntries(
   REFUSALS.map((reason) => [reason, Promise.resolve(REFUSED[reason])]),
 ) as { readonly [reason in Refusal]: Promise<Verdict> };

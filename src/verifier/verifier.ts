@@ -12,15 +12,15 @@ import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } f
 export interface Verifier {
   /** Decides whether to accept an access token. Never rejects. */
   verify(token: string): Promise<Verdict>;
-  /** The age of what is known of revocations, ms; Infinity before the feed has delivered it, and without a feed. */
+  /** Returns the age of what is known of revocations, in ms. Infinity before the feed has delivered it, and without a feed. */
   stalenessMs(): number;
   /**
-   * Resolves when keys and revocations are known. Until then `verify` waits for keys and follows the policy. Rejects when
-   * the admin token is refused or lacks the scope `watch`; the verifier retries all the same, since the token may become
-   * valid. A process that reads it runs until it is settled or the verifier closed.
+   * Resolves when keys and revocations are known. Until then `verify` waits for keys and follows the policy.
+   * Rejects when the admin token is refused or lacks the scope `watch`. The verifier still retries, since the token may become valid.
+   * A process that awaits it runs until it is settled or the verifier is closed.
    */
   readonly ready: Promise<void>;
-  /** Closes all connections. Later verdicts are based on what was known then, while that is fresh. */
+  /** Closes all connections. Later verdicts use what was known at that time, as long as it is fresh. */
   close(): void;
 }
 
@@ -70,7 +70,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     client && settings.policy === "introspect" ? new Introspection({ client, ...settings, signal }) : undefined;
   const core = new VerifierCore(settings, keys, revocations, introspection);
   const ready = Promise.all([keys.ready, revocations?.ready]).then(() => {});
-  ready.catch(() => {}); // reported to those who await it
+  ready.catch(() => {}); // whoever awaits it reports the error
   let awaited = false;
   return {
     verify: (token) => core.verify(token),
@@ -84,7 +84,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
   };
 }
 
-/** The retries hold no process, and Node would end one that waits for nothing else, in the middle of `await verifier.ready`. */
+/**
+ * Keeps the process running until `ready` is settled. Retries alone do not, so Node would end a process in the middle of `await
+ * verifier.ready`.
+ */
 function holdProcess(ready: Promise<void>, signal: AbortSignal): void {
   const hold = setInterval(() => {}, 0x7fff_ffff);
   const release = () => clearInterval(hold);
@@ -103,7 +106,7 @@ class VerifierCore {
   readonly #revocations: Revocations | undefined;
   readonly #introspection: Introspection | undefined;
   readonly #cache: RecentlyUsed<Entry>;
-  /** With how many batches the feed was found stale: without another one it still is. */
+  /** The number of batches at which the feed was found stale. It is still stale if no other batch has arrived. */
   #staleAfterBatches = -1;
 
   constructor(
@@ -139,7 +142,7 @@ class VerifierCore {
     if (this.#revocations === undefined || this.#revocations.stalenessMs(nowMs, wallMs) <= maxStalenessMs) {
       return entry.accepted;
     }
-    // After a stop of this process batches are there that it has not read yet.
+    // After this process was stopped, batches may have arrived that it has not read yet.
     if (this.#revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     return this.#introspection?.introspect(token, entry.accepted, nowMs) ?? REFUSED_PROMISES.unavailable;
   }
@@ -150,7 +153,7 @@ class VerifierCore {
     return this.#judge(token, entry);
   }
 
-  /** An unknown key may be newer than the key set. */
+  /** Checks a token again after reading newer keys: an unknown key may be newer than the key set. */
   async #verifyWithNewerKeys(token: string): Promise<Verdict> {
     const isReadable = await this.#keys.refresh();
     const checked = checkToken(token, this.#keys, this.#settings);
