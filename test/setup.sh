@@ -63,8 +63,9 @@ fi
 [ -d test/mock-server/node_modules ] || npm ci --prefix test/mock-server --ignore-scripts --no-audit --no-fund --loglevel error >&2
 
 # The frameworks that the server kit is tested with. No scripts: Next.js needs none of them.
-cmp -s test/frameworks/package-lock.json test/frameworks/node_modules/.installed ||
-  { npm ci --prefix test/frameworks --ignore-scripts --no-audit --no-fund --loglevel error >&2 &&
-    cp test/frameworks/package-lock.json test/frameworks/node_modules/.installed; }
+if ! cmp -s test/frameworks/package-lock.json test/frameworks/node_modules/.installed; then
+  npm ci --prefix test/frameworks --ignore-scripts --no-audit --no-fund --loglevel error >&2
+  cp test/frameworks/package-lock.json test/frameworks/node_modules/.installed
+fi
 
 exec sh test/tools/install.sh
