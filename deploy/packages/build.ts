@@ -178,6 +178,7 @@ function build(folder: string, out: string): void {
   if (isService) {
     buildConsole(directory);
     copySwaggerUi(directory);
+    execFileSync(process.execPath, [join(import.meta.dirname, "join.ts"), directory]);
     cpSync(join(SERVICE, "bin"), join(directory, "bin"), { recursive: true });
   }
   for (const asset of settings.assets) {

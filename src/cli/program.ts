@@ -1,5 +1,4 @@
 /** All commands. What a command does is loaded when it runs. */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { addAdminTokenCommand } from "./admin-token.ts";
 import { addBackupCommands } from "./backup.ts";
@@ -12,6 +11,7 @@ import { addKeysCommand } from "./keys.ts";
 import { addRedisAclCommand } from "./redis-acl.ts";
 import { addSessionsCommand } from "./sessions.ts";
 import { addTokenCommand } from "./token.ts";
+import { version } from "./version.ts";
 import { addWatchCommand } from "./watch.ts";
 
 /** Help is wrapped here where standard output is no narrower terminal: the documentation holds the same texts. */
@@ -58,8 +58,3 @@ ${EXIT_CODES}`;
 const SERVE_HELP = `Configured by environment variables: \`session-service config show\` lists them, \`config check\` checks them.
 Once it is ready it prints one line of JSON on standard output; its log is on standard error. SIGTERM drains
 and ends it, SIGINT ends it at once. Exit codes: 0 ended by a signal, 1 the start was refused.`;
-
-/** That of the package: the manifest lies beside the sources. */
-function version(): string {
-  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
-}

@@ -3,7 +3,6 @@ import { ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
-import { releaseMemory } from "./release-memory.ts";
 import { type Service, start } from "./start.ts";
 import { StartError } from "./start-error.ts";
 
@@ -43,7 +42,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
     const out = (text: string) => process.stdout.write(text);
-    const deps = { log, logCounts: output.counts, out, releaseMemory };
+    const deps = { log, logCounts: output.counts, out };
     service = await start(config, deps).catch((error: unknown) => fail(error, env, output));
   } catch (error) {
     await fail(error, env);

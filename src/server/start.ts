@@ -30,8 +30,6 @@ export type ProcessDeps = {
   readonly logCounts?: LogCounts;
   /** Writes to standard output. */
   readonly out: (text: string) => void;
-  /** Returns the memory that only the start needed. */
-  readonly releaseMemory?: () => void;
 };
 
 /**
@@ -40,7 +38,7 @@ export type ProcessDeps = {
  *
  * @throws StartError
  */
-export async function start(config: Config, { log, logCounts, out, releaseMemory }: ProcessDeps): Promise<Service> {
+export async function start(config: Config, { log, logCounts, out }: ProcessDeps): Promise<Service> {
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const access = await openAdminAccess(config);
@@ -49,7 +47,6 @@ export async function start(config: Config, { log, logCounts, out, releaseMemory
   // What requests need is loaded and compiled before anything measures or serves, since it holds up the event loop.
   if (config.redis !== undefined) await loadRedisStore();
   await rehearse({ config, ring, entropy, log });
-  releaseMemory?.();
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);

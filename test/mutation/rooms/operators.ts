@@ -33,7 +33,7 @@ export const OPERATORS: readonly Room[] = [
   },
   {
     name: "server",
-    files: /^src\/server\/(?:rehearsal|release-memory)\.ts$/,
+    files: /^src\/server\/rehearsal\.ts$/,
     stages: [server("rehearsal"), STARTS],
   },
   {
