@@ -15,7 +15,7 @@ import { later, type WallMs, wallMs } from "../session/time.ts";
 import { shownTime } from "./times.ts";
 
 /** The longest claims as JSON, bytes. */
-export const MAX_CLAIMS_BYTES = 4096;
+const MAX_CLAIMS_BYTES = 4096;
 
 /** @returns the times of a session as both APIs show them: by the wall clock */
 export function timesOf(

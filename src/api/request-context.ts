@@ -4,7 +4,7 @@ import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
 /** What the listener knows of a request. Looked up only when it is needed. */
-export interface RequestSource {
+interface RequestSource {
   /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */
   origin(): string | null;
   /** The network address of the client. */
@@ -20,7 +20,7 @@ export interface RequestSource {
 }
 
 /** Passed through the calls as a context value, and to the use cases as the requester of what is audited. */
-export class RequestContext implements Requester {
+class RequestContext implements Requester {
   readonly source: RequestSource;
   /** The caller of an admin RPC, once it is authenticated. */
   admin: AdminCaller | undefined = undefined;

@@ -10,7 +10,7 @@ export type ChannelLike = {
 };
 
 /** `resume`, or `persisted`: messages may have been missed (frozen tab, back/forward cache). */
-export type WakeEvent = { readonly type: string; readonly persisted?: boolean };
+type WakeEvent = { readonly type: string; readonly persisted?: boolean };
 type Target = {
   addEventListener(
     type: string,

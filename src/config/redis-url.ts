@@ -9,7 +9,8 @@
  * also repeat the scheme: `redis://a,redis://b`.
  */
 import { invalid, type Parsed, valid } from "./values.ts";
-export type RedisNode = { readonly host: string; readonly port: number };
+
+type RedisNode = { readonly host: string; readonly port: number };
 
 export type RedisTarget = {
   readonly kind: "single" | "cluster" | "sentinel";

@@ -15,7 +15,7 @@ const MAX_SIGN_INS = 200;
 
 type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };
 
-export type SignedIn = { readonly admin: Admin; readonly token: string; readonly expiresAt: number };
+type SignedIn = { readonly admin: Admin; readonly token: string; readonly expiresAt: number };
 
 export type SignIns = {
   /** The text for the cookie; undefined if the token is not one of an admin. */

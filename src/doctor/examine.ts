@@ -11,7 +11,7 @@ import { checkKeys } from "./keys.ts";
 import { checkRedis } from "./redis.ts";
 import { checkService } from "./service.ts";
 
-export type ExamineDeps = {
+type ExamineDeps = {
   readonly env: Environment;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;

@@ -1,7 +1,7 @@
 /** What the doctor finds. */
 
 /** `fault`: the service does not start, or fails its users. `warning`: it works, and something will go wrong or is unwise. */
-export type Level = "ok" | "warning" | "fault";
+type Level = "ok" | "warning" | "fault";
 
 export type Finding = {
   /** What was looked at. */
@@ -13,7 +13,7 @@ export type Finding = {
   readonly remedy?: string;
 };
 
-export const CHECKS = [
+const CHECKS = [
   "configuration",
   "files",
   "keys",
@@ -24,10 +24,10 @@ export const CHECKS = [
   "embedded store",
   "service",
 ] as const;
-export type Check = (typeof CHECKS)[number];
+type Check = (typeof CHECKS)[number];
 
 /** Findings of one check. */
-export type Report = {
+type Report = {
   readonly ok: (found: string) => Finding;
   readonly warning: (found: string, remedy: string) => Finding;
   readonly fault: (found: string, remedy: string) => Finding;

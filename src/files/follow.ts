@@ -3,12 +3,12 @@ import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 
 /** How often a followed file is read, ms; notices of the file system only make it sooner. */
-export const FOLLOW_INTERVAL_MS = 1000;
+const FOLLOW_INTERVAL_MS = 1000;
 
 /** `ok` whether or not the file has changed. */
 export type Taken<Fault extends Error> = { readonly ok: true } | { readonly ok: false; readonly reason: Fault };
 
-export type FollowDeps<Fault extends Error> = {
+type FollowDeps<Fault extends Error> = {
   readonly path: string;
   /** Reads the file and takes it into force if it changed. Never throws. */
   readonly take: () => Promise<Taken<Fault>>;

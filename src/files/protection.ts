@@ -2,7 +2,7 @@
 import type { Stats } from "node:fs";
 import { lstat, stat } from "node:fs/promises";
 
-export type Protection = {
+type Protection = {
   /**
    * What the owner alone may do. `read`: others may neither read nor write, and the group may not write;
    * the group may read, since orchestrators mount secrets so. `write`: neither group nor others may write.

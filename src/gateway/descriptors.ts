@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { reflectServices } from "./reflection.ts";
 
 /** Where the descriptors and rules of the served RPCs come from. */
-export interface DescriptorSources {
+interface DescriptorSources {
   /** A file with a google.protobuf.FileDescriptorSet; undefined: server reflection. */
   readonly descriptors: string | undefined;
   /** A file with a google.api.Service in YAML or JSON, whose rules are added. */
@@ -18,7 +18,7 @@ export interface DescriptorSources {
 }
 
 /** The services and routes that the gateway serves. */
-export interface Contract {
+interface Contract {
   readonly registry: FileRegistry;
   readonly tables: readonly RouteTable[];
   /** Rules that cannot be mapped: their routes are not served. */

@@ -10,7 +10,7 @@ import {
 const TIMEOUT_MS = 2_000;
 
 /** Whether the upstream can serve requests, or why not. */
-export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
+type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
 /** Asks the upstream's health service. A server that has none is ready if it responds at all. */
 export async function checkReadiness(transport: Transport): Promise<Readiness> {

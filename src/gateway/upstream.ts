@@ -8,7 +8,7 @@ import { ClientSessions } from "../http2/client-sessions.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";
 
-export interface Upstream {
+interface Upstream {
   readonly transport: Transport;
   /** Closes its connections. */
   close(): void;

@@ -21,7 +21,7 @@ import type { RouteTable } from "./routes/model.ts";
 import { forwardTo } from "./upstream/forward.ts";
 
 /** Serves exchanges: decodes the request, calls the implementation, encodes the response. */
-export interface RequestHandler<Source> {
+interface RequestHandler<Source> {
   /** Finds the route of a request. */
   match(method: string, rawPath: string): Match;
   /** Returns the method that a request is treated as; undefined if it is the request's own. */

@@ -17,7 +17,7 @@ export type OverloadControl = {
   readonly close: () => void;
 };
 
-export type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
+type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
   /** R of rotation.ts, ms. */
   readonly reuseIntervalMs: number;
   /** Called for each call or command that is refused under overload. */

@@ -2,7 +2,7 @@
 import type { RateLimit } from "../session/ports.ts";
 import { createRateLimit, NO_LIMIT, type Rate } from "./rate-limit.ts";
 
-export type RateLimits = {
+type RateLimits = {
   /** Refreshes, by session. */
   readonly refreshLimit: RateLimit;
   /** Bad credentials, by network address. */
@@ -11,7 +11,7 @@ export type RateLimits = {
   readonly createLimit: RateLimit;
 };
 
-export type RateSettings = {
+type RateSettings = {
   readonly refresh: Rate | undefined;
   readonly failures: Rate | undefined;
   readonly create: Rate | undefined;

@@ -12,7 +12,7 @@ const MIN_TOLERANCE_MS = 500;
 const OTHERS_TOLERANCE_MS = 10_000;
 
 /** How long requests may wait in this process before they are acted upon, ms. */
-export type Tolerances = {
+type Tolerances = {
   /** Those that present a refresh token. */
   readonly rotationMs: number;
   readonly othersMs: number;

@@ -6,7 +6,7 @@ import { checkTls, type Tls } from "./secure.ts";
 /** How often the files are read, in ms. */
 const CHECK_MS = 1000;
 
-export type CertificateEvents = {
+type CertificateEvents = {
   /** Called when the files hold another certificate that belongs to its key. */
   readonly changed: (tls: Tls) => void;
   /** Called when the files do not hold a certificate with its key; the old one stays in use. Each fault is reported once. */

@@ -4,7 +4,7 @@ import { patientTimeout } from "../clock/after-reading.ts";
 /** An HTTP/2 connection with prior knowledge begins with this text (RFC 9113 section 3.4); no HTTP/1.1 method does. */
 const HTTP2_PREFACE = "PRI";
 
-export type ProtocolDetector = {
+type ProtocolDetector = {
   /** Reads the first bytes of a connection, and passes it to its protocol. */
   detect(socket: Socket): void;
   /** Closes the connections that have not sent enough bytes yet. */

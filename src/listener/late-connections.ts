@@ -27,7 +27,7 @@ export function waitOf(request: Request): number {
  * @param onEnd called when the connection has ended or could not be made
  * @returns a function that ends the connection
  */
-export type ConnectSelf = (onConnected: (client: string) => void, onEnd: () => void) => () => void;
+type ConnectSelf = (onConnected: (client: string) => void, onEnd: () => void) => () => void;
 
 export function connectTo(server: Server): ConnectSelf {
   return (onConnected, onEnd) => {

@@ -1,13 +1,13 @@
 /** Limits on what one client may take of a listener. docs/security.md states them; test/attacks measures them. */
 
 /** After this time, in ms, a connection is closed that sends nothing, an incomplete request head or an incomplete TLS handshake. */
-export const HEAD_TIMEOUT_MS = 10_000;
+const HEAD_TIMEOUT_MS = 10_000;
 /** The time from the first byte of a request to the last of its body, in ms. Then HTTP/1.1 responds 408; HTTP/2 resets the stream. */
-export const REQUEST_TIMEOUT_MS = 20_000;
+const REQUEST_TIMEOUT_MS = 20_000;
 /** How long a client may read nothing of a response that waits for it, in ms. */
 export const WRITE_TIMEOUT_MS = 30_000;
 /** How long a connection may stay without a request, in ms. Load balancers should close first; they usually do after 60 s. */
-export const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** How many pipelined requests may wait on an HTTP/1.1 connection. They are handled one after another. */
 export const MAX_PIPELINED = 32;
 /** How many streams an HTTP/2 connection may have open. Clients assume this number before they have read our settings. */

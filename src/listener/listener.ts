@@ -36,7 +36,7 @@ export type Listener = {
   close(graceMs: number, lingerMs?: number): Promise<void>;
 };
 
-export type ListenerOptions = {
+type ListenerOptions = {
   readonly tls?: Tls | undefined;
   readonly limits?: Partial<ListenerLimits>;
   /** Receives what a handler threw. That request is cut, and the others go on. */

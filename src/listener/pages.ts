@@ -14,7 +14,7 @@ export type Page = {
 };
 
 export type Render = (request: Request) => Page | Promise<Page>;
-export type Pages = ReadonlyMap<string, Render>;
+type Pages = ReadonlyMap<string, Render>;
 
 export function withPages(pages: Pages, headersFor: SecurityHeaders, next: Handler): Handler {
   return (request: Request, response: Response) => {

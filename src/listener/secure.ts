@@ -10,7 +10,7 @@ export type Tls = Pick<SecureContextOptions, "cert" | "key"> & {
   readonly clientCa?: Buffer | undefined;
 };
 
-export type SecureSide = {
+type SecureSide = {
   take(socket: Socket): void;
   /** Uses another certificate for handshakes from now on. @throws Error if it and its key do not belong together */
   replace(tls: Tls): void;

@@ -22,7 +22,7 @@ const UNLIMITED: ReadonlySet<string> = new Set([
 
 type Budget = { second: number; lines: number; suppressed: number };
 
-export type LineLimit = {
+type LineLimit = {
   /** @returns how many lines of this kind were suppressed since the last that passed; undefined: suppress this one */
   admit(event: string, kind: string): number | undefined;
   /** The kinds with suppressed lines that no later line has reported; their counts start again. */

@@ -31,7 +31,7 @@ export type Metrics = {
 };
 
 /** Values of a gauge by their labels. */
-export type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
 /** From 0.5 ms to 1 s. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];

@@ -14,7 +14,7 @@ export interface PathParameter {
   readonly collection: string;
 }
 
-export interface Path {
+interface Path {
   /** The key in `paths`: `/v1/shelves/{shelf}`. */
   readonly path: string;
   readonly parameters: readonly PathParameter[];

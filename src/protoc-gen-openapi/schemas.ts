@@ -128,7 +128,7 @@ function reference(name: string): Schema {
 }
 
 /** Returns description and deprecation of an element. OpenAPI 3.1 allows keywords beside `$ref`. */
-export function described(desc: DescField | DescMessage | DescEnum): Schema {
+function described(desc: DescField | DescMessage | DescEnum): Schema {
   const notes = desc.kind === "field" ? notesOf(desc) : [];
   const description = [commentOf(desc), notes.join(" ")].filter(Boolean).join("\n\n");
   return { ...(description !== "" && { description }), ...(desc.deprecated && { deprecated: true }) };

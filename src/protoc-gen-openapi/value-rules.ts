@@ -8,7 +8,7 @@ type Bound<Value, Exclusive extends string, Inclusive extends string> =
   | { readonly case: undefined; readonly value?: undefined };
 
 /** The rules that all types of numbers have in common. */
-export interface NumberRules<Value extends number | bigint> {
+interface NumberRules<Value extends number | bigint> {
   readonly const: Value;
   readonly in: readonly Value[];
   readonly notIn: readonly Value[];

@@ -12,7 +12,7 @@ const POLICY = [
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
 ].join("; ");
 
-export type ReferenceOptions = {
+type ReferenceOptions = {
   readonly api: "public" | "admin";
   /** Whether the page is wanted, not only the document. */
   readonly page: boolean;

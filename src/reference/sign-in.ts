@@ -15,7 +15,7 @@ const PATH = "/docs/sign-in";
 const MAX_BODY_BYTES = 2_048;
 
 /** Whom a session is created for. */
-export type Visitor = {
+type Visitor = {
   readonly subject: string;
   readonly userAgent: string;
   readonly address: () => string | undefined;

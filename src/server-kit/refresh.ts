@@ -1,12 +1,12 @@
 /** Refreshes a session in the name of a browser. */
 
-export type Refreshed =
+type Refreshed =
   | { readonly state: "active"; readonly accessToken: string; readonly headers: Headers }
   | { readonly state: "ended"; readonly headers: Headers }
   /** It cannot be known now: an outage, a timeout, a proxy in the way. */
   | { readonly state: "unavailable" };
 
-export type RefreshDeps = {
+type RefreshDeps = {
   readonly service: string;
   readonly fetch: typeof fetch;
   readonly clock: () => number;

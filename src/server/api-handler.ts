@@ -51,7 +51,7 @@ export type ApiDeps = {
 };
 
 /** What makes an API: everything that the other one has not. */
-export type ApiParts = {
+type ApiParts = {
   readonly service: DescService;
   /** What holds for its requests. */
   readonly rules: Rules;

@@ -44,7 +44,7 @@ type Deps = {
   readonly issuer: string;
 };
 
-export type Apis = {
+type Apis = {
   readonly publicHandler: Handler;
   readonly adminHandler: Handler;
   /** What signing in on the reference page needs, where it is offered. */

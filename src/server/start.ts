@@ -25,7 +25,7 @@ export type Service = {
   stop(mode: StopMode): Promise<void>;
 };
 
-export type ProcessDeps = {
+type ProcessDeps = {
   readonly log: Logger;
   readonly logCounts?: LogCounts;
   /** Writes to standard output. */

@@ -37,7 +37,7 @@ export const NO_PRESENTATION: DevicePresentation = {
   skipped: false,
 };
 
-export type DeviceSubject = {
+type DeviceSubject = {
   readonly device?: DeviceBinding | undefined;
   readonly deviceRequired?: true | undefined;
   readonly createdAt: StoreMs;

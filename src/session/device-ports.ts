@@ -40,7 +40,7 @@ export interface DeviceChallenges {
   check(challenge: string, sid: SessionId, now: StoreMs): DeviceChallengeCheck;
 }
 
-export type DeviceCookieResult =
+type DeviceCookieResult =
   | {
       readonly ok: true;
       readonly sid: SessionId;

@@ -52,7 +52,7 @@ export type Origin = Partial<Correlation> & {
 };
 
 /** Names a due record. A session is created once and ends once, all sessions up to a time end once. */
-export type DueKey = string;
+type DueKey = string;
 
 /** The due record that a step leaves for an event; undefined for events that leave none. */
 export function dueKeyOf({ type, sid, revokedUntil }: Omit<SessionEvent<StoreMs>, "time">): DueKey | undefined {

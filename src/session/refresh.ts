@@ -36,7 +36,7 @@ type Deps = {
   readonly device: DeviceTools;
 };
 
-export type Refreshed = {
+type Refreshed = {
   readonly ok: true;
   readonly sid: SessionId;
   readonly accessToken: AccessToken;
@@ -48,7 +48,7 @@ export type Refreshed = {
 };
 
 /** The session requires a device key and has none: the browser may register one by this challenge, and try again. */
-export type KeyRequired = Refused & {
+type KeyRequired = Refused & {
   readonly reason: "device_required";
   readonly sid: SessionId;
   readonly offer: string;
@@ -60,7 +60,7 @@ export type KeyRequired = Refused & {
  * - `device_renewal_skipped`: it could not renew its device cookie.
  * - `device_cookie_stale`: it takes its device cookie for a valid one, by a clock that was set back. Without that cookie it renews.
  */
-export type RenewalDue =
+type RenewalDue =
   | { readonly ok: false; readonly reason: "device_renewal_skipped" }
   | { readonly ok: false; readonly reason: "device_cookie_stale" };
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };

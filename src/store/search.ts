@@ -14,7 +14,7 @@ const BATCH = 128;
 export type Candidate = { readonly position: PagePosition; readonly session: Session | undefined };
 
 /** The next candidates, newest first; fewer than `count` are the last ones. */
-export type TakeCandidates = (count: number) => Promise<readonly Candidate[]>;
+type TakeCandidates = (count: number) => Promise<readonly Candidate[]>;
 
 /** Where a search starts. @throws InvalidCursor */
 export function startOf(from: string | undefined, { createdBefore }: SessionFilter): PagePosition {

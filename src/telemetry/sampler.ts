@@ -27,7 +27,7 @@ export function createSampler(name: SamplerName, ratio: number): Sampler {
   }
 }
 
-export type TraceLimit = { readonly count: number; readonly windowMs: number };
+type TraceLimit = { readonly count: number; readonly windowMs: number };
 
 /** Bounds what is recorded, whatever asks for it: anybody may send a `traceparent` that says so. */
 export type TraceLimits = { readonly bucket: TraceBucket; readonly onLimited: () => void };

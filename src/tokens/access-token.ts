@@ -23,7 +23,7 @@ export type SigningKeys = {
   };
 };
 
-export type AccessTokenOptions = {
+type AccessTokenOptions = {
   readonly keys: SigningKeys;
   readonly issuer: string;
   /** The longest life of a token, ms. */

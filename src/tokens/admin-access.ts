@@ -9,7 +9,7 @@ import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-en
 /** A token with every scope: one of ADMIN_TOKENS, or the one in DATA_DIR. */
 export type FullToken = { readonly name: string; readonly token: string };
 
-export type AdminAccessEvents = {
+type AdminAccessEvents = {
   /** A changed file is in force. */
   readonly changed: (names: readonly string[]) => void;
   /** The file is broken or gone; what was in force stays. Reported once per fault. */

@@ -8,7 +8,7 @@ const NONCE_LENGTH = 8;
 /** How much of a challenge is authenticated, bytes. */
 export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
 
-export type DeviceChallengesDeps = {
+type DeviceChallengesDeps = {
   readonly keys: MacKeys;
   /** How long a challenge is accepted, ms. */
   readonly maxAgeMs: number;

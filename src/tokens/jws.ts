@@ -1,7 +1,7 @@
 import { type KeyObject, sign, verify } from "node:crypto";
 
 /** How the service signs: ES256 by default (fastest to sign), EdDSA (Ed25519) by configuration. */
-export const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
+const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
 export type SigningAlg = (typeof SIGNING_ALGS)[number];
 
 export function isSigningAlg(value: unknown): value is SigningAlg {

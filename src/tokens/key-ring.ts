@@ -5,7 +5,7 @@ import { type Keys, readyKeys } from "./keys.ts";
 import { KeyRingFault, parseRing } from "./ring.ts";
 import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
-export type RingEvents = {
+type RingEvents = {
   /** A changed ring is in force. */
   readonly changed: (keys: Keys) => void;
   /** The file is broken or gone; the ring that was in force stays. Reported once per fault. */
@@ -35,7 +35,7 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
   return createKeyRing(path, text);
 }
 
-export type NewRing = {
+type NewRing = {
   readonly alg: SigningAlg;
   readonly now: number;
   /** Whether there are sessions already: a new ring would end them all, so none is made. */

@@ -8,11 +8,11 @@ import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
 
 /** The public keys that verify our access tokens (RFC 7517 §5). */
-export type Jwks = { readonly keys: readonly PublicJwk[] };
+type Jwks = { readonly keys: readonly PublicJwk[] };
 type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
 
 /** A key without its secret. */
-export type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
+type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
 
 /** A ring made ready for use; immutable. */
 export type Keys = SigningKeys["current"] &

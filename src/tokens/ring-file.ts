@@ -4,7 +4,7 @@ import { createFile, replaceFile } from "../files/place.ts";
 import { protectionFault } from "../files/protection.ts";
 import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 
-export type RingReader = "service" | "operator";
+type RingReader = "service" | "operator";
 
 /**
  * The text of a ring file. An operator as root may read the ring of the service's user.

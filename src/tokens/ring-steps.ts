@@ -20,7 +20,7 @@ export class StepRefused extends Error {
 }
 
 /** What a key may do next, and from when (ms since the epoch). A `signing` key never ages out: it is replaced. */
-export type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
+type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
 
 export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
   const { pickUpMs, jwksMaxAgeMs, accessTokenTtlMs, sessionIdleTtlMs } = times;

@@ -6,8 +6,8 @@ import { isSigningAlg, type SigningAlg } from "./jws.ts";
  * a known key. `signing`: exactly one key of each kind. `retired`: verifies what it signed. Then it is
  * taken out. `revoked`: found compromised; only its name stays, for verifiers to refuse it.
  */
-export const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
-export type KeyState = (typeof KEY_STATES)[number];
+const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
+type KeyState = (typeof KEY_STATES)[number];
 
 /** A JSON Web Key (RFC 7517). */
 export type Jwk = webcrypto.JsonWebKey;

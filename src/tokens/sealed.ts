@@ -17,7 +17,7 @@ const MAC_LENGTH = 32;
  * A kind of text that the service issues for a session and recognizes again. `kind` differs for each, and so does the key:
  * no text of one kind is ever one of another.
  */
-export type SealedKind = {
+type SealedKind = {
   readonly kind: number;
   /** How many bytes it carries; with the 61 others they must be a multiple of 3, so that no encoding has spare bits. */
   readonly contentLength: number;
@@ -25,12 +25,12 @@ export type SealedKind = {
   readonly macOf: (key: MacKey) => Mac;
 };
 
-export type Opened =
+type Opened =
   | { readonly ok: true; readonly sid: SessionId; readonly issuedAtMs: StoreMs; readonly content: Uint8Array }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
 /** The issued texts of one kind. */
-export interface Sealed {
+interface Sealed {
   seal(sid: SessionId, issuedAtMs: StoreMs, content: Uint8Array): string;
   /** Parses and verifies; the content is a copy. */
   open(text: string): Opened;

@@ -6,7 +6,7 @@ const TIMEOUT_MS = 1000;
 
 type UnderWay = { readonly startedAtMs: number; readonly verdict: Promise<Verdict> };
 
-export type IntrospectionDeps = {
+type IntrospectionDeps = {
   readonly client: Pick<AdminClient, "introspectToken">;
   /** Requests share a call only if it began less than this long ago, in milliseconds. */
   readonly maxStalenessMs: number;

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 5000;
 /** How many header segments are remembered. The tokens of one issuer have few different ones. */
 const MAX_HEADERS = 100;
 
-export type KeySetDeps = {
+type KeySetDeps = {
   readonly url: string;
   readonly fetch: typeof fetch;
   /** A clock that never jumps, ms. */

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 
 /** The accepted algorithms. They are all asymmetric; `none` is not accepted. */
-export const ALGORITHMS = {
+const ALGORITHMS = {
   ES256: { digest: "sha256", kty: "EC", crv: "P-256" },
   EdDSA: { digest: null, kty: "OKP", crv: "Ed25519" },
 } as const;

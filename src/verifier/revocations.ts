@@ -20,7 +20,7 @@ const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
   [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
 ]);
 
-export type RevocationsDeps = {
+type RevocationsDeps = {
   readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
   /** The wall clock, in ms since the epoch. Tokens expire by it. */
   readonly clock: () => number;

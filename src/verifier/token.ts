@@ -27,7 +27,7 @@ type Refused = { readonly ok: false; readonly reason: Refusal };
 
 export type Checked = { readonly ok: true; readonly claims: Claims; readonly key: Key };
 
-export type Expectations = {
+type Expectations = {
   readonly issuer: string;
   readonly audiences: ReadonlySet<string>;
   /** Whether the claim `device_bound` is required. */

@@ -20,7 +20,7 @@ export type AdminCaller = {
   readonly may: (scope: Scope) => boolean;
 };
 
-export type Identified =
+type Identified =
   | { readonly ok: true; readonly caller: AdminCaller }
   | { readonly ok: false; readonly reason: RefusalReason };
 

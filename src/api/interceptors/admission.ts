@@ -22,7 +22,7 @@ const URGENT: ReadonlySet<string> = new Set([
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "RegisterDevice", "RenewDevice"]);
 
 /** How long calls may have waited, ms. */
-export type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
+type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
 /** @param accept accepts an ordinary call, or not */
 export function admissionControl(

@@ -7,7 +7,7 @@ import type { Correlation } from "../../session/audit.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
-export type CrossSiteRules = {
+type CrossSiteRules = {
   readonly allowedOrigins: readonly string[];
   /** Whether siblings under the same registrable domain may call. */
   readonly allowSameSite: boolean;

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
 
 /** Returns a promise only where it refuses the call, which rejects. */
-export type RefusingGate = (context: HandlerContext) => Promise<never> | undefined;
+type RefusingGate = (context: HandlerContext) => Promise<never> | undefined;
 
 /**
  * Shows what a gate refuses to interceptors that observe: a refused call comes to no other, and is to be measured and traced as any. They

@@ -20,7 +20,7 @@ export function plainName({ name }: Pick<CookieSettings, "name">): string {
 const isHostOnly = (name: string) => /^__Host-/i.test(name);
 
 /** The scope that the configuration gives a cookie. */
-export function scopeOf({ name, path, domain }: Pick<CookieSettings, "name" | "path" | "domain">): CookieScope {
+function scopeOf({ name, path, domain }: Pick<CookieSettings, "name" | "path" | "domain">): CookieScope {
   // The __Host- prefix demands Path=/.
   return { domain, path: path ?? (isHostOnly(name) ? "/" : DEFAULT_PATH) };
 }

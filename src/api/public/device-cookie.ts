@@ -29,7 +29,7 @@ export type DeviceCookie = {
 };
 
 /** How long browsers keep a device cookie, seconds. @param lifeMs how long it is fresh */
-export function deviceCookieMaxAge(lifeMs: number): number {
+function deviceCookieMaxAge(lifeMs: number): number {
   return Math.max(1, Math.floor((lifeMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE)) / 1000));
 }
 

@@ -17,7 +17,7 @@ export const SKIPPED = "secure-session-skipped";
 const MAX_LENGTH = 1024;
 
 /** Why a browser could not renew. Browsers may come to know others. */
-export type SkippedRenewal = {
+type SkippedRenewal = {
   readonly reason: string;
   /** Absent where the browser does not say it. */
   readonly sessionId: string | undefined;

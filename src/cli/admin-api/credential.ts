@@ -64,7 +64,7 @@ function localCredential({ local }: CommandLineConfig): Credential | undefined {
   }
 }
 
-export function isLoopback(url: string): boolean {
+function isLoopback(url: string): boolean {
   const { hostname } = new URL(url);
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
 }

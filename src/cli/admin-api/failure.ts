@@ -10,7 +10,7 @@ import type { Credential } from "./credential.ts";
  * - `refused`: this call never will; others may.
  * - `lasting`: no call will, until somebody changes something.
  */
-export type FailureKind = "passing" | "refused" | "lasting";
+type FailureKind = "passing" | "refused" | "lasting";
 
 export class CallFailure extends CommandError {
   readonly kind: FailureKind;

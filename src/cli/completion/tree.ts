@@ -1,7 +1,7 @@
 /** The commands as shells complete them: for each path of commands, what may come next. */
 import type { Command } from "commander";
 
-export type Word = { readonly word: string; readonly description: string };
+type Word = { readonly word: string; readonly description: string };
 
 export type Node = {
   /** The commands that lead here, without the program's name: `keys rotate`. */

@@ -14,7 +14,7 @@ export type WorkOptions = {
 };
 
 /** The items of a command, and whether they came as a list: what is left of one is printed as one. */
-export type Items = { readonly all: readonly string[]; readonly isList: boolean };
+type Items = { readonly all: readonly string[]; readonly isList: boolean };
 
 /** Calls for all items, until it is done, interrupted, or has tried for long enough. */
 export async function callForAll<Result>(

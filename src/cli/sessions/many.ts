@@ -12,7 +12,7 @@ const LAST_WAIT_MS = 5_000;
 
 type Call<Item, Result> = (item: Item, signal: AbortSignal) => Promise<Result>;
 
-export type Patience = {
+type Patience = {
   /** How long the work goes on while no call succeeds, ms. A service that asks for more is not waited for. */
   readonly retryForMs: number;
   /** Ends the work: what is under way counts as left. */

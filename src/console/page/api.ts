@@ -21,7 +21,7 @@ export const sessions = createClient(
   }),
 );
 
-export type Scope = "sessions:create" | "sessions:read" | "sessions:revoke" | "introspect" | "watch" | "metrics";
+type Scope = "sessions:create" | "sessions:read" | "sessions:revoke" | "introspect" | "watch" | "metrics";
 export type Me = { readonly name: string; readonly scopes: readonly Scope[]; readonly expiresAt: number };
 
 /** One of the console's own routes. @throws ConnectError */

@@ -29,7 +29,7 @@ export type Sample = {
   readonly refreshes: number;
   readonly latency: Latency | undefined;
 };
-export type Latency = { readonly p50: number; readonly p99: number };
+type Latency = { readonly p50: number; readonly p99: number };
 
 type Values = Live["metrics"][number]["values"];
 

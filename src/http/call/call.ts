@@ -28,7 +28,7 @@ export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call
 /** Finished calls abort their signal with this reason, as in connect-es. They share it, because creating one is expensive. */
 const END_OF_CALL = new DOMException("This operation was aborted", "AbortError");
 
-export interface CallOptions {
+interface CallOptions {
   /** Timeout of the call in milliseconds; undefined: none. */
   readonly timeoutMs: number | undefined;
   readonly shutdownSignal: AbortSignal | undefined;

@@ -18,7 +18,7 @@ export interface Endpoint {
   readonly raw: boolean;
 }
 
-export interface EndpointOptions extends TableOptions {
+interface EndpointOptions extends TableOptions {
   readonly tables: Iterable<RouteTable>;
   readonly refuseUnknownQuery?: RefuseUnknownQuery;
   readonly inferUpdateMask?: boolean;

@@ -3,7 +3,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 
 /** An event of a stream of server-sent events: a message, or the failure that ends the stream. */
-export interface StreamEvent {
+interface StreamEvent {
   readonly failed: boolean;
   readonly json: JsonValue;
 }

@@ -12,7 +12,7 @@ import { isTextField, isTextMap, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/
 import type { Route } from "../routes/model.ts";
 import type { Variable } from "../routes/template.ts";
 
-export type JsonObject = { [key: string]: JsonValue };
+type JsonObject = { [key: string]: JsonValue };
 
 /** Reports why a route cannot carry a message. */
 export class NotCarried extends Error {}

@@ -19,14 +19,14 @@ import { checkJson, type MessageLimits } from "./message-limits.ts";
  * Makes a message from a body, and reports the body's JSON if it is JSON.
  * @throws BadInput
  */
-export type BodyReader = (
+type BodyReader = (
   body: Uint8Array,
   contentType: string | null,
   codec: ContentCodec | undefined,
 ) => { readonly message: Message; readonly json?: JsonValue };
 
 /** Which part of the message the body of a route is. */
-export interface BodyPart {
+interface BodyPart {
   /** Whether the body is the whole message. */
   readonly whole: boolean;
   /** The field that the body is, if it is a single field. */

@@ -6,7 +6,7 @@ import { BadInput } from "./bad-input.ts";
 import { otherOneofMember, setEntryFromText, setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 
 /** Sets the fields of a request message from a query string. */
-export type QueryReader = (query: string, message: ReflectMessage) => void;
+type QueryReader = (query: string, message: ReflectMessage) => void;
 
 /** Whether parameters that name no field are refused (400). Listed names are still ignored; `utm_*` lists a prefix. */
 export type RefuseUnknownQuery = boolean | { readonly allow: readonly string[] };
@@ -18,7 +18,7 @@ export const SYSTEM_PARAMETERS: readonly string[] = [
   ...["uploadType", "upload_protocol"],
 ];
 
-export interface QueryOptions {
+interface QueryOptions {
   readonly refuseUnknown: RefuseUnknownQuery;
   readonly text: TextOptions;
 }

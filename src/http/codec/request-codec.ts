@@ -37,7 +37,7 @@ export interface RequestCodec {
   readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
 }
 
-export interface RequestCodecOptions extends BodyOptions {
+interface RequestCodecOptions extends BodyOptions {
   readonly refuseUnknownQuery: RefuseUnknownQuery;
   /** Whether the empty update mask of a PATCH is derived from the fields of the body. */
   readonly inferUpdateMask: boolean;

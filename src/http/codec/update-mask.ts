@@ -5,7 +5,7 @@ import { fieldByName } from "../routes/field-path.ts";
 import { isJsonObject } from "./json-values.ts";
 
 /** The fields of an update request that hold the mask and the resource. */
-export interface UpdateMask {
+interface UpdateMask {
   readonly mask: DescField & { fieldKind: "message" };
   readonly body: DescField & { fieldKind: "message" };
 }

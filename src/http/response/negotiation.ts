@@ -39,7 +39,7 @@ export function acceptsGzip(acceptEncoding: string | null): boolean {
   return gzip > 0 && gzip >= identity;
 }
 
-export interface Weighted {
+interface Weighted {
   readonly name: string;
   /** The weight: from 0 (not acceptable) to 1. */
   readonly weight: number;

@@ -77,7 +77,7 @@ export function bodyField(message: DescMessage, name: string): DescField | undef
 }
 
 /** The fields of a path, outermost first, or why it does not exist. */
-export type ResolvedPath =
+type ResolvedPath =
   | { readonly ok: true; readonly fields: readonly DescField[] }
   | { readonly ok: false; readonly reason: string };
 

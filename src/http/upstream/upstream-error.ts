@@ -8,7 +8,7 @@ const CONNECTION_CODES: ReadonlySet<Code> = new Set([Code.Aborted, Code.Canceled
 const EARLY_MS = 5;
 
 /** The call that failed. */
-export interface FailedCall {
+interface FailedCall {
   /** The signal of the client's call. Once it is aborted, its reason is the error. */
   readonly signal: AbortSignal;
   /** Returns the time left of the deadline, in milliseconds. */

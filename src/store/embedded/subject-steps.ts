@@ -14,7 +14,7 @@ import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
 /** Sessions that one step ends: some 2 ms. */
-export const AT_ONCE = 50;
+const AT_ONCE = 50;
 /** Sessions whose order within a millisecond is kept where the oldest must go. */
 const FEW = 128;
 /** Sessions that a creation looks through for those that have expired: of its subject or, if that has more, the expired ones of all. */
@@ -44,10 +44,10 @@ type EndRow = {
 };
 
 /** What one step has done of the end of many: `count` in all so far. Undefined: nothing is known of it. */
-export type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
+type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
 
 /** Under way, by its id; or another one is to come to its end before. */
-export type Begun = { readonly state: "begun" | "busy"; readonly id: string };
+type Begun = { readonly state: "begun" | "busy"; readonly id: string };
 
 /** Created; or a step before it, which is to be repeated. */
 export type CreateStep =

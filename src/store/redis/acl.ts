@@ -2,7 +2,7 @@
 import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts } from "./scripts.ts";
 
-export type AclNeeds = {
+type AclNeeds = {
   readonly clustered: boolean;
   readonly db: number;
   readonly waitReplicas: number;

@@ -10,7 +10,7 @@ const SECTIONS = ["server", "memory", "cluster", "replication", "persistence"];
 
 const PERMISSIONS = readLua("permissions");
 
-export type Fitness = { readonly ok: true } | { readonly ok: false; readonly reason: Error };
+type Fitness = { readonly ok: true } | { readonly ok: false; readonly reason: Error };
 const FIT: Fitness = { ok: true };
 const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnavailable(message) });
 

@@ -3,7 +3,7 @@ import { parseSessionId } from "../../session/model.ts";
 import { latest, type StoreMs, storeMs } from "../../session/time.ts";
 
 /** An entry of the log, as the scripts write and publish it: '<sid> <revoked at> <expires at> <reason>'. */
-export function parseEntry(text: string): Revocation | undefined {
+function parseEntry(text: string): Revocation | undefined {
   const [sid = "", revokedAt, expiresAt, reason] = text.split(" ");
   const parsed = parseSessionId(sid);
   if (parsed === undefined || reason === undefined) return undefined;

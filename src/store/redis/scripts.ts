@@ -21,7 +21,7 @@ const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
 export type Verb = (typeof VERBS)[number];
 
 /** A script's text and its SHA-1, by which Redis knows it. */
-export type Script = { readonly text: string; readonly sha: string };
+type Script = { readonly text: string; readonly sha: string };
 
 /** `sync` is no verb: it returns the time, and has no time in which it may act. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;

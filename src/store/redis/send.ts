@@ -9,7 +9,7 @@ import { TURN_MS, turns } from "../../clock/turns.ts";
 import type { Client } from "./connection.ts";
 
 /** Lists among the arguments are flattened. */
-export type Argument = string | number | Buffer | readonly (string | number | Buffer)[];
+type Argument = string | number | Buffer | readonly (string | number | Buffer)[];
 
 export type Sender = {
   /** Strings in the reply are Buffers. */
