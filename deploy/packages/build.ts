@@ -110,6 +110,12 @@ function compile(
   rmSync(config);
 }
 
+/** The libraries whose modules are joined with those of the service (join.ts): it depends on them no more. */
+const JOINED = [
+  ...["@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node", "connect-http-routes"],
+  ...["prom-client", "bintrees", "tdigest", "@opentelemetry/api", "structured-headers"],
+];
+
 /** The packages that compiled modules import, types included. */
 function importedPackages(directory: string): Set<string> {
   const found = new Set<string>();
@@ -178,7 +184,7 @@ function build(folder: string, out: string): void {
   if (isService) {
     buildConsole(directory);
     copySwaggerUi(directory);
-    execFileSync(process.execPath, [join(import.meta.dirname, "join.ts"), directory]);
+    execFileSync(process.execPath, [join(import.meta.dirname, "join.ts"), directory, ...JOINED]);
     cpSync(join(SERVICE, "bin"), join(directory, "bin"), { recursive: true });
   }
   for (const asset of settings.assets) {

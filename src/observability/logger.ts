@@ -5,6 +5,7 @@
 import { type Level, type Logger, type LoggerOptions, pino } from "pino";
 import { createLineLimit } from "./line-limit.ts";
 import { createLineSink, type LineSink } from "./line-sink.ts";
+import { readable } from "./readable.ts";
 import { safeStack, safeText } from "./text.ts";
 
 export type { Logger };
@@ -46,7 +47,7 @@ const MAX_DEPTH = 4;
 const MAX_ENTRIES = 50;
 
 /** @param clock milliseconds */
-export async function createLogger(level: string, clock: () => number = Date.now): Promise<Log> {
+export function createLogger(level: string, clock: () => number = Date.now): Log {
   const limit = createLineLimit(clock);
   let onLine: Parameters<LogCounts["onLine"]>[0] = () => {};
   const options: LoggerOptions = {
@@ -68,7 +69,7 @@ export async function createLogger(level: string, clock: () => number = Date.now
       },
     },
   };
-  const { log, sink } = await openLog(options);
+  const { log, sink } = openLog(options);
   const reportSuppressed = () => {
     for (const { kind, lines } of limit.takeSuppressed()) {
       log.warn({ event: "log_lines_suppressed", kind, lines }, "log_lines_suppressed");
@@ -91,10 +92,9 @@ export async function createLogger(level: string, clock: () => number = Date.now
   };
 }
 
-async function openLog(options: LoggerOptions): Promise<{ log: Logger; sink: LineSink | undefined }> {
+function openLog(options: LoggerOptions): { log: Logger; sink: LineSink | undefined } {
   if (process.stderr.isTTY) {
-    const { default: pretty } = await import("pino-pretty");
-    return { log: pino(options, pretty({ destination: 2, sync: true })), sink: undefined };
+    return { log: pino(options, { write: (line) => void process.stderr.write(readable(line)) }), sink: undefined };
   }
   const sink = createLineSink(process.stderr, (lines) => {
     log.warn({ event: "log_lines_lost", lines }, "log_lines_lost");

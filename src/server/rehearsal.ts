@@ -41,7 +41,7 @@ const UNLIMITED = {
 /** Never rejects: a start that succeeds without it is a slower one. What fails is logged as a bug. */
 export async function rehearse({ config, ring, entropy, log }: Deps): Promise<void> {
   try {
-    const silent = await createLogger("silent");
+    const silent = createLogger("silent");
     const metrics = createMetrics(undefined, { ofProcess: false });
     const token = entropy.text(43);
     const store = createEmbeddedStore({ path: IN_MEMORY, clock: systemClock, reuseIntervalMs: 0, markerLifeMs: 1 });

@@ -17,7 +17,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     const config = readConfig(env);
-    const output = await createLogger(config.logLevel);
+    const output = createLogger(config.logLevel);
     const { log } = output;
     for (const warning of configWarnings(env, config)) log.warn({ event: "config_warning" }, warning);
     process.on("uncaughtException", (err) => {
