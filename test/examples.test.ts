@@ -45,6 +45,10 @@ declare const adminUrl: string, issuer: string, audience: string, request: Reque
 declare const sessions: import("@session-service/server").ServerSessions;
 declare const createServerSessions: typeof import("@session-service/server").createServerSessions;
 declare const app: { use(middleware: unknown): void; addHook(name: string, hook: unknown): void };
+type User = import("@session-service/server").User;
+declare module "react-router" {
+  export function createContext<T>(): { readonly value: T };
+}
 declare module "next/server" {
   export const NextResponse: { next(init: { readonly request: { readonly headers: Headers } }): Response };
 }

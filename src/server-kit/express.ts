@@ -1,14 +1,9 @@
 /** Express, and everything else that takes `(request, response, next)` of `node:http`. */
 import { createGate, type GateOptions } from "./gate.ts";
-import { type NodeRequestLike, pageRequestOf } from "./node-request.ts";
+import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
 type Request = NodeRequestLike & { readonly originalUrl?: string };
-type Response = {
-  statusCode: number;
-  appendHeader(name: string, value: string | readonly string[]): unknown;
-  end(body?: string): unknown;
-};
 
 const users = new WeakMap<object, User>();
 
@@ -27,16 +22,11 @@ export const getUser = (request: object): User => users.get(request) ?? { state:
  */
 export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
-  return async (request: Request, response: Response, next: () => void): Promise<void> => {
-    const page = pageRequestOf(request, request.originalUrl);
-    const { authentication, response: own } = await gate(page, request.socket.remoteAddress);
-    for (const [name, value] of own?.headers ?? authentication.responseHeaders) response.appendHeader(name, value);
-    if (own) {
-      response.statusCode = own.status;
-      response.end(await own.text());
-      return;
-    }
-    users.set(request, authentication.user);
+  return async (request: Request, response: NodeResponseLike, next: () => void): Promise<void> => {
+    const passage = await gate(pageRequestOf(request, request.originalUrl), request.socket.remoteAddress);
+    const user = await writePassage(passage, response);
+    if (!user) return;
+    users.set(request, user);
     next();
   };
 }

@@ -1,11 +1,18 @@
 /** Requests and responses of `node:http`, by shape. */
-import type { PageRequest } from "./sessions.ts";
+import type { Passage } from "./gate.ts";
+import type { PageRequest, User } from "./sessions.ts";
 
 export type NodeRequestLike = {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly socket: { readonly remoteAddress?: string | undefined };
+};
+
+export type NodeResponseLike = {
+  statusCode: number;
+  appendHeader(name: string, value: string | readonly string[]): unknown;
+  end(body?: string): unknown;
 };
 
 /** @param url the path as the browser sent it, where the framework has changed `url` */
@@ -16,4 +23,16 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
     if (value !== undefined && !name.startsWith(":")) own.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   return { method, url: originalUrl, headers: own };
+}
+
+/** Writes what a gate has decided. @returns the user, where the application is to see the request */
+export async function writePassage(
+  { authentication, response: own }: Passage,
+  response: NodeResponseLike,
+): Promise<User | undefined> {
+  for (const [name, value] of own?.headers ?? authentication.responseHeaders) response.appendHeader(name, value);
+  if (!own) return authentication.user;
+  response.statusCode = own.status;
+  response.end(await own.text());
+  return undefined;
 }

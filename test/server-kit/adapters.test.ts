@@ -1,16 +1,19 @@
 /** The adapters in the frameworks themselves: one set of rules for all. */
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import express from "express";
 import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as forAstro from "../../src/server-kit/astro.ts";
 import * as forExpress from "../../src/server-kit/express.ts";
 import * as forFastify from "../../src/server-kit/fastify.ts";
 import * as forHono from "../../src/server-kit/hono.ts";
 import type { ServerSessions, User } from "../../src/server-kit/index.ts";
+import { sessionHandler } from "../../src/server-kit/nuxt.ts";
+import * as forReactRouter from "../../src/server-kit/react-router.ts";
 import { sessionHandle } from "../../src/server-kit/sveltekit.ts";
 import { aService } from "../support/every-protocol.ts";
 import { aServer, aVerifier, COOKIES, Jar, signIn } from "./world.ts";
@@ -28,15 +31,29 @@ const over =
     return fetch(`http://127.0.0.1:${port}${pathname}${search}`, { method, headers, redirect: "manual" });
   };
 
+async function listen(listener: RequestListener): Promise<Running> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { send: over((server.address() as AddressInfo).port), close: () => server.close() };
+}
+
 async function runExpress(sessions: ServerSessions): Promise<Running> {
   const app = express();
   app.use(forExpress.sessionMiddleware(sessions, OPTIONS));
   app.use((request, response) => {
     response.set("x-application", "yes").send(forExpress.getUser(request).state);
   });
-  const server = createServer(app).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return { send: over((server.address() as AddressInfo).port), close: () => server.close() };
+  return listen(app);
+}
+
+/** The handler alone, called as h3 calls it. */
+function runNuxt(sessions: ServerSessions): Promise<Running> {
+  const handler = sessionHandler(sessions, OPTIONS);
+  return listen(async (req, res) => {
+    const context: { user?: User } = {};
+    await handler({ node: { req, res }, context });
+    if (!res.writableEnded) res.setHeader("x-application", "yes").end(context.user?.state);
+  });
 }
 
 async function runFastify(sessions: ServerSessions): Promise<Running> {
@@ -80,6 +97,30 @@ async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   };
 }
 
+const rendered = (user: User | undefined) => new Response(user?.state, { headers: { "x-application": "yes" } });
+
+/** The middleware alone, called as Astro calls it. */
+async function runAstro(sessions: ServerSessions): Promise<Running> {
+  const onRequest = forAstro.sessionMiddleware(sessions, OPTIONS);
+  const send = (request: Request) => {
+    const locals: { user?: User } = {};
+    const context = { request, locals, isPrerendered: false, clientAddress: "192.0.2.7" };
+    return onRequest(context, async () => rendered(locals.user));
+  };
+  return { send, close: () => {} };
+}
+
+/** The middleware alone, called as React Router calls it. */
+async function runReactRouter(sessions: ServerSessions): Promise<Running> {
+  const key = {};
+  const middleware = forReactRouter.sessionMiddleware(sessions, key, OPTIONS);
+  const send = (request: Request) => {
+    const context = new Map<object, User>();
+    return middleware({ request, context }, async () => rendered(context.get(key)));
+  };
+  return { send, close: () => {} };
+}
+
 const PAGE = { accept: "text/html", "sec-fetch-mode": "navigate", "sec-fetch-site": "same-origin" };
 
 describe.each([
@@ -87,6 +128,9 @@ describe.each([
   ["Fastify", runFastify],
   ["Hono", runHono],
   ["SvelteKit", runSvelteKit],
+  ["Astro", runAstro],
+  ["Nuxt", runNuxt],
+  ["React Router", runReactRouter],
 ])("%s", (_, run) => {
   const service = aService(COOKIES);
   const kept = aVerifier(service);

@@ -1,4 +1,4 @@
-/** `examples/next`: built and started by Next.js, with the packed packages, in front of a proxy that counts and fails. */
+/** `examples/next`: built and started by Next.js, with the packed packages, with proxies that count and fail. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -9,36 +9,45 @@ import { promisify } from "node:util";
 import { buildPackages } from "../../deploy/packages/build.ts";
 import { freePort } from "../support/free-port.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
-import type { Service } from "../support/service.ts";
 
 const FRAMEWORKS = join(import.meta.dirname, "../frameworks");
 const NEXT = join(FRAMEWORKS, "node_modules/next/dist/bin/next");
 const run = promisify(execFile);
 
-/** Between the application and the service. */
-export async function startCounter(service: Service) {
-  const counter = { refreshes: 0, isDown: false, delayMs: () => 0, url: "", close: () => {} };
+/** A proxy in front of `target`, which counts refreshes and fails as tests want. */
+export async function startRelay(target: string) {
+  const relay = {
+    url: "",
+    refreshes: 0,
+    /** The refresh tokens that responses have set: one for each rotation. */
+    tokens: new Set<string>(),
+    isDown: false,
+    /** How late a response is, ms; undefined for one that is lost. */
+    delayMs: (): number | undefined => 0,
+    close: () => {},
+  };
   const server = createServer((request, response) => {
-    const pass = () => {
-      const onward = send(new URL(request.url ?? "/", service.publicUrl), {
-        method: request.method,
-        headers: request.headers,
-      });
-      onward.on("response", (reply) => {
-        const relay = () => reply.pipe(response.writeHead(reply.statusCode ?? 502, reply.rawHeaders));
-        setTimeout(relay, counter.delayMs());
-      });
-      onward.on("error", () => response.destroy());
-      request.pipe(onward);
-    };
-    if (request.url === "/v1/auth/refresh") counter.refreshes++;
-    if (counter.isDown) response.writeHead(503).end('{"error":{"code":"E503_UNAVAILABLE"}}');
-    else pass();
+    if (request.url === "/v1/auth/refresh") relay.refreshes++;
+    if (relay.isDown) {
+      response.writeHead(503).end('{"error":{"code":"E503_UNAVAILABLE"}}');
+      return;
+    }
+    const { method, headers } = request;
+    const onward = send(new URL(request.url ?? "/", target), { method, headers });
+    onward.on("response", (reply) => {
+      const [, token] = /\brefresh_token=([^;]+)/.exec(String(reply.headers["set-cookie"])) ?? [];
+      if (token) relay.tokens.add(token);
+      const delayMs = relay.delayMs();
+      if (delayMs === undefined) response.destroy();
+      else setTimeout(() => reply.pipe(response.writeHead(reply.statusCode ?? 502, reply.rawHeaders)), delayMs);
+    });
+    onward.on("error", () => response.destroy());
+    request.pipe(onward);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
-  counter.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  counter.close = () => server.close().closeAllConnections();
-  return counter;
+  relay.url = `http://localhost:${(server.address() as AddressInfo).port}`;
+  relay.close = () => server.close().closeAllConnections();
+  return relay;
 }
 
 /** Builds the application below `test/frameworks`, where its bundler finds the framework. */

@@ -6,14 +6,14 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
-import { buildApplication, startApplication, startCounter } from "./next-application.ts";
+import { buildApplication, startApplication, startRelay } from "./next-application.ts";
 import { COOKIES } from "./world.ts";
 
 /** For compiling on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;
-let counter: Awaited<ReturnType<typeof startCounter>>;
+let counter: Awaited<ReturnType<typeof startRelay>>;
 let built: Awaited<ReturnType<typeof buildApplication>>;
 let application: Awaited<ReturnType<typeof startApplication>>;
 let browser: Browser;
@@ -23,7 +23,7 @@ let problems: string[];
 
 beforeAll(async () => {
   service = await startService({ ...COOKIES, COOKIE_SECURE: "false", ISSUER: "https://auth.example" });
-  counter = await startCounter(service);
+  counter = await startRelay(service.publicUrl);
   built = await buildApplication();
   application = await startApplication(built.path, {
     SESSION_SERVICE_URL: counter.url,

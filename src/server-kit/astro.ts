@@ -1,0 +1,36 @@
+/** Astro. */
+import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
+import type { ServerSessions, User } from "./sessions.ts";
+
+/** `APIContext`, as far as it is used. */
+type Context = {
+  readonly request: Request;
+  /** Declare `user: User` in `App.Locals`. */
+  readonly locals: object;
+  readonly isPrerendered: boolean;
+  readonly clientAddress: string;
+};
+
+/**
+ * The middleware `onRequest`, which puts the user into `Astro.locals.user`.
+ *
+ * @example
+ * ```ts
+ * import { sessionMiddleware } from "@session-service/server/astro";
+ *
+ * export const onRequest = sessionMiddleware(sessions, { isProtected: (path) => path.startsWith("/account") });
+ * ```
+ */
+export function sessionMiddleware(sessions: ServerSessions, options?: GateOptions) {
+  const gate = createGate(sessions, options);
+  return async (context: Context, next: () => Promise<Response>): Promise<Response> => {
+    // A prerendered page is the same for all users, and was made without a request.
+    if (context.isPrerendered) return next();
+    const { authentication, response } = await gate(context.request, context.clientAddress);
+    if (response) return response;
+    (context.locals as { user?: User }).user = authentication.user;
+    const rendered = await next();
+    addResponseHeaders(rendered.headers, authentication);
+    return rendered;
+  };
+}

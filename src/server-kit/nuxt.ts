@@ -1,0 +1,31 @@
+/** Nuxt, and everything else on h3. */
+import { createGate, type GateOptions } from "./gate.ts";
+import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
+import type { ServerSessions, User } from "./sessions.ts";
+
+/** `H3Event`, as far as it is used. */
+type Event = {
+  readonly node: { readonly req: NodeRequestLike; readonly res: NodeResponseLike };
+  readonly context: object;
+};
+
+/**
+ * A handler for `server/middleware/`, which puts the user into `event.context.user`.
+ *
+ * @example
+ * ```ts
+ * import { sessionHandler } from "@session-service/server/nuxt";
+ *
+ * export default sessionHandler(sessions, { isProtected: (path) => path.startsWith("/account") });
+ * ```
+ */
+export function sessionHandler(sessions: ServerSessions, options?: GateOptions) {
+  const gate = createGate(sessions, options);
+  const handler = async ({ node: { req, res }, context }: Event): Promise<void> => {
+    const user = await writePassage(await gate(pageRequestOf(req), req.socket.remoteAddress), res);
+    // h3 passes a request on whose response has not ended.
+    if (user) (context as { user?: User }).user = user;
+  };
+  // As `defineEventHandler` marks one.
+  return Object.assign(handler, { __is_handler__: true as const });
+}
