@@ -1,16 +1,9 @@
 /** Message ↔ domain: what both APIs return of a session, and the rules of requests that the contract cannot express. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
 import { invalidRequest } from "../session/errors.ts";
-import {
-  AUTHENTICATION_CLAIMS,
-  type Audience,
-  type Authentication,
-  parseSessionId,
-  RESERVED_CLAIMS,
-  type Session,
-  type SessionId,
-} from "../session/model.ts";
+import { type Audience, type Authentication, parseSessionId, type Session, type SessionId } from "../session/model.ts";
 import { later, type WallMs, wallMs } from "../session/time.ts";
 import { shownTime } from "./times.ts";
 

@@ -1,7 +1,7 @@
 /** The model of the domain: plain data that all rooms share. All times of sessions are the store's (time.ts). */
 
 import type { DeviceBinding } from "./device-key.ts";
-import { type StoreMs, secondsOf, type WallMs } from "./time.ts";
+import type { StoreMs, WallMs } from "./time.ts";
 
 /**
  * A session's id: base64url of 17 bytes, the partition (first byte of the subject's SHA-256) and 16
@@ -36,15 +36,6 @@ export type Authentication = {
   /** `acr`; empty when unknown. */
   readonly contextClass: string;
 };
-
-/** The claims of tokens and introspection about it (OpenID Connect Core section 2). */
-export function authenticationClaims({ time, methods, contextClass }: Authentication) {
-  return {
-    ...(time > 0 && { auth_time: secondsOf(time) }),
-    ...(methods.length > 0 && { amr: methods }),
-    ...(contextClass !== "" && { acr: contextClass }),
-  };
-}
 
 /** What a session is created with. */
 export type NewSession = {
@@ -98,29 +89,6 @@ export type Revocation = {
   readonly expiresAt: StoreMs;
   readonly reason: EndReason;
 };
-
-/**
- * Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): a session may not bring its own. `sct` is when the
- * session was created, in the store's own time, ms: what the end of all sessions is matched on. `device_bound` means that the
- * client proved possession of the session's device key.
- */
-export const RESERVED_CLAIMS = [
-  "iss",
-  "sub",
-  "aud",
-  "exp",
-  "nbf",
-  "iat",
-  "jti",
-  "sid",
-  "client_id",
-  "cnf",
-  "sct",
-  "device_bound",
-] as const;
-
-/** Claims that the fields of an authentication set, at the creation of a session or by a step-up: only so may a session have them. */
-export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 
 const SESSION_ID = /^[A-Za-z0-9_-]{22}[AEIMQUYcgkosw048]$/;
 

@@ -1,4 +1,5 @@
-import { authenticationClaims, parseSessionId, RESERVED_CLAIMS, type Session } from "../session/model.ts";
+import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
+import { parseSessionId, type Session } from "../session/model.ts";
 import type {
   AccessToken,
   AccessTokenResult,
@@ -38,8 +39,6 @@ const JITTER = 0.2;
 
 /** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
 const MAX_LENGTH = 16_384;
-
-const DEVICE_BOUND = ',"device_bound":true';
 
 const MALFORMED = { ok: false, reason: "malformed" } as const;
 const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
@@ -83,7 +82,7 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: Acces
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `,"sct":${session.createdAt},"client_id":${JSON.stringify(session.clientId)}${deviceProven ? DEVICE_BOUND : ""}${furtherClaims(session)}}`;
+        `${sessionMembers(session, deviceProven)}${furtherClaims(session)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
     },

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { authenticationClaims, introspectedClaims } from "../../session/claims.ts";
 import { type Introspection, introspect } from "../../session/introspect.ts";
-import { authenticationClaims, isDeviceBound } from "../../session/model.ts";
+import { isDeviceBound } from "../../session/model.ts";
 import { secondsOf, toWallClock } from "../../session/time.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { TOKEN_TYPES } from "./enums.ts";
@@ -23,10 +24,9 @@ function refreshTokenClaims(
     iss: issuer,
     sub: session.subject,
     aud: session.audience,
-    client_id: session.clientId,
+    ...introspectedClaims(session, isDeviceBound(session)),
     sid: session.sid,
     ...(session.authentication && authenticationClaims(session.authentication)),
-    ...(isDeviceBound(session) && { device_bound: true }),
     iat: secondsOf(toWallClock(issuedAt, shiftMs)),
     exp: secondsOf(toWallClock(session.idleExpiresAt, shiftMs)),
   };

@@ -235,8 +235,8 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
   subject: string;
 
   /**
-   * Additional claims of its access tokens, at most 4 KiB as JSON. The reserved
-   * names (iss sub aud exp nbf iat jti sid client_id cnf sct device_bound) are refused, and
+   * Additional claims of its access tokens, at most 4 KiB as JSON. The names of
+   * claims that the service sets itself (docs/verifier.md#claims) are refused, and
    * so are auth_time, amr and acr, which the fields of these names set.
    *
    * @generated from field: google.protobuf.Struct claims = 2;

@@ -1,0 +1,59 @@
+/** The claims that the service sets in access tokens. CONTRIBUTING.md has the steps that add one. */
+import type { Authentication, Session } from "./model.ts";
+import { secondsOf } from "./time.ts";
+
+type Claim = {
+  /** Returns the value in a token of the session; undefined leaves the claim out. */
+  readonly of: (session: Session, deviceProven: boolean) => string | number | boolean | undefined;
+  /** Whether introspection of a refresh token has it, too. */
+  readonly isIntrospected: boolean;
+};
+
+/** Claims whose value follows from the session, beside those that each token has (RFC 9068 section 2.2). */
+export const SESSION_CLAIMS = {
+  /** When the session was created, in the store's own time: the end of all sessions is matched on it. */
+  sct: { of: ({ createdAt }) => createdAt, isIntrospected: false },
+  client_id: { of: ({ clientId }) => clientId, isIntrospected: true },
+  /** The client has proven possession of the session's device key. */
+  device_bound: { of: (_, deviceProven) => deviceProven || undefined, isIntrospected: true },
+} as const satisfies Readonly<Record<string, Claim>>;
+
+const CLAIMS: readonly (readonly [name: string, Claim])[] = Object.entries(SESSION_CLAIMS);
+
+/** Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): the claims of a session may not have these names. */
+export const RESERVED_CLAIMS: readonly string[] = [
+  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "cnf"],
+  ...Object.keys(SESSION_CLAIMS),
+];
+
+/** Claims that the fields of an authentication set, at the creation of a session or by a step-up: only so may a session have them. */
+export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
+
+/** Each claim as it begins in the text of a JSON object that has members before it. */
+const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
+
+/** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. Every refresh comes here. */
+export function sessionMembers(session: Session, deviceProven: boolean): string {
+  let text = "";
+  for (const { start, of } of MEMBERS) {
+    const value = of(session, deviceProven);
+    if (value !== undefined) text += start + (typeof value === "number" ? value : JSON.stringify(value));
+  }
+  return text;
+}
+
+/** Returns what introspection of a refresh token says of its session. */
+export function introspectedClaims(session: Session, deviceBound: boolean): Readonly<Record<string, unknown>> {
+  const introspected = CLAIMS.filter(([, { isIntrospected }]) => isIntrospected);
+  const values = introspected.map(([name, { of }]) => [name, of(session, deviceBound)] as const);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+/** Returns the claims of an authentication (OpenID Connect Core section 2). */
+export function authenticationClaims({ time, methods, contextClass }: Authentication) {
+  return {
+    ...(time > 0 && { auth_time: secondsOf(time) }),
+    ...(methods.length > 0 && { amr: methods }),
+    ...(contextClass !== "" && { acr: contextClass }),
+  };
+}
