@@ -1,18 +1,18 @@
 /** All commands. What a command does is loaded when it runs. */
 import { Command } from "commander";
-import { addAdminTokenCommand } from "./admin-token.ts";
-import { addBackupCommands } from "./backup.ts";
-import { addCompletionCommand } from "./completion.ts";
-import { addConfigCommand } from "./config.ts";
+import { addAdminTokenCommand } from "./admin-token/command.ts";
+import { addBackupCommands } from "./backup/command.ts";
+import { addCompletionCommand } from "./completion/command.ts";
+import { addConfigCommand } from "./config/command.ts";
 import type { Context } from "./context.ts";
-import { addDoctorCommand } from "./doctor.ts";
+import { addDoctorCommand } from "./doctor/command.ts";
 import { EXIT_CODES } from "./exit.ts";
-import { addKeysCommand } from "./keys.ts";
-import { addRedisAclCommand } from "./redis-acl.ts";
-import { addSessionsCommand } from "./sessions.ts";
-import { addTokenCommand } from "./token.ts";
+import { addKeysCommand } from "./keys/command.ts";
+import { addRedisAclCommand } from "./redis-acl/command.ts";
+import { addSessionsCommand } from "./sessions/command.ts";
+import { addTokenCommand } from "./token/command.ts";
 import { version } from "./version.ts";
-import { addWatchCommand } from "./watch.ts";
+import { addWatchCommand } from "./watch/command.ts";
 
 /** Help is wrapped here where standard output is no narrower terminal: the documentation holds the same texts. */
 export const HELP_WIDTH = 100;

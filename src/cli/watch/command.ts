@@ -1,8 +1,8 @@
 /** `session-service watch`: the endings of sessions as they happen. */
 import type { Command } from "commander";
-import { addConnectionOptions, CONNECTION_HELP } from "./admin-api/options.ts";
-import type { Context } from "./context.ts";
-import { CALL_EXIT_CODES } from "./exit.ts";
+import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { CALL_EXIT_CODES } from "../exit.ts";
 
 export function addWatchCommand(program: Command, context: Context): void {
   const watch = program.command("watch").description("follow the endings of sessions, as verifiers see them");
@@ -18,5 +18,5 @@ When the connection is lost, it is made again, and nothing is missed.
 ${CONNECTION_HELP}
 ${CALL_EXIT_CODES}`,
     )
-    .action(async (options) => (await import("./watch/run.ts")).watch(context, options));
+    .action(async (options) => (await import("./run.ts")).watch(context, options));
 }

@@ -1,9 +1,9 @@
 /** `session-service admin-token …`: makes the entries of ADMIN_TOKENS_FILE. */
 import { Command, Option } from "commander";
-import { SCOPES } from "../session/admin-access.ts";
-import type { AdminTokenOptions, MakeCredential } from "./admin-token/run.ts";
-import type { Context } from "./context.ts";
-import { EXIT_CODES } from "./exit.ts";
+import { SCOPES } from "../../session/admin-access.ts";
+import type { Context } from "../context.ts";
+import { EXIT_CODES } from "../exit.ts";
+import type { AdminTokenOptions, MakeCredential } from "./run.ts";
 
 const HELP = `The token itself is printed once and stored nowhere; the entry holds its hash.
 ${EXIT_CODES}`;
@@ -14,7 +14,7 @@ export function addAdminTokenCommand(program: Command, context: Context): void {
     .description("make credentials of the admin API: the entries of ADMIN_TOKENS_FILE")
     .addHelpText("after", `\n${HELP}`);
   const run = async (make: MakeCredential, options: AdminTokenOptions) => {
-    const { runAdminToken } = await import("./admin-token/run.ts");
+    const { runAdminToken } = await import("./run.ts");
     context.print(await runAdminToken(make, options));
   };
   const add = (command: Command) => {

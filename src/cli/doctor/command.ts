@@ -1,6 +1,6 @@
 /** `session-service doctor`: what is wrong with an installation, and what to do. */
 import type { Command } from "commander";
-import type { Context } from "./context.ts";
+import type { Context } from "../context.ts";
 
 export function addDoctorCommand(program: Command, context: Context): void {
   program
@@ -17,5 +17,5 @@ rights of its user, its clock. Then it asks the service whether it is ready.
 
 Exit codes: 0 no fault, 1 a fault (with --strict: or a warning), 2 wrong usage.`,
     )
-    .action(async (options) => (await import("./doctor/run.ts")).runDoctor(context, options));
+    .action(async (options) => (await import("./run.ts")).runDoctor(context, options));
 }

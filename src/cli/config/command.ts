@@ -1,6 +1,6 @@
 /** `session-service config …`: the configuration of the environment, checked and shown. */
 import type { Command } from "commander";
-import type { Context } from "./context.ts";
+import type { Context } from "../context.ts";
 
 export function addConfigCommand(program: Command, context: Context): void {
   const config = program.command("config").description("check or show the configuration in the environment");
@@ -15,7 +15,7 @@ export function addConfigCommand(program: Command, context: Context): void {
         "Exit codes: 0 no fault, 1 a fault (with --strict: or a warning), 2 wrong usage.",
     )
     .action(async (options) => {
-      const { checkConfig } = await import("./config/run.ts");
+      const { checkConfig } = await import("./run.ts");
       checkConfig(context, options);
     });
   config
@@ -25,7 +25,7 @@ export function addConfigCommand(program: Command, context: Context): void {
     .option("--json", "for programs")
     .addHelpText("after", "\nExit codes: 0 done, 1 the configuration has a fault, 2 wrong usage.")
     .action(async (options) => {
-      const { showConfig } = await import("./config/run.ts");
+      const { showConfig } = await import("./run.ts");
       showConfig(context, options);
     });
 }

@@ -1,9 +1,9 @@
 /** `session-service sessions …`: sees and ends sessions through the admin API. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { DAY_MS, duration } from "../config/values.ts";
-import { addConnectionOptions, CONNECTION_HELP } from "./admin-api/options.ts";
-import type { Context } from "./context.ts";
-import { CALL_EXIT_CODES } from "./exit.ts";
+import { DAY_MS, duration } from "../../config/values.ts";
+import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { CALL_EXIT_CODES } from "../exit.ts";
 
 const HELP = `${CONNECTION_HELP}
 ${CALL_EXIT_CODES}`;
@@ -29,7 +29,7 @@ export function addSessionsCommand(program: Command, context: Context): void {
     ENDING_HELP,
   )
     .argument("<session-id...>", "their ids; - reads them from standard input, one a line")
-    .action(async (ids, options) => (await import("./sessions/end.ts")).endSessions(context, ids, options));
+    .action(async (ids, options) => (await import("./end.ts")).endSessions(context, ids, options));
   addEnding("end-all", "end the sessions of a user, of many users, or of everybody", END_ALL_HELP)
     .option("--subject <subject>", "those of this user")
     .option("--except <session-id>", "with --subject: but this one")
@@ -37,10 +37,10 @@ export function addSessionsCommand(program: Command, context: Context): void {
     .option("--everyone", "those of everybody")
     .option("--created-before <time>", "with --everyone: only those created before, such as 2027-01-31T12:00:00Z", time)
     .option("--yes", "with --everyone: do not ask")
-    .action(async (options) => (await import("./sessions/end-all.ts")).endAllSessions(context, options));
+    .action(async (options) => (await import("./end-all.ts")).endAllSessions(context, options));
   add("unbind", "take the device key from a session: its browser can refresh without it, or register another")
     .argument("<session-id>", "its id")
-    .action(async (id, options) => (await import("./sessions/unbind.ts")).unbindSession(context, id, options));
+    .action(async (id, options) => (await import("./unbind.ts")).unbindSession(context, id, options));
   addCreate(add, context);
 }
 
@@ -70,15 +70,15 @@ function addReaders(add: Add, context: Context): void {
     .option("--created-before <time>", "created before this time", time)
     .option("--limit <count>", "the most sessions to list", count, 100)
     .option("--ids", "print their ids alone, one a line")
-    .action(async (options) => (await import("./sessions/list.ts")).listSessions(context, options));
+    .action(async (options) => (await import("./list.ts")).listSessions(context, options));
   add("show", "show a live session, or why it is not live any more")
     .argument("<session-id>", "its id, `sid` in its access tokens")
-    .action(async (id, options) => (await import("./sessions/show.ts")).showSession(context, id, options));
+    .action(async (id, options) => (await import("./show.ts")).showSession(context, id, options));
   add("events", "list what happened to a session, or to those of a user, newest first", EVENTS_HELP)
     .option("--session <session-id>", "to this session, live or not")
     .option("--subject <subject>", "to the last sessions of this user")
     .option("--limit <count>", "the most events to list", count, 100)
-    .action(async (options) => (await import("./sessions/events.ts")).listEvents(context, options));
+    .action(async (options) => (await import("./events.ts")).listEvents(context, options));
 }
 
 const retryOption = () =>
@@ -128,7 +128,7 @@ function addCreate(add: Add, context: Context): void {
     .option("--acr <class>", "the class of that authentication")
     .option("--require-device-binding", "its browser must bind it to a key; needs DEVICE_BINDING=on")
     .option("--replaces <session-id>", "the session that this one replaces")
-    .action(async (options) => (await import("./sessions/create.ts")).createSession(context, options));
+    .action(async (options) => (await import("./create.ts")).createSession(context, options));
 }
 
 function count(text: string): number {

@@ -1,6 +1,6 @@
 /** `session-service completion <shell>`: a script that completes commands, options and their values. */
 import { Argument, type Command } from "commander";
-import type { Context } from "./context.ts";
+import type { Context } from "../context.ts";
 
 export function addCompletionCommand(program: Command, context: Context): void {
   program
@@ -17,7 +17,7 @@ export function addCompletionCommand(program: Command, context: Context): void {
 Exit codes: 0 done, 2 wrong usage.`,
     )
     .action(async (shell: "bash" | "zsh" | "fish") => {
-      const { completionScript } = await import("./completion/script.ts");
+      const { completionScript } = await import("./script.ts");
       context.print(completionScript(shell, program));
     });
 }

@@ -1,20 +1,16 @@
 /** `session-service keys …`: manages the key ring. Never prints a secret. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
-import type { Context } from "./context.ts";
-import { EXIT_CODES, usageError } from "./exit.ts";
-import type { KeysOptions } from "./keys/run.ts";
+import type { Context } from "../context.ts";
+import { EXIT_CODES, usageError } from "../exit.ts";
+import type { KeysOptions } from "./run.ts";
 
 const HELP = `Ages come from JWKS_MAX_AGE, ACCESS_TOKEN_TTL and SESSION_IDLE_TTL: set them as for the service.
 ${EXIT_CODES}`;
 
 export function addKeysCommand(program: Command, context: Context): void {
   const keys = program.command("keys").description("manage the key ring").addHelpText("after", `\n${HELP}`);
-  const run = async (
-    step: keyof typeof import("./keys/run.ts").STEPS,
-    operand: string | undefined,
-    options: object,
-  ) => {
-    const { runKeys } = await import("./keys/run.ts");
+  const run = async (step: keyof typeof import("./run.ts").STEPS, operand: string | undefined, options: object) => {
+    const { runKeys } = await import("./run.ts");
     context.print(await runKeys(context.env, step, operand, options as KeysOptions));
   };
   const add = (name: string, description: string) => {

@@ -1,8 +1,8 @@
 /** `session-service token …`: what a token says, and whether it is accepted. */
 import type { Command } from "commander";
-import { addConnectionOptions, CONNECTION_HELP } from "./admin-api/options.ts";
-import type { Context } from "./context.ts";
-import { EXIT_CODES } from "./exit.ts";
+import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { EXIT_CODES } from "../exit.ts";
 
 const INPUT_HELP = "The token is read from --file, else from the variable TOKEN, else from standard input.";
 
@@ -16,7 +16,7 @@ export function addTokenCommand(program: Command, context: Context): void {
       .option("--json", "for programs");
   add("inspect", "print what a token says, without asking anybody whether it is true")
     .addHelpText("after", `\n${INPUT_HELP}\n${EXIT_CODES}`)
-    .action(async (options) => (await import("./token/inspect.ts")).inspectToken(context, options));
+    .action(async (options) => (await import("./inspect.ts")).inspectToken(context, options));
   addConnectionOptions(add("verify", "ask whether a token would be accepted now; never rotates a refresh token"))
     .option("--jwks-url <url>", "verify an access token here, with these keys, and ask nobody: needs no admin token")
     .option("--issuer <url>", "with --jwks-url: its issuer (otherwise ISSUER)")
@@ -29,5 +29,5 @@ ${CONNECTION_HELP}
 Exit codes: 0 accepted, 1 not accepted or failed, 2 wrong usage, 3 the service does not respond,
 4 the admin token is absent, wrong, or lacks a scope.`,
     )
-    .action(async (options) => (await import("./token/verify.ts")).verifyToken(context, options));
+    .action(async (options) => (await import("./verify.ts")).verifyToken(context, options));
 }

@@ -1,7 +1,7 @@
 /** `session-service backup` and `session-service restore`, of the embedded store. */
 import { type Command, Option } from "commander";
-import type { Context } from "./context.ts";
-import { EXIT_CODES } from "./exit.ts";
+import type { Context } from "../context.ts";
+import { EXIT_CODES } from "../exit.ts";
 
 export function addBackupCommands(program: Command, context: Context): void {
   program
@@ -16,7 +16,7 @@ copies: it holds the keys. How to copy Redis: docs/operations.md.
 
 ${EXIT_CODES}`,
     )
-    .action(async (directory, options) => (await import("./backup/backup.ts")).backUp(context, directory, options));
+    .action(async (directory, options) => (await import("./backup.ts")).backUp(context, directory, options));
   program
     .command("restore")
     .description("put a backup in the place of the embedded store; the service must be stopped")
@@ -36,5 +36,5 @@ are undone.
 
 ${EXIT_CODES}`,
     )
-    .action(async (directory, options) => (await import("./backup/restore.ts")).restore(context, directory, options));
+    .action(async (directory, options) => (await import("./restore.ts")).restore(context, directory, options));
 }

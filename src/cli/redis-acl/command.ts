@@ -1,7 +1,7 @@
 /** `session-service redis-acl`: the Redis user that the service needs, ready to be loaded. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Context } from "./context.ts";
-import { EXIT_CODES } from "./exit.ts";
+import type { Context } from "../context.ts";
+import { EXIT_CODES } from "../exit.ts";
 
 export function addRedisAclCommand(program: Command, context: Context): void {
   program
@@ -28,7 +28,7 @@ replicas too:
 
 ${EXIT_CODES}`,
     )
-    .action(async (options) => (await import("./redis-acl/run.ts")).printAcl(context, options));
+    .action(async (options) => (await import("./run.ts")).printAcl(context, options));
 }
 
 function db(text: string): number {
