@@ -1,15 +1,15 @@
-/** What every command gets. */
+/** The environment that every command gets. */
 import type { Environment } from "../config/reader.ts";
 import type { ExitCode } from "./exit.ts";
 
 export type Context = {
   readonly env: Environment;
-  /** Writes lines to standard output: what the command was called for. */
+  /** Writes lines to standard output: the result of the command. */
   readonly print: (text: string) => void;
-  /** Writes lines to standard error: what accompanies it. */
+  /** Writes lines to standard error: notes beside the result. */
   readonly note: (text: string) => void;
-  /** Ends with this code although nothing failed: something was found. */
+  /** Sets the exit code of a command that did not fail, but found something. */
   readonly setExitCode: (code: ExitCode) => void;
-  /** Runs the service, until a signal ends it. */
+  /** Runs the service until a signal ends it. */
   readonly serve: () => Promise<void>;
 };

@@ -1,14 +1,14 @@
-/** Ids that begin with a dash, as one in 64 random ids does, among the arguments of a command. */
+/** Handles arguments that are ids and begin with a dash, as one in 64 random ids does. */
 import type { Command } from "commander";
 
-/** No option here has one dash and more than one letter; with two dashes, an id is known by its length: 23 characters, or 43. */
+/** No option here has one dash and more than one letter. After two dashes, an id is recognized by its length: 23 or 43 characters. */
 const DASHED_ID = /^-(?:[^-].+|-(?:[\w-]{21}|[\w-]{41}))$/;
 
 const ID_ARGUMENTS = ["session-id", "kid"];
 
 /**
- * Moves ids that look like options behind `--`, where commander looks for no options. Values of options stay where they are: commander
- * takes whatever follows an option that has a value.
+ * Moves ids that look like options behind `--`, where commander looks for no options. Values of options stay in place: commander takes
+ * any text after an option that has a value.
  */
 export function protectDashedIds(args: readonly string[], program: Command): readonly string[] {
   let command = program;

@@ -1,10 +1,10 @@
-/** How a command ends. */
+/** The exit codes of a command, and the errors that end it. */
 
 export const EXIT = {
   done: 0,
-  /** Refused or failed, or something was found that needs a remedy. */
+  /** The command was refused or failed, or found something that needs a remedy. */
   failed: 1,
-  /** Called wrongly. */
+  /** The command was called in a wrong way. */
   usage: 2,
   /** The service, or its store, does not respond, or is unavailable for another reason. */
   unavailable: 3,
@@ -14,10 +14,10 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The end of every help text that needs no other. */
+/** The end of every help text without one of its own. */
 export const EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.";
 
-/** For the commands that call the admin API. */
+/** The end of the help texts of commands that call the admin API. */
 export const CALL_EXIT_CODES =
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the service is unavailable, 4 the token is\n" +
   "absent, wrong, or lacks a scope.";
@@ -32,12 +32,12 @@ export class CommandError extends Error {
   }
 }
 
-/** The command was called wrongly in a way that its options alone do not show. */
+/** The arguments are wrong in a way that the options alone do not show. */
 export const usageError = (message: string) => new CommandError(`error: ${message}`, EXIT.usage);
 
 type ErrorClass = abstract new (...given: never[]) => Error;
 
-/** Runs a command; errors of the classes in `refusals` end it with exit code 1 and their message, any other is a bug. */
+/** Runs a command. Errors of the classes in `refusals` end it with exit code 1 and their message; any other error is a bug. */
 export async function refusing<T>(refusals: readonly ErrorClass[], run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -1,10 +1,10 @@
-/** What a command reads: secrets and lists come by a file or standard input, never as arguments. */
+/** Reads the input of a command: secrets and lists come from a file or standard input, never as arguments. */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { errorCode } from "../files/error-code.ts";
 import { CommandError } from "./exit.ts";
 
-/** The text of a file; `-` is standard input. @throws CommandError */
+/** Reads the text of a file; `-` is standard input. @throws CommandError */
 export function readText(path: string): string {
   try {
     return readFileSync(path === "-" ? 0 : path, "utf8");
@@ -13,7 +13,7 @@ export function readText(path: string): string {
   }
 }
 
-/** The lines of a file that are not empty, without spaces around them. @throws CommandError */
+/** Reads the lines of a file that are not empty, without spaces around them. @throws CommandError */
 export function readLines(path: string): readonly string[] {
   return readText(path)
     .split("\n")
@@ -21,7 +21,7 @@ export function readLines(path: string): readonly string[] {
     .filter((line) => line !== "");
 }
 
-/** Asks on a terminal; false where there is none. */
+/** Asks a question on a terminal; returns false if there is no terminal. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

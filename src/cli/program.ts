@@ -1,4 +1,4 @@
-/** All commands. What a command does is loaded when it runs. */
+/** Defines all commands. The code of a command is loaded when it runs. */
 import { Command } from "commander";
 import { addAdminTokenCommand } from "./admin-token/command.ts";
 import { addBackupCommands } from "./backup/command.ts";
@@ -14,10 +14,10 @@ import { addTokenCommand } from "./token/command.ts";
 import { version } from "./version.ts";
 import { addWatchCommand } from "./watch/command.ts";
 
-/** Help is wrapped here where standard output is no narrower terminal: the documentation holds the same texts. */
+/** The width of the help texts unless the terminal is narrower. The documentation holds the same texts. */
 export const HELP_WIDTH = 100;
 
-/** @param width of the help, characters */
+/** @param width of the help, in characters */
 export function createProgram(
   context: Context,
   width = Math.min(process.stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
@@ -30,7 +30,7 @@ export function createProgram(
     .configureHelp({ helpWidth: width })
     .showHelpAfterError("(--help explains this command)")
     .exitOverride()
-    // What follows a command is the command's: a subject may be called -V.
+    // Options after a command belong to the command: a subject may be called -V.
     .enablePositionalOptions()
     .addHelpText("after", `\n${PROGRAM_HELP}`);
   program

@@ -1,4 +1,4 @@
-/** Runs the command line: one command, its output, its exit code. */
+/** Runs the command line: one command, its output and its exit code. */
 import { CommanderError } from "commander";
 import type { Environment } from "../config/reader.ts";
 import type { Context } from "./context.ts";
@@ -15,7 +15,7 @@ export async function runCommandLine(
   env: Environment,
   serve: () => Promise<void>,
 ): Promise<void> {
-  // A reader that has read enough (`| head`) ends the command, and that is no failure.
+  // A reader that has read enough (`| head`) ends the command. That is not a failure.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE") throw error;
@@ -40,7 +40,7 @@ export async function runCommandLine(
 }
 
 function exitCodeOf(error: unknown, context: Context): number {
-  // Commander has written its message already; whatever it refuses is wrong usage.
+  // Commander has written its message already. Anything that it refuses is wrong usage.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (!(error instanceof CommandError)) throw error;
   context.note(error.message);

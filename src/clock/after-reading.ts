@@ -1,23 +1,24 @@
 /**
- * Time in which this process did not run is nobody's delay. A process that was stopped, starved of its processor or busy comes back
- * to timers that have run out, and to bytes that came in time and wait to be read. The timers are called first.
+ * Timeouts that do not blame others for time in which this process did not run.
+ * When a process was stopped, busy or without a processor, it finds timers that have run out, and bytes that came in time and wait to be
+ * read. Node calls the timers first.
  */
 
-/** Calls `then` when everything has been read that had arrived by now: after a whole poll of the event loop. */
+/** Calls `then` when everything that had arrived by now has been read: after a whole poll of the event loop. */
 export function afterReading(then: () => void): void {
-  // The first may come at the end of a poll that began before now.
+  // The first setImmediate may run at the end of a poll that began before now, so a second one is needed.
   setImmediate(() => setImmediate(then));
 }
 
-/** The longest delay of a timer of Node: a longer one fires at once. */
+/** The longest delay of a Node timer, in ms. A longer one fires at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * As setTimeout, for waiting on somebody else: before it gives up, what had arrived is read, which may cancel it. Keeps no
- * process running.
+ * Works as setTimeout, for waiting on a client or a server. Before it gives up, it lets everything be read that had arrived, which may
+ * cancel it. It does not keep the process running.
  *
- * @param ms after more than 2^31-1 (24 days), such as Infinity, it never gives up
- * @returns how to cancel it
+ * @param ms more than 2^31-1 (24 days), such as Infinity, means that it never gives up
+ * @returns a function that cancels it
  */
 export function patientTimeout(giveUp: () => void, ms: number): () => void {
   if (ms > MAX_DELAY_MS) return () => {};

@@ -1,17 +1,17 @@
 /**
- * A clock that is never set: CLOCK_MONOTONIC, and what the machine has slept, which that does not count. Milliseconds from
- * some moment on.
+ * A clock that is never set: CLOCK_MONOTONIC plus the time in which the machine has slept, which CLOCK_MONOTONIC does not count. It
+ * counts milliseconds from an arbitrary moment.
  */
 import { uptime } from "node:os";
 
-/** What the two clocks may differ by without a sleep, ms. */
+/** The two clocks may differ by this much without a sleep, in ms. */
 const TOLERANCE_MS = 1_000;
 
-/** How long the machine has been up, sleep included. Only Linux reports that independently of the clock of the day. */
+/** Returns how long the machine has been up, sleep included. Only Linux reports that independently of the wall clock. */
 const awakeAndAsleep = process.platform === "linux" ? () => uptime() * 1000 : () => performance.now();
 
 export type SteadyClock = (() => number) & {
-  /** Looks whether the machine has slept. Reading the clock does not, since that must cost nothing. */
+  /** Checks whether the machine has slept. Reading the clock does not check it, since a reading must cost nothing. */
   refresh(): void;
 };
 
@@ -25,5 +25,5 @@ export function createSteadyClock(up = awakeAndAsleep, awake = () => performance
   return Object.assign(() => awake() + slept, { refresh });
 }
 
-/** That of this process. */
+/** The clock of this process. */
 export const steadyClock = createSteadyClock();

@@ -1,22 +1,22 @@
 /**
- * Turns: the time of this process, by which it judges others.
+ * Turns measure the time in which this process ran. It judges the delays of others by them.
  *
- * A turn takes `TURN_MS` at least, and ends when everything has been read that had arrived at its beginning. However long the
- * process was stopped, starved of its processor or busy, that is one turn: whoever counts turns counts only time in which a reply
- * that was there would have been seen. One timer serves all who count.
+ * A turn takes at least `TURN_MS`, and ends when everything has been read that had arrived at its beginning. If the process was
+ * stopped, busy or without a processor, that is one turn, however long it was. Counting turns therefore counts only time in which an
+ * arrived reply would have been read. One timer serves all followers.
  *
- * The same tells how long something may have waited to be read: no longer than since the beginning of the last turn that has ended.
+ * Turns also show how long something may have waited to be read: at most since the beginning of the last turn that has ended.
  */
 import { type SteadyClock, steadyClock } from "./steady.ts";
 
 export const TURN_MS = 50;
 
-/** How the event loop is followed; replaced by tests of its order. */
+/** The functions that follow the event loop. Tests of its order replace them. */
 type Loop = {
   readonly clock: SteadyClock;
-  /** Calls again and again, before a poll. @returns how to stop */
+  /** Calls again and again, before a poll. @returns a function that stops it */
   readonly every: (ms: number, then: () => void) => () => void;
-  /** Calls once, after the poll that comes next. */
+  /** Calls once, after the next poll. */
   readonly afterPoll: (then: () => void) => void;
 };
 
@@ -41,7 +41,7 @@ export class Turns {
     this.#readUntilMs = loop.clock();
   }
 
-  /** Calls `onTurn` at the end of each turn. Turns are counted while there are followers. @returns how to stop */
+  /** Calls `onTurn` at the end of each turn. Turns are counted only while there are followers. @returns a function that stops it */
   follow(onTurn: () => void): () => void {
     const follower = () => onTurn(); // the same function may follow twice
     this.#followers.add(follower);
@@ -57,7 +57,7 @@ export class Turns {
     };
   }
 
-  /** Calls once, after so many ms in which this process ran. @returns how to cancel it */
+  /** Calls `then` once, after this process ran for `ms` milliseconds. @returns a function that cancels it */
   after(ms: number, then: () => void): () => void {
     let left = Math.ceil(ms / TURN_MS) + 1;
     const stop = this.follow(() => {
@@ -68,17 +68,17 @@ export class Turns {
     return stop;
   }
 
-  /** Time in which this process ran, ms: that of the turns that have ended. */
+  /** Returns the time in which this process ran, in ms: the turns that have ended. */
   ranMs(): number {
     return this.#count * TURN_MS;
   }
 
-  /** What had arrived by then has been read, ms by the steady clock. */
+  /** Everything that had arrived by this time has been read, in ms by the steady clock. */
   get readUntilMs(): number {
     return this.#readUntilMs;
   }
 
-  /** How long ago that is: what is handled now has waited no longer to be read, ms. */
+  /** Returns how long ago `since` was, in ms. By default that is how long a message that is handled now may have waited to be read. */
   behindMs(since = this.#readUntilMs): number {
     return this.#loop.clock() - since;
   }
@@ -95,5 +95,5 @@ export class Turns {
   }
 }
 
-/** Those of this process. */
+/** The turns of this process. */
 export const turns = new Turns();

@@ -1,4 +1,4 @@
-/** The TLS certificate: its key, its time, its names. */
+/** Checks the TLS certificate: its key, its validity, its names. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import { DAY_MS } from "../config/values.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
-/** When a certificate should have been renewed, before it ends. */
+/** A certificate should have been renewed this long before it ends, in ms. */
 const RENEWAL_MS = 14 * DAY_MS;
 
 const { ok, warning, fault } = reportOf("certificate");
@@ -33,7 +33,7 @@ function checkOwn({ issuer, trustProxy }: Config, certFile: string, keyFile: str
   } catch (error) {
     findings.push(fault(`TLS_KEY_FILE: ${keyFile} is no private key (${messageOf(error)})`, "name the key in PEM"));
   }
-  // Behind a proxy, browsers see the proxy's certificate.
+  // Behind a proxy, browsers see the proxy's certificate instead of this one.
   const name = issuer === undefined || trustProxy > 0 ? undefined : new URL(issuer).hostname.replace(/^\[|\]$/g, "");
   if (name !== undefined && !isFor(certificate, name)) {
     findings.push(

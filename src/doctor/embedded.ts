@@ -1,14 +1,14 @@
-/** The embedded store's file, and the space that it has. */
+/** Checks the embedded store's file, and its free disk space. */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { errorCode } from "../files/error-code.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
-/** Below it the store may soon refuse writes, bytes. */
+/** With less free space than this, in bytes, the store may soon refuse writes. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
 
-/** sqlite.org/rescode.html */
+/** The result code of SQLite for a file that is not a database (sqlite.org/rescode.html). */
 const SQLITE_NOTADB = 26;
 const RESTORE = "stop the service, and restore a backup (session-service restore)";
 
@@ -45,7 +45,7 @@ async function checkSpace(directory: string): Promise<readonly Finding[]> {
       ),
     ];
   } catch (error) {
-    if (errorCode(error) === "ENOENT") return []; // not made yet
+    if (errorCode(error) === "ENOENT") return []; // the file has not been made yet
     throw error;
   }
 }

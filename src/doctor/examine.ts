@@ -1,4 +1,4 @@
-/** All checks of an installation, one after the other: each finding as soon as it is known. */
+/** Runs all checks of an installation, one after the other, and yields each finding at once. */
 import { type Config, ConfigError, configVariables, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
@@ -21,7 +21,7 @@ export async function* examine(deps: ExamineDeps): AsyncGenerator<Finding> {
   const { env, clock } = deps;
   const { config, findings } = readFindings(env);
   yield* findings;
-  // Whatever else there is depends on what is configured.
+  // All further checks depend on the configuration.
   if (config === undefined) return;
   const now = clock();
   yield* await checkDataDir(config);

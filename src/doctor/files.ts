@@ -1,4 +1,4 @@
-/** Files that hold secrets or grant rights. */
+/** Checks the files that hold secrets or grant rights. */
 import { stat } from "node:fs/promises";
 import type { Config } from "../config/config.ts";
 import { errorCode } from "../files/error-code.ts";

@@ -1,15 +1,15 @@
-/** What the doctor finds. */
+/** The findings of the doctor. */
 
-/** `fault`: the service does not start, or fails its users. `warning`: it works, and something will go wrong or is unwise. */
+/** `fault`: the service does not start, or fails its users. `warning`: it works, but a setting is unwise or will cause a problem. */
 type Level = "ok" | "warning" | "fault";
 
 export type Finding = {
-  /** What was looked at. */
+  /** The name of the check. */
   readonly check: Check;
   readonly level: Level;
-  /** What was found, a sentence without a full stop. Never a secret. */
+  /** The result of the check, a sentence without a full stop. It never holds a secret. */
   readonly found: string;
-  /** What to do about it. */
+  /** The remedy. */
   readonly remedy?: string;
 };
 
@@ -26,7 +26,7 @@ const CHECKS = [
 ] as const;
 type Check = (typeof CHECKS)[number];
 
-/** Findings of one check. */
+/** Creates the findings of one check. */
 type Report = {
   readonly ok: (found: string) => Finding;
   readonly warning: (found: string, remedy: string) => Finding;

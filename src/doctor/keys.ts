@@ -1,4 +1,4 @@
-/** The key ring: whether it can be used, and how old its keys are. */
+/** Checks whether the key ring can be used, and how old its keys are. */
 import type { Config } from "../config/config.ts";
 import { DAY_MS } from "../config/values.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../tokens/ring.ts";
@@ -6,9 +6,9 @@ import { readRing } from "../tokens/ring-file.ts";
 import { nextStep, type RingTimes } from "../tokens/ring-steps.ts";
 import { type Finding, reportOf } from "./finding.ts";
 
-/** How long a key should be used at most: docs/operations.md advises a rotation every month. */
+/** A key should not be used for longer than this, in ms: docs/operations.md advises a rotation every month. */
 const MAX_USE_MS = 90 * DAY_MS;
-/** How long an instance takes to have a changed ring in force; as the keys command has it. */
+/** How long an instance takes to read a changed ring, in ms. The keys command assumes the same. */
 const PICK_UP_MS = 60_000;
 
 const { ok, warning, fault } = reportOf("keys");

@@ -1,13 +1,13 @@
-/** The Redis that sessions are kept in. */
+/** Checks the Redis that sessions are kept in. */
 import type { Config } from "../config/config.ts";
 import type { RedisTarget } from "../config/redis-url.ts";
 import { errorCode } from "../files/error-code.ts";
 import type { NodeFacts } from "../store/redis/examination.ts";
 import { type Finding, reportOf } from "./finding.ts";
 
-/** The difference of two nodes' clocks that the revocation feed tolerates (docs/operations.md). */
+/** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
 const MAX_NODE_SKEW_MS = 5_000;
-/** Tokens are stamped by Redis's clock and verified by others. */
+/** Tokens are stamped by Redis's clock and verified by others, so the clocks must agree up to this difference, in ms. */
 const MAX_OWN_SKEW_MS = 1_000;
 
 const { ok, warning, fault } = reportOf("redis");
@@ -90,7 +90,7 @@ const FREE_SPACE = "free space on its disk; its log has the reason";
 
 type Field = (name: string) => string;
 
-/** Valkey reports as its `redis_version` the Redis that it is compatible with. */
+/** Names the server. Valkey reports as its `redis_version` the version of Redis that it is compatible with. */
 const serverOf = (field: Field) =>
   field("server_name") === "valkey" ? `Valkey ${field("valkey_version")}` : `Redis ${field("redis_version")}`;
 
@@ -102,7 +102,7 @@ function checkVersion(at: string, field: Field): readonly Finding[] {
 const memoryOf = (field: Field) =>
   field("maxmemory") === "0" ? "no memory limit" : `${field("used_memory_human")} of ${field("maxmemory_human")} used`;
 
-/** @param isFull whether that was found already */
+/** @param isFull whether an earlier check has found that the memory is full */
 function checkMemory(at: string, field: Field, isFull: boolean): readonly Finding[] {
   const policy = field("maxmemory_policy");
   const findings: Finding[] = [];
@@ -132,7 +132,7 @@ const WRITE_STATES = [
   ["rdb_last_bgsave_status", "snapshot"],
 ] as const;
 
-/** @param cannotWrite whether that was found already */
+/** @param cannotWrite whether an earlier check has found that writes fail */
 function checkPersistence(at: string, field: Field, cannotWrite: boolean): readonly Finding[] {
   const findings: Finding[] = [];
   if (field("aof_enabled") !== "1") {

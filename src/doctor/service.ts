@@ -1,4 +1,4 @@
-/** Whether the service runs, and whether it is what its addresses lead to. */
+/** Checks whether the service runs, and whether its addresses lead to it. */
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Config } from "../config/config.ts";
@@ -6,7 +6,7 @@ import { KeyRingFault } from "../tokens/ring.ts";
 import { readRing } from "../tokens/ring-file.ts";
 import { type Finding, messageOf, reportOf } from "./finding.ts";
 
-/** For a whole response: what listens there may send without an end. */
+/** How long a whole response may take, in ms, because a foreign server may send without an end. */
 const TIMEOUT_MS = 3_000;
 
 const JWKS_PATH = "/.well-known/jwks.json";
@@ -23,7 +23,7 @@ export async function checkService(config: Config): Promise<readonly Finding[]> 
   return findings.flat();
 }
 
-/** The ids of the keys that this installation signs with: none where it has no ring yet, undefined where that cannot be read. */
+/** Returns the ids of the keys that this installation signs with. Empty if it has no ring yet, undefined if the ring cannot be read. */
 type OwnKids = readonly string[] | undefined;
 
 async function checkListener(
@@ -38,7 +38,7 @@ async function checkListener(
   const near = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const url = `${scheme}://${near.includes(":") ? `[${near}]` : near}:${port}`;
   try {
-    // The certificate is not for this address, and is judged by its own check.
+    // The certificate is not for this address; it has a check of its own.
     const keys = await get(url + JWKS_PATH, { rejectUnauthorized: false });
     const kids = keys.status === 200 ? kidsOf(keys.body) : undefined;
     if (kids === undefined || (own !== undefined && !own.some((kid) => kids.includes(kid)))) {
@@ -59,7 +59,7 @@ async function checkListener(
 
 const variableOf = (what: string) => (what === "the admin API" ? "ADMIN_PORT" : "PORT");
 
-/** Whether ISSUER leads to this service, by its keys. */
+/** Checks whether ISSUER leads to this service, by its keys. */
 async function checkIssuer({ issuer }: Config, own: OwnKids): Promise<readonly Finding[]> {
   if (issuer === undefined) return [];
   const url = issuer.replace(/\/+$/, "") + JWKS_PATH;
@@ -88,7 +88,7 @@ async function ownKids(path: string): Promise<OwnKids> {
   try {
     return (await readRing(path)).signing.map(({ kid }) => kid);
   } catch (error) {
-    if (error instanceof KeyRingFault) return error.absent ? [] : undefined; // found by the check of the keys
+    if (error instanceof KeyRingFault) return error.absent ? [] : undefined; // the check of the keys reports it
     throw error;
   }
 }

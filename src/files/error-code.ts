@@ -1,4 +1,4 @@
-/** The code of a file system's error, such as `ENOENT`. */
+/** Returns the code of a file system's error, such as `ENOENT`. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "unknown";
 }

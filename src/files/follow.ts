@@ -2,24 +2,24 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 
-/** How often a followed file is read, ms; notices of the file system only make it sooner. */
+/** How often a followed file is read, in ms. Notices of the file system only make it sooner. */
 const FOLLOW_INTERVAL_MS = 1000;
 
-/** `ok` whether or not the file has changed. */
+/** The result of a reading: `ok` whether or not the file has changed. */
 export type Taken<Fault extends Error> = { readonly ok: true } | { readonly ok: false; readonly reason: Fault };
 
 type FollowDeps<Fault extends Error> = {
   readonly path: string;
-  /** Reads the file and takes it into force if it changed. Never throws. */
+  /** Reads the file, and brings it into force if it has changed. Never throws. */
   readonly take: () => Promise<Taken<Fault>>;
-  /** Called once per fault, when a second reading finds it again: a file that is half written is not broken. */
+  /** Called once per fault, when a second reading finds the fault again: a file that is half written is not broken. */
   readonly refused: (fault: Fault) => void;
   /** Called when the file is valid again after a fault that was reported. */
   readonly recovered?: (() => void) | undefined;
   readonly everyMs?: number | undefined;
 };
 
-/** Follows until the returned function is called. Keeps no process alive. */
+/** Follows the file until the returned function is called. It does not keep the process running. */
 export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => void {
   const { path, take, refused, recovered = () => {}, everyMs = FOLLOW_INTERVAL_MS } = deps;
   let lastFault = "";
@@ -43,7 +43,7 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
   const timer = setInterval(() => queue(poll), everyMs).unref();
   let watcher: FSWatcher | undefined;
   try {
-    // The directory, since a file is replaced by a new one. Where it cannot be watched, polling is enough.
+    // The directory is watched, since a file is replaced by a new one. If it cannot be watched, polling is enough.
     watcher = watch(dirname(path), { persistent: false }, () => queue(take)).on("error", () => watcher?.close());
   } catch {}
   return () => {

@@ -1,25 +1,24 @@
-/** Puts whole files in place: readers see the old file, the new one or none, never a part. */
+/** Puts complete files in place: readers see the old file, the new one or none, never a part. */
 import { randomUUID } from "node:crypto";
 import type { Stats } from "node:fs";
 import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { errorCode } from "./error-code.ts";
 
-/** How old a temporary file is that its writer, killed, can no longer need, ms. */
+/** A temporary file that is older than this, in ms, belongs to a writer that was killed. */
 const STALE_MS = 60_000;
 const TEMPORARY = /^\.[0-9a-f-]{36}\.tmp$/;
 
 /**
- * Creates a file (0600, its directories 0700) unless there is one. Of several processes that start at once exactly
- * one creates it.
+ * Creates a file (0600, its directories 0700) unless it exists. Of several processes that start at once exactly one creates it.
  *
- * @returns false when there was a file already
+ * @returns false if the file existed
  */
 export async function createFile(path: string, text: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   return viaTemporary(path, text, {}, async (temporary) => {
     try {
-      await link(temporary, path); // unlike rename, fails when the name is taken
+      await link(temporary, path); // unlike rename, link fails if the name is taken
       return true;
     } catch (error) {
       if (errorCode(error) === "EEXIST") return false;
@@ -28,7 +27,7 @@ export async function createFile(path: string, text: string): Promise<boolean> {
   });
 }
 
-/** Replaces a file; owner and mode stay, and a link stays a link. */
+/** Replaces a file. Its owner and mode stay, and a link stays a link. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const file = await realpath(path);
   await viaTemporary(file, text, await stat(file), (temporary) => rename(temporary, file));
@@ -41,7 +40,7 @@ async function viaTemporary<T>(
   place: (temporary: string) => Promise<T>,
 ): Promise<T> {
   await removeStaleTemporaries(path);
-  const temporary = `${path}.${randomUUID()}.tmp`; // a random name: a process id comes again, in a container at once
+  const temporary = `${path}.${randomUUID()}.tmp`; // the name is random, because process ids repeat, in a container at once
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
@@ -62,7 +61,7 @@ async function viaTemporary<T>(
   }
 }
 
-/** Removes what a killed writer of this file left behind: it may hold secrets. */
+/** Removes files that a killed writer of this file left behind: they may hold secrets. */
 async function removeStaleTemporaries(path: string): Promise<void> {
   const directory = dirname(path);
   const prefix = basename(path);
@@ -74,9 +73,9 @@ async function removeStaleTemporaries(path: string): Promise<void> {
   }
 }
 
-/** Makes a new name survive a power cut. */
+/** Flushes a directory, so that a new name survives a power cut. */
 async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === "win32") return; // where directories cannot be opened
+  if (process.platform === "win32") return; // some systems cannot open directories
   const directory = await open(path, "r");
   await directory.sync().finally(() => directory.close());
 }

@@ -1,24 +1,28 @@
-/** Whether other users can read or change a file or directory that holds secrets, by the rules of ssh for a private key. */
+/** Checks whether other users can read or change a file or directory that holds secrets, by the rules of ssh for a private key. */
 import type { Stats } from "node:fs";
 import { lstat, stat } from "node:fs/promises";
 
 type Protection = {
   /**
-   * What the owner alone may do. `read`: others may neither read nor write, and the group may not write;
-   * the group may read, since orchestrators mount secrets so. `write`: neither group nor others may write.
+   * What only the owner may do.
+   * `read`: others may neither read nor write; the group may read, since orchestrators mount secrets so, but not write.
+   * `write`: neither group nor others may write.
    */
   readonly forbids: "read" | "write";
   /** The mode that the message recommends, such as 0o600. */
   readonly mode: number;
-  /** Whether root may use a file of another user. For an operator's command; a service that runs as root uses no keys of other users. */
+  /**
+   * Whether root may use a file of another user. Commands of an operator allow it; a service that runs as root uses no keys of other
+   * users.
+   */
   readonly rootUsesAny?: boolean;
 };
 
 const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
 
 /**
- * Why a path must not be used, as the end of a sentence that begins with its name, or undefined. Links are followed;
- * the link itself must belong to the same users. Always undefined on Windows, which has no such bits.
+ * Returns why a path must not be used, as the end of a sentence that begins with its name, or undefined. Links are followed; the link
+ * itself must belong to the same users. Always undefined on Windows, which has no such permissions.
  *
  * @throws errors of the file system, ENOENT among them
  */
@@ -32,7 +36,7 @@ export async function protectionFault(path: string, protection: Protection): Pro
   );
 }
 
-/** The same, by its owners alone. */
+/** Works as protectionFault, but checks the owners only. */
 export async function ownerFault(path: string): Promise<string | undefined> {
   const [link, target] = await Promise.all([lstat(path), stat(path)]);
   return faultOfOwner(path, link) ?? faultOfOwner(path, target);

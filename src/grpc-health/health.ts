@@ -1,4 +1,4 @@
-/** The statuses of a server and its services, and who watches them. */
+/** The statuses of a server and its services, and their watchers. */
 import type { DescService } from "@bufbuild/protobuf";
 import { HealthCheckResponse_ServingStatus as ServingStatus } from "../../gen/grpc/health/v1/health_pb.ts";
 
@@ -8,18 +8,19 @@ export type HealthOptions = {
   /** The services that have a status besides the server as a whole, which is the service `""`. */
   readonly services: Iterable<DescService | string>;
   /**
-   * Whether the server can serve now, such as a ping of its database: false, or a rejection, means NOT_SERVING for everything.
-   * Called by Check and List, which wait for it: bound its time. Called repeatedly while there are watchers; calls at the same
-   * time share one. Default: none.
+   * Returns whether the server can serve now, for example after a ping of its database. False, or a rejection, means NOT_SERVING for
+   * every service.
+   * Check and List call it and wait for it, so its time should be bounded. It is called repeatedly while there are watchers. Calls at the
+   * same time share one. Default: none.
    */
   readonly probe?: () => unknown;
-  /** How often the probe is called for watchers, ms. Default: 1000. */
+  /** How often the probe is called for watchers, in ms. Default: 1000. */
   readonly probeIntervalMs?: number;
 };
 
 const PROBE_INTERVAL_MS = 1000;
 
-/** Statuses by service. Every service begins as SERVING. */
+/** The initial statuses by service. A service without one is SERVING. */
 export class Health {
   readonly #statuses: Map<string, ServingStatus>;
   readonly #probe: (() => unknown) | undefined;
@@ -37,13 +38,13 @@ export class Health {
     this.#probeIntervalMs = probeIntervalMs;
   }
 
-  /** Sets the status of a service, known before or not. */
+  /** Sets the status of a service. The service may be new. */
   set(service: string, status: ServingStatus): void {
     this.#statuses.set(service, status);
     this.#notify();
   }
 
-  /** From now on everything is NOT_SERVING, whatever is set. To be called when the server begins to drain. */
+  /** Sets everything to NOT_SERVING from now on, whatever is set later. Call it when the server begins to drain. */
   shutdown(): void {
     this.#isShutDown = true;
     this.#notify();
@@ -56,7 +57,7 @@ export class Health {
     return this.#probing;
   }
 
-  /** The status as far as it is known; undefined for an unknown service. */
+  /** Returns the status by the last probe; undefined for an unknown service. */
   statusOf(service: string): ServingStatus | undefined {
     const status = this.#statuses.get(service);
     if (status === undefined) return undefined;
@@ -90,7 +91,7 @@ export class Health {
     try {
       passed = (await probe()) !== false;
     } catch {
-      // It counts as "cannot serve".
+      // A probe that throws counts as failed.
     }
     this.#probing = undefined;
     if (passed === this.#passed) return;

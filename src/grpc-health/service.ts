@@ -10,16 +10,19 @@ import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
 import { type Health, ServingStatus } from "./health.ts";
 
 export type HealthServiceOptions = ConnectRouterOptions & {
-  /** Calls of Watch at the same time; further ones get `unavailable`. Default: 1000. */
+  /** How many calls of Watch may run at the same time. Further ones get `unavailable`. Default: 1000. */
   readonly maxWatchers?: number;
-  /** Whose call it is, such as the client's address: one client has at most a quarter of `maxWatchers`. Default: clients are not distinguished. */
+  /**
+   * Identifies the client of a call, for example by its address. One client may have at most a quarter of `maxWatchers`. Default: clients
+   * are not distinguished.
+   */
   readonly clientOf?: (context: HandlerContext) => string;
 };
 
 const MAX_WATCHERS = 1000;
-/** The most that one client has of them. */
+/** The greatest part of `maxWatchers` that one client may have. */
 const CLIENT_SHARE = 0.25;
-/** As in gRPC's own servers: List gives up beyond it. */
+/** Beyond this number of services List fails, as in gRPC's own servers. */
 const MAX_LISTED = 100;
 
 /** Adds `grpc.health.v1.Health` to a router: Check, List and Watch over gRPC, gRPC-Web and Connect. */
@@ -31,7 +34,7 @@ export function addHealth(router: ConnectRouter, health: Health, options: Health
 
 type Enter = (context: HandlerContext) => () => void;
 
-/** @returns what notes that a client watches, and returns what notes that it does not any more. @throws ConnectError */
+/** Limits the watches of a client. @returns a function that counts a watch and returns a function that ends it. @throws ConnectError */
 function admission(most: number, clientOf: (context: HandlerContext) => string): Enter {
   const watches = new Map<string, number>();
   return (context) => {
@@ -75,7 +78,7 @@ function healthService(health: Health, maxWatchers: number, enter: Enter): Servi
   };
 }
 
-/** The status now, and whenever it changes; SERVICE_UNKNOWN while there is no such service. Ends with `signal`. */
+/** Yields the status now and whenever it changes; SERVICE_UNKNOWN while there is no such service. It ends with `signal`. */
 async function* watchStatus(health: Health, service: string, signal: AbortSignal): AsyncGenerator<ServingStatus> {
   let changed = Promise.withResolvers<void>();
   const wake = () => changed.resolve();

@@ -1,4 +1,4 @@
-/** The descriptors of a server, as reflection is asked for them: by file, by symbol, by extension. */
+/** Indexes the descriptors of a server for the queries of reflection: by file, by symbol, by extension. */
 import { type DescEnum, type DescExtension, type DescFile, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 
@@ -10,7 +10,7 @@ export class Files {
   readonly #messages = new Set<string>();
   readonly #bytes = new Map<DescFile, Uint8Array>();
 
-  /** @param files with everything that they import */
+  /** @param files the files and everything that they import */
   constructor(files: Iterable<DescFile>) {
     for (const file of files) this.#add(file);
   }
@@ -28,14 +28,14 @@ export class Files {
     return this.#extensions.get(message)?.get(number);
   }
 
-  /** The numbers of all extensions of a message, ascending; undefined if there is no such message. */
+  /** Returns the numbers of all extensions of a message, ascending; undefined if there is no such message. */
   extensionNumbers(message: string): readonly number[] | undefined {
     const numbers = this.#extensions.get(message);
     if (numbers !== undefined) return [...numbers.keys()].sort((a, b) => a - b);
     return this.#messages.has(message) ? [] : undefined;
   }
 
-  /** A file as a serialized FileDescriptorProto. */
+  /** Returns a file as a serialized FileDescriptorProto. */
   encode(file: DescFile): Uint8Array {
     let bytes = this.#bytes.get(file);
     if (bytes === undefined) {
@@ -68,7 +68,7 @@ export class Files {
     for (const nested of message.nestedExtensions) this.#addExtension(nested);
   }
 
-  /** The values of an enum are names beside it, not inside of it. */
+  /** In protobuf, the values of an enum are named in the scope around it. */
   #addEnum({ file, typeName, values }: DescEnum): void {
     this.#bySymbol.set(typeName, file);
     const scope = typeName.slice(0, typeName.lastIndexOf(".") + 1);

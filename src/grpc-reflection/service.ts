@@ -8,15 +8,15 @@ import {
 import { Files } from "./files.ts";
 
 export type ReflectionOptions = ConnectRouterOptions & {
-  /** The services that are listed. Default: all that the router has when reflection is first asked. */
+  /** The services that are listed. Default: all that the router has at the first request of reflection. */
   readonly services?: Iterable<DescService>;
-  /** Files beside those of the services and of what they import, such as those with extensions. */
+  /** Further files beside those of the services and their imports, such as files with extensions. */
   readonly files?: Iterable<DescFile>;
 };
 
 type Request = ServerReflectionRequest | V1AlphaRequest;
 
-/** What both versions of the protocol can be given: their messages differ in their package alone. */
+/** The handlers of both versions of the protocol: their messages differ in the package only. */
 type Response =
   | { case: "listServicesResponse"; value: { service: { name: string }[] } }
   | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array[] } }
@@ -26,8 +26,8 @@ type Response =
 type Contract = { readonly services: readonly string[]; readonly files: Files };
 
 /**
- * Adds `grpc.reflection.v1.ServerReflection` and the same of `v1alpha` to a router. The descriptors are indexed with the
- * first request, so what is never asked costs nothing.
+ * Adds `grpc.reflection.v1.ServerReflection` and `grpc.reflection.v1alpha.ServerReflection` to a router. The descriptors are indexed at
+ * the first request, so an unused service costs nothing.
  */
 export function addReflection(router: ConnectRouter, options: ReflectionOptions = {}): ConnectRouter {
   const { services, files = [], ...routerOptions } = options;
@@ -56,7 +56,7 @@ function describe(services: Iterable<DescService>, files: Iterable<DescFile>): C
   };
 }
 
-/** @param sent the files that the client has got on this stream; those of the response are added */
+/** @param sent the files that the client has received on this stream; those of the response are added */
 function respond({ services, files }: Contract, { messageRequest }: Request, sent: Set<DescFile>): Response {
   switch (messageRequest.case) {
     case "listServices":
@@ -85,11 +85,11 @@ const NOT_FOUND: Response = {
   value: { errorCode: Code.NotFound, errorMessage: "not found" },
 };
 
-/** The file, and what it imports as far as it was not sent before on the stream. */
+/** Responds with the file and those of its imports that were not sent before on this stream. */
 function fileResponse(files: Files, file: DescFile | undefined, sent: Set<DescFile>): Response {
   if (file === undefined) return NOT_FOUND;
   const found = new Set([file]);
-  // A set is iterated in the order of its additions, those during the iteration included.
+  // The loop also reaches the files that it adds, because a set is iterated in the order of its additions.
   for (const { dependencies } of found) for (const one of dependencies) if (!sent.has(one)) found.add(one);
   for (const one of found) sent.add(one);
   return {

@@ -1,8 +1,10 @@
 /**
  * Finds requests that waited for a long time before this process could accept their connection, because it did not run.
- * || Without TLS these are the requests that are read in the first poll after the connection was accepted. With TLS a request comes some
+ *
+ * Without TLS these are the requests that are read in the first poll after the connection was accepted. With TLS a request comes some
  * round trips later. There the first request of a connection counts if the connection had waited for too long and the request comes soon.
- * || The event loop accepts one connection in a poll, and does not say how many wait. But it accepts them in order. After a stall this
+ *
+ * The event loop accepts one connection in a poll, and does not say how many wait. But it accepts them in order. After a stall this
  * process connects to itself: when its own connection is accepted, all that waited before it have been accepted too.
  */
 import { connect, type Server, type Socket } from "node:net";
@@ -23,7 +25,8 @@ export function waitOf(request: Request): number {
 
 /**
  * Connects to a listener, which accepts this connection like any other.
- * || @param onConnected receives the connection's address and port as the listener sees them, maybe after it was accepted
+ *
+ * @param onConnected receives the connection's address and port as the listener sees them, maybe after it was accepted
  * @param onEnd called when the connection has ended or could not be made
  * @returns a function that ends the connection
  */

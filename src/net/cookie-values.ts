@@ -1,8 +1,8 @@
-/** The one reader of `Cookie` headers (RFC 6265bis section 5.7). */
+/** Reads `Cookie` headers (RFC 6265bis section 5.7). No other code does. */
 
 /**
- * Without SP and HTAB around it (RFC 6265bis section 5.6). `trim()` removes all that Unicode calls a space, and so makes our name of
- * `\u00a0__Host-…`, which any sibling domain may set.
+ * Removes SP and HTAB around a text (RFC 6265bis section 5.6). `trim()` would remove everything that Unicode calls a space. Then
+ * `\u00a0__Host-…`, which any sibling domain may set, would become this service's name.
  */
 function trimmed(text: string, start: number, end: number): string {
   let from = start;
@@ -14,7 +14,10 @@ function trimmed(text: string, start: number, end: number): string {
 
 const isPadding = (code: number) => code === 0x20 || code === 0x09;
 
-/** All values of a cookie in a `Cookie` header, in its order: a browser has one for each scope, and a sibling domain may plant some. */
+/**
+ * Returns all values of a cookie in a `Cookie` header, in order. A browser sends one for each scope, and a sibling domain may have
+ * planted some.
+ */
 export function cookieValues(header: string, name: string): readonly string[] {
   const values: string[] = [];
   for (const pair of header.split(";")) {

@@ -1,13 +1,13 @@
 import { isIPv6 } from "node:net";
 
-/** No address is longer; a proxy may forward anything. */
+/** No address is longer, but a proxy may forward any text. */
 const MAX_LENGTH = 64;
 
 /**
- * The part of the network that one subscriber holds, which connections and attempts are counted by: an IPv4 address, or the
- * /64 of an IPv6 address, since a single host has a whole /64 to choose from (RFC 6177, RFC 7721). An IPv4-mapped address
- * (RFC 4291 section 2.5.5.2) is its IPv4 address. Text that is no address, as a proxy may forward it, is returned as it is,
- * at most 64 characters of it.
+ * Returns the part of the network that one subscriber holds, by which connections and attempts are counted.
+ * It is an IPv4 address, or the /64 of an IPv6 address, since a single host can choose any address of its /64 (RFC 6177, RFC 7721). An
+ * IPv4-mapped address (RFC 4291 section 2.5.5.2) counts as its IPv4 address.
+ * A text that is not an address, which a proxy may forward, is returned unchanged, at most 64 characters of it.
  */
 export function subnetOf(address: string): string {
   if (!address.includes(":") || address.length > MAX_LENGTH) return address.slice(0, MAX_LENGTH);
@@ -19,7 +19,7 @@ export function subnetOf(address: string): string {
   const groups = head === "" ? [] : head.split(":");
   if (tail !== undefined && groups.length < 4) {
     const after = tail === "" ? [] : tail.split(":");
-    // An IPv4 address at the end stands for two groups.
+    // An IPv4 address at the end takes the place of two groups.
     const length = after.length + (tail.includes(".") ? 1 : 0);
     const zeros = Array.from({ length: 8 - groups.length - length }, () => "0");
     groups.push(...zeros, ...after);

@@ -1,4 +1,4 @@
-/** Business events to log and metrics. Never throws: a failing audit must not fail the operation that it records. */
+/** Reports business events to log and metrics. It never throws: a failing audit must not fail the operation that it records. */
 import type { Audit, AuditEvent } from "../session/audit.ts";
 import { EVERYDAY_REFUSALS } from "../session/errors.ts";
 import type { SessionStore } from "../session/ports.ts";
@@ -6,7 +6,7 @@ import { toWallClock } from "../session/time.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Everyday events, several a second per thousand users, are in the metrics, and in the log at level debug only. */
+/** Returns the log level of an event. Everyday events, several a second per thousand users, are at level debug: the metrics count them. */
 function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   switch (event.event) {
     case "session_created":
@@ -35,7 +35,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
   }
 }
 
-/** @param shiftMs that of the store: lines have the times of the wall clock */
+/** @param shiftMs how far the wall clock is ahead of the store's time: log lines have the times of the wall clock */
 export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftMs: SessionStore["shiftMs"]): Audit {
   return (event, requester) => {
     try {
@@ -45,11 +45,11 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftM
       const { adminName: by } = requester;
       const address = requester.address();
       const ids = requester.correlation?.();
-      // Not the session: what its client sent is not for logs.
+      // The session is left out: what its client sent is not for logs.
       const shown = { ...event, ...shownTimes(event, shiftMs), session: undefined };
       log[level]({ ...shown, address, ...(by !== undefined && { by }), ...ids }, event.event);
     } catch {
-      // The operation that it records is done.
+      // An error here is ignored, because the operation is done.
     }
   };
 }

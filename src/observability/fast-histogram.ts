@@ -1,7 +1,8 @@
 /**
- * A histogram for what every request does. The library's own looks its labels up by a text that it makes for each
- * observation, also where its caller keeps `labels(…)`. Here the caller keeps the series, and observing allocates nothing:
- * measured in turns, the library takes eight times as long, 0.35 µs instead of 0.04, and a refresh observes twice.
+ * A histogram for measurements of every request.
+ * The histogram of prom-client builds a text for the labels of each observation, even if its caller keeps `labels(…)`. Here the caller
+ * keeps the series, and observing allocates nothing. Measured alternately, prom-client takes 0.35 µs, this one 0.04 µs, and a refresh
+ * observes twice.
  */
 import type { MetricValue, Registry } from "prom-client";
 
@@ -9,7 +10,7 @@ import type { MetricValue, Registry } from "prom-client";
 export class Series {
   readonly labels: Readonly<Record<string, string>>;
   readonly #bounds: readonly number[];
-  /** By bucket, the last one without a bound; not cumulative. */
+  /** Counts by bucket, the last one without a bound. They are not cumulative. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -50,11 +51,11 @@ export class FastHistogram {
   constructor(options: Options, registry: Registry) {
     this.name = options.name;
     this.#options = options;
-    // By its types the registry takes the library's own classes only; of a metric it reads `name` and calls `get`.
+    // The types of the registry accept only the library's own classes, but it only reads `name` and calls `get`.
     registry.registerMetric(this as unknown as Parameters<Registry["registerMetric"]>[0]);
   }
 
-  /** Another combination of labels, to be kept by the caller. */
+  /** Adds a combination of labels. The caller keeps it. */
   series(labels: Readonly<Record<string, string>>): Series {
     const series = new Series(labels, this.#options.buckets);
     this.#series.push(series);

@@ -1,15 +1,18 @@
 /**
- * How many log lines an event may cause: a caller that can cause one can cause millions. What is suppressed is counted, and
- * the count is reported with the next line of its kind, or by `takeSuppressed` when none comes.
+ * Limits the log lines that an event may cause: a caller that can cause one line can cause millions.
+ * Suppressed lines are counted. The count is reported with the next line of the same kind, or by `takeSuppressed` if none comes.
  */
 
-/** Lines of one kind in one second. */
+/** How many lines of one kind are written in one second. */
 export const LINES_PER_SECOND = 10;
-/** Kinds with a budget of their own; further ones share one. */
+/** How many kinds have a budget of their own. All further kinds share one. */
 const MAX_KINDS = 256;
 const OVERFLOW = "other";
 
-/** Facts of the audit trail: one line per session at most, and creating one takes an admin token, or one for a call that takes it. */
+/**
+ * Facts of the audit trail, which are not limited. A session causes at most one line of each, and creating a session takes an admin
+ * token.
+ */
 const UNLIMITED: ReadonlySet<string> = new Set([
   "session_created",
   "session_ended",
@@ -23,9 +26,9 @@ const UNLIMITED: ReadonlySet<string> = new Set([
 type Budget = { second: number; lines: number; suppressed: number };
 
 type LineLimit = {
-  /** @returns how many lines of this kind were suppressed since the last that passed; undefined: suppress this one */
+  /** @returns how many lines of this kind were suppressed since the last one that passed; undefined if this line must be suppressed */
   admit(event: string, kind: string): number | undefined;
-  /** The kinds with suppressed lines that no later line has reported; their counts start again. */
+  /** Returns the kinds with suppressed lines that no later line has reported, and resets their counts. */
   takeSuppressed(): readonly { readonly kind: string; readonly lines: number }[];
 };
 

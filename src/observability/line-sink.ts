@@ -1,27 +1,27 @@
 /**
- * Where log lines go: a stream whose reader may stall or leave. Neither ends the process, blocks its event loop or
- * costs more memory than a bound: lines are lost instead, counted, and the count is reported once the reader is back.
+ * The target of log lines: a stream whose reader may stall or leave. Neither may end the process, block its event loop or cost more
+ * memory than a bound. Lines are lost instead, and their number is reported when the reader is back.
  */
 import type { Writable } from "node:stream";
 
-/** What may wait for the reader, bytes. */
+/** How many bytes may wait for the reader. */
 export const MAX_BUFFERED_BYTES = 1024 * 1024;
 
 export type LineSink = {
   write(line: string): void;
-  /** Lines lost so far: the buffer was full, or the write failed. */
+  /** How many lines were lost so far, because the buffer was full or a write failed. */
   readonly lost: number;
-  /** Waits until everything is written, at most `timeoutMs`. */
+  /** Waits until everything is written, for at most `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
 };
 
 type Target = Pick<Writable, "write" | "writableLength" | "on" | "once" | "off">;
 
-/** @param onRecovered called with the lines lost since the last call, when the stream takes lines again */
+/** @param onRecovered called when the stream accepts lines again, with the number of lines lost since the last call */
 export function createLineSink(stream: Target, onRecovered: (lines: number) => void): LineSink {
   let lost = 0;
   let reported = 0;
-  /** One function for all writes: nothing is allocated per line. */
+  /** All writes share one function, so that nothing is allocated per line. */
   const onWritten = (error?: Error | null) => {
     if (error) lost++;
     else if (lost > reported && stream.writableLength < MAX_BUFFERED_BYTES / 2) {
@@ -30,7 +30,7 @@ export function createLineSink(stream: Target, onRecovered: (lines: number) => v
       onRecovered(lines);
     }
   };
-  // A closed reader (EPIPE) or a full disk: counted by `onWritten`.
+  // The reader has closed (EPIPE) or a disk is full: `onWritten` counts the lost lines.
   stream.on("error", () => {});
   return {
     write(line) {
@@ -44,7 +44,7 @@ export function createLineSink(stream: Target, onRecovered: (lines: number) => v
       if (stream.writableLength === 0) return Promise.resolve();
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, timeoutMs);
-      // Called back after all writes before it.
+      // Streams call this back after all writes before it.
       stream.write("", () => resolve());
       return promise.finally(() => clearTimeout(timer));
     },

@@ -1,6 +1,7 @@
 /**
- * The log: JSON lines on standard error, readable text on a terminal. Fields that may carry a credential are redacted
- * by name; every text is made safe and bounded; every event has a budget of lines; a reader that stalls loses lines.
+ * The log: JSON lines on standard error, readable text on a terminal.
+ * Fields that may hold a credential are redacted by name, every text is made safe and bounded, and every event has a budget of lines. If
+ * the reader stalls, lines are lost.
  */
 import { type Level, type Logger, type LoggerOptions, pino } from "pino";
 import { createLineLimit } from "./line-limit.ts";
@@ -10,20 +11,20 @@ import { safeStack, safeText } from "./text.ts";
 
 export type { Logger };
 
-/** What the log did, for the metrics: what it drops, they count. */
+/** Counts of the log itself, for the metrics. They include lines that the log drops. */
 export type LogCounts = {
   /** Lines at an enabled level, whether written or suppressed. */
   readonly onLine: (listener: (event: string, level: string, suppressed: boolean) => void) => void;
-  /** Lines that the reader did not take. */
+  /** Lines that the reader did not accept. */
   readonly lost: () => number;
 };
 
 export type Log = {
   readonly log: Logger;
   readonly counts: LogCounts;
-  /** Reports suppressed lines that no later line has reported. Called every ten seconds; public for tests. */
+  /** Reports suppressed lines that no later line has reported. It is called every ten seconds, and public for tests. */
   readonly reportSuppressed: () => void;
-  /** Writes what is still buffered. Logging goes on to work. */
+  /** Writes the buffered lines. The log can still be used afterwards. */
   readonly flush: () => Promise<void>;
 };
 
@@ -38,11 +39,11 @@ const SECRETS = new Set([
   "privateJwk",
 ]);
 
-/** How often suppressed lines are reported that no later line of their kind has reported. */
+/** How often suppressed lines are reported, in ms, if no later line of their kind has reported them. */
 const SUPPRESSED_REPORT_INTERVAL_MS = 10_000;
-/** How long the end of the process waits for a reader that stalls. */
+/** At its end, the process waits this long, in ms, for a reader that stalls. */
 const FLUSH_TIMEOUT_MS = 1000;
-/** Limits of a line: levels of nested objects, and entries of an array or an object. */
+/** Limits of a line: the nesting of objects, and the number of entries of an array or an object. */
 const MAX_DEPTH = 4;
 const MAX_ENTRIES = 50;
 
@@ -52,7 +53,7 @@ export function createLogger(level: string, clock: () => number = Date.now): Log
   let onLine: Parameters<LogCounts["onLine"]>[0] = () => {};
   const options: LoggerOptions = {
     level,
-    // An error of Redis holds the arguments of its command, which name sessions: type, code and stack are enough.
+    // An error of Redis holds the arguments of its command, which name sessions. Only its type, code and stack are logged.
     serializers: { err: describeError },
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -103,7 +104,7 @@ function openLog(options: LoggerOptions): { log: Logger; sink: LineSink | undefi
   return { log, sink };
 }
 
-/** The arguments of a call with fields, a message, or both. */
+/** A call has fields, a message, or both. */
 function partsOf(args: readonly unknown[]): [fields: Readonly<Record<string, unknown>>, message: string] {
   const [first, second] = args;
   if (typeof first === "string") return [{}, safeText(first)];
@@ -111,14 +112,14 @@ function partsOf(args: readonly unknown[]): [fields: Readonly<Record<string, unk
   return [isPlain(first) ? first : { err: first }, message];
 }
 
-/** What has one budget of lines: refusals of different reasons, or of admin tokens, do not use up each other's. */
+/** Returns the kind of a line, which has its own budget. Refusals for different reasons, or of admin tokens, do not use up each other's. */
 function kindOf(event: string, level: Level | string, fields: Readonly<Record<string, unknown>>): string {
   const reason = typeof fields.reason === "string" ? ` ${safeText(fields.reason, 64)}` : "";
   const limit = typeof fields.limit === "string" ? ` ${safeText(fields.limit, 64)}` : "";
   return `${level} ${event}${reason}${limit}${fields.admin === true ? " admin" : ""}`;
 }
 
-/** Not by pino's own redaction: it takes as long as all the rest of a line. */
+/** pino's own redaction is not used: it takes as long as all other work on a line. */
 function safeFields(fields: Readonly<Record<string, unknown>>, levels: number): Record<string, unknown> {
   const safe: Record<string, unknown> = {};
   let entries = 0;

@@ -3,8 +3,8 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Metrics } from "./metrics.ts";
 
 /**
- * Measures every call on every protocol: its duration and its code. A stream is measured when it ends, and counted
- * as open until then. The first interceptor: it sees errors as callers get them.
+ * Measures the duration and the code of every call on every protocol. A stream is measured when it ends, and counts as open until then.
+ * This must be the first interceptor, so that it sees errors as callers get them.
  */
 export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "streamClosed">): Interceptor {
   return (next) => async (request) => {
@@ -34,7 +34,7 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
 const secondsSince = (start: number) => (performance.now() - start) / 1000;
 const codeOf = (error: unknown) => codeToString(ConnectError.from(error).code);
 
-/** The messages, and a call of `onEnd` with the stream's code, once: when it ends, fails or is aborted. */
+/** Passes on the messages, and calls `onEnd` once with the stream's code, when it ends, fails or is aborted. */
 function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (code: string) => void): AsyncIterable<T> {
   let ended = false;
   const end = (code: string) => {
@@ -42,7 +42,7 @@ function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (co
     ended = true;
     onEnd(code);
   };
-  // A stream may be aborted before its first message is read: no iterator learns of that.
+  // A stream may be aborted before its first message is read. No iterator is notified of that.
   const onAbort = () => end(codeOfAbort(signal));
   signal.addEventListener("abort", onAbort, { once: true });
   return {
@@ -75,7 +75,9 @@ function observed<T>(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: (co
   };
 }
 
-/** What Connect gives as the reason, such as the caller's deadline; anything else: the caller left. */
+/**
+ * Returns the code of an abort. Connect gives its own reason, such as the caller's deadline. Any other reason means that the caller left.
+ */
 function codeOfAbort({ reason }: AbortSignal): string {
   return reason instanceof ConnectError ? codeOf(reason) : codeToString(Code.Canceled);
 }

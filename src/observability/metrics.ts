@@ -6,34 +6,34 @@ import type { LogCounts } from "./logger.ts";
 
 export type Metrics = {
   count(event: AuditEvent): void;
-  /** A call has ended: a unary one with its response, a stream with its last message. */
+  /** Records the end of a call: a unary one ends with its response, a stream with its last message. */
   handled(method: string, code: string, seconds: number): void;
   streamOpened(method: string): void;
   streamClosed(method: string): void;
-  /** A request was refused as cross-site. @param header the request header that gave it away */
+  /** Records a request that was refused as cross-site. @param header the request header that showed it */
   crossSiteRefused(header: string): void;
-  /** A connection was refused: the listener is full, or its address has its share. */
+  /** Records a refused connection: the listener is full, or its address has its share. */
   connectionRefused(listener: string, reason: string): void;
-  /** A call was refused under overload. */
+  /** Records a call that was refused under overload. */
   refused(cause: "store" | "event_loop"): void;
-  /** @param count how many commands wait for the store, called at each exposition */
+  /** @param count returns how many commands wait for the store; called at each exposition */
   watchWaiting(count: () => number): void;
-  /** A command of the store has ended, after so many seconds. @param replied whether the store responded */
+  /** Records the duration of a command of the store, in seconds. @param replied whether the store responded */
   stored(operation: string, replied: boolean, seconds: number): void;
-  /** @param read the values, at each exposition */
+  /** @param read returns the values at each exposition */
   gauge(name: string, help: string, read: () => Samples | Promise<Samples>): void;
-  /** The same as values. */
+  /** Returns the same metrics as values. */
   values(): Promise<readonly MetricValues[]>;
-  /** A request was not recorded as a trace: its limit is used up. */
+  /** Records that a request was not traced because the limit of traces is used up. */
   traceLimited(): void;
-  /** The exposition format and its content type. */
+  /** Returns the metrics in the exposition format, and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
 
 /** Values of a gauge by their labels. */
 type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
-/** From 0.5 ms to 1 s. */
+/** The bounds are from 0.5 ms to 1 s. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 export type MetricValues = {
   readonly name: string;
@@ -42,14 +42,14 @@ export type MetricValues = {
   readonly values: readonly {
     readonly value: number;
     readonly labels: Readonly<Record<string, string | number>>;
-    /** Of a histogram: the name with `_bucket`, `_sum` or `_count`. */
+    /** The name of a histogram's value ends in `_bucket`, `_sum` or `_count`. */
     readonly metricName?: string;
   }[];
 };
 
 /**
- * @param log what the log did, where its counts are wanted
- * @param options.ofProcess whether those of the process are among them: observing it ends with the process
+ * @param log what the log counts, if it is to be exposed
+ * @param options.ofProcess whether metrics of the process are included; they are observed until the process ends
  */
 export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metrics {
   const registry = new Registry();
@@ -58,7 +58,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     new Counter({ name, help, labelNames, registers: [registry] });
   const overload = counter("session_overload_refused_total", "Calls refused under overload, by cause", ["cause"]);
   const overloadRefused = { store: overload.labels("store"), event_loop: overload.labels("event_loop") };
-  // Exposed from the start: a rate needs a value before the first refusal.
+  // These counters are exposed from the start: a rate needs a value before the first refusal.
   for (const refused of Object.values(overloadRefused)) refused.inc(0);
   const streams = new Gauge({
     name: "session_open_streams",
@@ -86,13 +86,13 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     gauge,
     traceLimited: () => tracesLimited.inc(),
     count: createEventCount(counter),
-    // The library declares `type` as a number, and `metricName` not at all: both are texts.
+    // The library's types declare `type` as a number, and `metricName` not at all. Both are texts.
     values: async () => (await registry.getMetricsAsJSON()) as unknown as MetricValues[],
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };
 }
 
-/** By two labels: the second one has few values, so the look-up is by the first in a map of its own. */
+/** Histograms by two labels. The second label has few values, so each value has a map by the first label. */
 function createDurations(registry: Registry): Pick<Metrics, "handled" | "stored"> {
   const calls = new FastHistogram(
     {
@@ -145,7 +145,7 @@ function createGauge(registry: Registry, name: string, help: string, read: () =>
 
 type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
 
-/** Counts business events. */
+/** Creates the counters of business events. */
 function createEventCount(counter: MakeCounter): Metrics["count"] {
   const created = counter("session_created_total", "Sessions created");
   const renewed = counter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
@@ -217,7 +217,7 @@ function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
   };
 }
 
-/** Values of the label `event`; further ones share one. */
+/** How many values the label `event` may have. All further ones share one. */
 const MAX_EVENTS = 100;
 
 function countLines(registry: Registry, log: LogCounts) {

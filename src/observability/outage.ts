@@ -1,11 +1,11 @@
 import type { Logger } from "./logger.ts";
 
-/** How long the same fault is not reported again: every request of an outage has it. */
+/** The same fault is reported again after this time, in ms, because every request of an outage has it. */
 const QUIET_MS = 10_000;
-/** Faults with a time of their own. */
+/** How many faults have a time of their own. */
 const MAX_FAULTS = 100;
 
-/** Reports a store that is unavailable: each kind of fault at once, and again while it lasts. */
+/** Reports that a store is unavailable: each kind of fault at once, and again while it lasts. */
 export function outageLog(log: Pick<Logger, "error">, clock: () => number = Date.now): (error: Error) => void {
   const reportedAt = new Map<string, number>();
   return (error) => {

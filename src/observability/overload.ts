@@ -1,10 +1,10 @@
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** How long the same cause is not logged again, ms. */
+/** The same cause is logged again after this time, in ms. */
 const QUIET_MS = 10_000;
 
-/** Reports refusals under overload: all of them to the metrics, one line per cause and ten seconds to the log. */
+/** Reports refusals under overload. The metrics count all of them; the log gets one line per cause and ten seconds. */
 export function overloadReport(
   log: Pick<Logger, "warn">,
   metrics: Pick<Metrics, "refused">,
@@ -16,7 +16,7 @@ export function overloadReport(
     const state = causes[cause];
     const now = clock();
     state.refused++;
-    // A clock that is set back must not silence the log.
+    // If a clock is set back, the log must not become silent.
     if (Math.abs(now - state.loggedAt) < QUIET_MS) return;
     log.warn({ event: "overloaded", cause, refused: state.refused }, "overloaded");
     state.loggedAt = now;

@@ -1,4 +1,4 @@
-/** Gauges of the state of an instance and its store, read when they are exposed. */
+/** Gauges of the state of an instance and its store. They are read when they are exposed. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedState } from "../session/feed.ts";
 import type { Metrics } from "./metrics.ts";
@@ -6,17 +6,17 @@ import type { Metrics } from "./metrics.ts";
 export type StateSources = {
   readonly listeners: readonly { readonly name: string; readonly open: () => number; readonly most: number }[];
   readonly feed: () => FeedState;
-  /** Each key of the ring: its kind, its state, and since when it is in that state, ms since the epoch. */
+  /** Returns each key of the ring: its kind, its state, and since when it is in that state, in ms since the epoch. */
   readonly keys: () => readonly { readonly kind: string; readonly state: string; readonly since: number }[];
   readonly countSessions: () => Promise<number>;
   readonly storeKind: string;
-  /** ms since the epoch. */
+  /** The time in ms since the epoch. */
   readonly clock: () => number;
 };
 
-/** How long a count of all sessions is used, ms. It is made only when somebody looks. */
+/** How long a count of all sessions is used, in ms. Sessions are counted only when the metrics are read. */
 const COUNT_LIFE_MS = 60_000;
-/** How long an exposition waits for it: a store that has stalled must not silence all other metrics. */
+/** How long an exposition waits for the count, in ms: a store that has stalled must not hold up all other metrics. */
 const COUNT_WAIT_MS = 250;
 
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
@@ -52,7 +52,7 @@ function ages(keys: ReturnType<StateSources["keys"]>, now: number) {
   return [...oldest.values()];
 }
 
-/** The last result; read again when it is old, in the background if that takes long. Undefined after a failure. */
+/** Caches the result of `read`. An old one is read again, in the background if that takes long. Undefined after a failure. */
 function kept(read: () => Promise<number>, lifeMs: number, clock: () => number): () => Promise<number | undefined> {
   let readAt = Number.NEGATIVE_INFINITY;
   let last: number | undefined;

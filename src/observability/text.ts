@@ -1,23 +1,23 @@
 /**
- * Text that an attacker may have written, made fit for a log line: no control characters, nothing that reorders what
- * a terminal shows, bounded length (ASVS 5.0, 16.4.1).
+ * Makes a text that an attacker may have written safe for a log line: no control characters, nothing that reorders what a terminal shows,
+ * bounded length (ASVS 5.0, 16.4.1).
  */
 
-/** Longest value of a field, UTF-16 code units. An access token's `sid`, an address, a subject of 255 bytes all fit. */
+/** The greatest length of a field, in UTF-16 code units. An access token's `sid`, an address or a subject of 255 bytes fits. */
 export const MAX_FIELD_LENGTH = 512;
-/** Longest stack trace, lines. */
+/** The greatest number of lines of a stack trace. */
 const MAX_STACK_LINES = 16;
 
-/** C0, DEL and C1, line and paragraph separators, bidirectional marks, embeddings, overrides and isolates, the BOM. */
+/** Matches C0, DEL and C1, line and paragraph separators, bidirectional marks, embeddings, overrides and isolates, and the BOM. */
 const UNSAFE = /[\p{Cc}\u2028\u2029\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu;
 
-/** Replaces every unsafe character and every lone surrogate by U+FFFD, and cuts what is too long, saying so. */
+/** Replaces every unsafe character and every lone surrogate by U+FFFD. A text that is too long is cut and marked as cut. */
 export function safeText(text: string, maxLength: number = MAX_FIELD_LENGTH): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}… (${text.length} characters)` : text;
   return cut.toWellFormed().replace(UNSAFE, "\uFFFD");
 }
 
-/** The frames of a stack trace, without the message that V8 puts before them: the message may be the attacker's. */
+/** Returns the frames of a stack trace without the message that V8 puts before them, because an attacker may have written it. */
 export function safeStack(stack: string): string {
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   return frames

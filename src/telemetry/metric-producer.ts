@@ -1,4 +1,4 @@
-/** The metrics of `/metrics` for the OpenTelemetry SDK, so that both show the same. */
+/** Provides the metrics of `/metrics` to the OpenTelemetry SDK, so that both show the same. */
 import { type HrTime, ValueType } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import {
@@ -14,7 +14,7 @@ type Sample = MetricValues["values"][number];
 
 const SCOPE = { name: "session-service" };
 
-/** @param read all metrics, as `/metrics` has them */
+/** @param read returns all metrics, the same as `/metrics` */
 export function createMetricProducer(read: () => Promise<readonly MetricValues[]>, resource: Resource): MetricProducer {
   const startTime = hrTime(Date.now() - performance.now());
   return {
@@ -58,7 +58,7 @@ function toMetricData(
 
 type Histogram = { buckets: { boundaries: number[]; counts: number[] }; sum: number; count: number };
 
-/** The histograms of a family by their labels. Prometheus counts cumulatively, OpenTelemetry by bucket. */
+/** Collects the histograms of a family by their labels. Prometheus counts cumulatively, OpenTelemetry by bucket. */
 function histograms(name: string, values: readonly Sample[]): [Record<string, string | number>, Histogram][] {
   const found = new Map<string, [Record<string, string | number>, Histogram]>();
   for (const { metricName, labels, value } of values) {

@@ -1,4 +1,4 @@
-/** Spans of HTTP requests. Nothing that a caller chooses freely is an attribute: paths and header fields may hold secrets. */
+/** Spans of HTTP requests. A value that a caller chooses freely is never an attribute: paths and header fields may hold secrets. */
 import {
   context,
   propagation,
@@ -12,12 +12,12 @@ import {
 import type { Handler, Request, Response } from "../listener/exchange.ts";
 import type { TraceLimits } from "./sampler.ts";
 
-/** Methods that name a span; any other is `HTTP`. */
+/** These methods name a span. The span of any other method is named `HTTP`. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const OPTIONS = { kind: SpanKind.SERVER } as const;
 
 /**
- * A span for each request that is recorded. Any other goes on at once, outside of a context: most requests of a busy instance,
+ * Creates a span for each request that is recorded. Other requests skip the tracer: most requests of a busy instance are not recorded,
  * and the tracer would cost each of them some microseconds.
  */
 export function traceRequests(tracer: Tracer, handler: Handler, limits: TraceLimits | undefined): Handler {
@@ -45,7 +45,7 @@ function record(span: Span, request: Request, response: Response): void {
   });
   response.once("close", () => {
     const { statusCode } = response;
-    // A client that has left before the response began has none.
+    // If the client left before the response began, there is no status.
     if (response.headersSent) span.setAttribute("http.response.status_code", statusCode);
     if (response.headersSent && statusCode >= 500) {
       span.setAttribute("error.type", String(statusCode));

@@ -1,4 +1,4 @@
-/** Which requests are recorded: by the standard's samplers, and never more than a limit. */
+/** Decides which requests are recorded: by OpenTelemetry's samplers, and never more than a limit. */
 import { type Attributes, type Context, type Link, type SpanKind, trace } from "@opentelemetry/api";
 import {
   AlwaysOffSampler,
@@ -29,19 +29,19 @@ export function createSampler(name: SamplerName, ratio: number): Sampler {
 
 type TraceLimit = { readonly count: number; readonly windowMs: number };
 
-/** Bounds what is recorded, whatever asks for it: anybody may send a `traceparent` that says so. */
+/** Limits what is recorded, whatever the reason: anybody may send a `traceparent` that asks for it. */
 export type TraceLimits = { readonly bucket: TraceBucket; readonly onLimited: () => void };
 
 const NOT_RECORDED = { decision: SamplingDecision.NOT_RECORD } as const;
 
-/** A bucket of so many traces per window, refilled evenly. */
+/** A token bucket of traces per window, refilled evenly. */
 export class TraceBucket {
   readonly #limit: TraceLimit;
   readonly #clock: () => number;
   #left: number;
   #filledAt: number;
 
-  /** @param clock ms that never step back */
+  /** @param clock ms of a clock that never goes back */
   constructor(limit: TraceLimit, clock = () => performance.now()) {
     this.#limit = limit;
     this.#clock = clock;
@@ -62,7 +62,7 @@ export class TraceBucket {
   }
 }
 
-/** Takes one from the bucket for each request that is recorded. The spans inside of a request follow its own. */
+/** Takes one trace from the bucket for each request that is recorded. Spans inside the request do not count. */
 export class LimitedSampler implements Sampler {
   readonly #inner: Sampler;
   readonly #bucket: TraceBucket;

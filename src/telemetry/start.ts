@@ -1,4 +1,4 @@
-/** Sets OpenTelemetry up. Loaded only where the configuration asks for it. */
+/** Starts OpenTelemetry. This module is loaded only if the configuration asks for it. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
@@ -29,7 +29,7 @@ export type TelemetryDeps = {
   readonly log: Logger;
 };
 
-/** How long the end of the process waits for a collector. */
+/** At its end, the process waits this long, in ms, for a collector. */
 const SHUTDOWN_TIMEOUT_MS = 2_000;
 
 export async function startTelemetry({ config, metrics, log }: TelemetryDeps): Promise<Telemetry> {
@@ -37,7 +37,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   const silent = () => {};
   const diagnostics = { error: report, warn: report, info: silent, debug: silent, verbose: silent };
   diag.setLogger(diagnostics, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  // By default the whole exception is reported, with its stack.
+  // Without this option the whole exception is reported, with its stack.
   setGlobalErrorHandler((error) =>
     report(typeof error === "string" ? error : error.message || `${error.code ?? error.name}`),
   );
@@ -58,7 +58,7 @@ export async function startTelemetry({ config, metrics, log }: TelemetryDeps): P
   };
 }
 
-/** What the variables say (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) wins. */
+/** The environment variables (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME) win. */
 function resourceOf({ serviceName }: TelemetryConfig): Resource {
   const own = resourceFromAttributes({ "service.name": serviceName, "service.instance.id": randomUUID() });
   return defaultResource()

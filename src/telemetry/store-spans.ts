@@ -1,15 +1,15 @@
-/** Spans of the store's commands. Keys and values are no attributes: they name sessions and users. */
+/** Spans of the store's commands. Keys and values are not attributes, because they name sessions and users. */
 import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
 import type { SessionStore } from "../session/ports.ts";
 
 const SYSTEMS = { embedded: "sqlite", redis: "redis" } as const;
-/** What is no command. */
+/** These functions of the store are no commands. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["now", "shiftMs", "onRevocation", "close"]);
 
 type AnyVerb = (...given: unknown[]) => Promise<unknown>;
 
 /**
- * The store, with a span for each command of a call that is recorded. What nobody has called for, such as the feed, has none.
+ * Wraps the store, with a span for each command of a recorded call. Commands that no call makes, such as those of the feed, have none.
  *
  * @param store a plain object of functions, as the limited store is
  */

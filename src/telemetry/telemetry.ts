@@ -1,17 +1,17 @@
-/** What the rest of the service knows of OpenTelemetry: nothing of its libraries, which start.ts alone loads. */
+/** The interface of OpenTelemetry to the rest of the service. Only start.ts loads its libraries. */
 import type { Interceptor } from "@connectrpc/connect";
 import type { Handler } from "../listener/exchange.ts";
 import type { SessionStore } from "../session/ports.ts";
 
 export type Telemetry = {
-  /** Spans of calls; the first interceptors. */
+  /** Interceptors that make spans of calls. They come first. */
   readonly interceptors: readonly Interceptor[];
-  /** Spans of HTTP requests, with the context that their callers sent. */
+  /** Wraps a handler with spans of HTTP requests. They continue the traces that callers send. */
   traceRequests(handler: Handler): Handler;
-  /** Spans of commands, where the call that makes them is recorded. */
+  /** Wraps the store with spans of commands, for calls that are recorded. */
   traceStore(store: SessionStore, kind: "embedded" | "redis"): SessionStore;
-  /** The id of the trace that the current request belongs to. */
+  /** Returns the id of the trace that the current request belongs to. */
   traceId(): string | undefined;
-  /** Exports what waits, for a bounded time. */
+  /** Exports the spans that wait, for a bounded time. */
   shutdown(): Promise<void>;
 };

@@ -12,14 +12,14 @@ import { KnownSignatures } from "../verifier/known-signatures.ts";
 import { isSigningAlg, SIGNATURE, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 
-/** A key that signs: `header` is the finished header segment of its tokens. */
+/** A key that signs. `header` is the encoded header segment of its tokens. */
 export type SigningKey = { readonly kid: string; readonly header: string; readonly sign: Signer };
 
-/** The keys of this moment; read anew for every token, so that a changed key ring takes effect at once. */
+/** Returns the current keys. It is called for every token, so that a changed key ring takes effect at once. */
 export type SigningKeys = {
   readonly current: {
     readonly signing: SigningKey;
-    /** Signature checks of every key in force, by the header segment of its tokens. */
+    /** The signature checks of every key in force, by the header segment of its tokens. */
     readonly checks: ReadonlyMap<string, SignatureCheck>;
   };
 };
@@ -27,17 +27,20 @@ export type SigningKeys = {
 type AccessTokenOptions = {
   readonly keys: SigningKeys;
   readonly issuer: string;
-  /** The longest life of a token, ms. */
+  /** The longest life of a token, in ms. */
   readonly ttlMs: number;
   readonly entropy: Entropy;
-  /** The store's time, and by how much the wall clock is ahead of it: tokens have the times of the wall clock. */
+  /** Returns the store's time, and by how much the wall clock is ahead of it. The times in tokens are those of the wall clock. */
   readonly time: Pick<SessionStore, "now" | "shiftMs">;
 };
 
-/** Lives are shortened by up to this share: no herds, and refreshes that are harder to predict (docs/rotation.md: the limit of theft detection). */
+/**
+ * A life is shortened by a random share, up to this one. Refreshes then neither come all at once nor are easy to predict
+ * (docs/rotation.md: the limit of theft detection).
+ */
 const JITTER = 0.2;
 
-/** Longer texts are no tokens of ours: 4 KiB of claims, escaped and encoded, stay far below. */
+/** A longer text is not a token of this service: 4 KiB of claims, escaped and encoded, are much shorter. */
 const MAX_LENGTH = 16_384;
 
 const MALFORMED = { ok: false, reason: "malformed" } as const;
@@ -47,19 +50,19 @@ const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** Access tokens by RFC 9068: signed, verified, and never older than their session. */
+/** Signs and verifies access tokens (RFC 9068). A token never outlives its session. */
 export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: AccessTokenOptions): AccessTokens {
   const iss = JSON.stringify(issuer);
   const signatures = new KnownSignatures<SignatureCheck>();
 
-  /** Verifies all but the expiry. */
+  /** Verifies everything but the expiry. */
   function verifyAuthentic(text: string): AuthenticAccessToken {
     if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
     const dot = text.indexOf(".");
     const end = text.lastIndexOf(".");
     const signature = text.slice(end + 1);
     if (!SIGNATURE.test(signature)) return MALFORMED;
-    // The header is not interpreted: it must be, byte for byte, the one that our key signs under.
+    // The header is not interpreted: it must be, byte for byte, the header of one of the keys.
     const header = text.slice(0, dot);
     const check = keys.current.checks.get(header);
     if (check === undefined) return rejectHeader(header);
@@ -69,8 +72,8 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: Acces
 
   return {
     /**
-     * `exp` is floored to whole seconds so that it never passes an expiry of the session: one with less than
-     * a second left gets a token that has expired already, and its holder is sent to log in, as is due.
+     * Signs a token. `exp` is rounded down to whole seconds so that it never passes an expiry of the session. If less than a second of
+     * the session is left, the token has expired already and its holder must log in, which is correct.
      */
     issue(session: Session, now: StoreMs, deviceProven = false): AccessToken {
       const { signing } = keys.current;
@@ -92,24 +95,28 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: Acces
       if (!verified.ok) return verified;
       const { claims } = verified;
       const now = toWallClock(time.now(claims.sid), time.shiftMs(claims));
-      // RFC 7519 §4.1.4: on or after. There is no leeway: we are the issuer, and no session's life may be stretched.
+      // RFC 7519 §4.1.4: a token is expired on or after `exp`. There is no leeway: this service is the issuer, and no session's life may
+      // be stretched.
       return now >= wallMs(claims.exp * 1000) ? { ok: false, reason: "expired", claims } : verified;
     },
   };
 }
 
-/** The session's own claims, and those of its authentication, as members to append; a reserved name is dropped, wherever it slipped in. */
+/**
+ * Returns the session's own claims, and those of its authentication, as JSON members to append. A reserved name is dropped, whatever its
+ * source.
+ */
 function furtherClaims({ claims, authentication }: Session): string {
   if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);
   for (const name of RESERVED_CLAIMS) delete own[name];
-  // Last, so that what the session has learned since its creation wins.
+  // The claims of the authentication come last, so that newer values win over those of the creation.
   if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
   const members = JSON.stringify(own).slice(1, -1);
   return members === "" ? "" : `,${members}`;
 }
 
-/** Distinguishes a token under a key that is not (or no longer) in the ring from other text. For the log only. */
+/** Tells whether a text is a token under a key that is not, or no longer, in the ring. It is used for the log only. */
 function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
   const header = parseObject(segment);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";

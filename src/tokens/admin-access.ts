@@ -6,13 +6,13 @@ import { protectionFault } from "../files/protection.ts";
 import { type Admin, type AdminAccess, SCOPES } from "../session/admin-access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
 
-/** A token with every scope: one of ADMIN_TOKENS, or the one in DATA_DIR. */
+/** A token with every scope: one of ADMIN_TOKENS, or the token in DATA_DIR. */
 export type FullToken = { readonly name: string; readonly token: string };
 
 type AdminAccessEvents = {
-  /** A changed file is in force. */
+  /** Called when a changed file has come into force. */
   readonly changed: (names: readonly string[]) => void;
-  /** The file is broken or gone; what was in force stays. Reported once per fault. */
+  /** Called when the file is broken or missing; the old entries stay in force. Each fault is reported once. */
   readonly refused: (fault: AdminTokensFault) => void;
 };
 
@@ -23,7 +23,7 @@ export interface FollowedAdminAccess extends AdminAccess {
 
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
-/** @throws AdminTokensFault when the file cannot be used */
+/** @throws AdminTokensFault if the file cannot be used */
 export async function loadAdminAccess(
   fullTokens: readonly FullToken[],
   path: string | undefined,
@@ -62,7 +62,7 @@ export async function loadAdminAccess(
   };
 }
 
-/** Compares with every entry, by digests, so that time reveals neither a length nor which one matched. */
+/** Compares the token with every entry, by digests, so that the time it takes reveals neither a length nor which entry matched. */
 function findByToken(entries: readonly AdminEntry[], token: string): Admin | undefined {
   const presented = digest(token);
   let found: Admin | undefined;
@@ -80,7 +80,7 @@ function parseAt(path: string, text: string): readonly AdminEntry[] {
   }
 }
 
-/** Others may read the file, which holds hashes of random tokens; write access would admit any caller. */
+/** Others may read the file, which holds only hashes of random tokens. With write access they could admit any caller. */
 async function readEntries(path: string): Promise<string> {
   try {
     const fault = await protectionFault(path, { forbids: "write", mode: 0o644 });

@@ -4,19 +4,18 @@ import { SCOPES, type Scope } from "../session/admin-access.ts";
 export type AdminEntry = {
   readonly name: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** A token by its SHA-256, or a client certificate by a name in it. */
+  /** The credential: a token's SHA-256, or a name in a client certificate. */
   readonly credential: { readonly sha256: Buffer } | { readonly certificate: string };
 };
 
-/** A list of admins that cannot be used. The message names the place, and never repeats a value of the text. */
+/** The list of admins cannot be used. The message names the place, and never repeats a value of the text. */
 export class AdminTokensFault extends Error {
   override readonly name = "AdminTokensFault";
 }
 
 /**
- * Reads `{"admins":[{"name":…,"hash":…,"scopes":[…]},{"name":…,"certificate":…,"scopes":[…]}]}`, strictly: nothing
- * missing, nothing unknown. `hash` is the SHA-256 of the token, as hex or base64. A name may have several entries,
- * so that its token can be rotated.
+ * Reads `{"admins":[{"name":…,"hash":…,"scopes":[…]},{"name":…,"certificate":…,"scopes":[…]}]}`. No member may be missing or unknown.
+ * `hash` is the SHA-256 of the token, as hex or base64. A name may have several entries, so that its token can be rotated.
  *
  * @throws AdminTokensFault
  */

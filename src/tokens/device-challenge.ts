@@ -5,12 +5,12 @@ import { createSealed, sealedBodyLength } from "./sealed.ts";
 
 const NONCE_LENGTH = 8;
 
-/** How much of a challenge is authenticated, bytes. */
+/** How many of the first bytes of a challenge are authenticated. */
 export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
 
 type DeviceChallengesDeps = {
   readonly keys: MacKeys;
-  /** How long a challenge is accepted, ms. */
+  /** How long a challenge is accepted, in ms. */
   readonly maxAgeMs: number;
   readonly entropy: Entropy;
 };
@@ -19,7 +19,7 @@ const OTHER_SESSION = { ok: false, reason: "other_session" } as const;
 const EXPIRED = { ok: false, reason: "expired" } as const;
 const FRESH = { ok: true } as const;
 
-/** Challenges that nothing is stored for: each carries its session and its time, authenticated. */
+/** Creates and checks challenges without storing them: each carries its session and its time, authenticated. */
 export function createDeviceChallenges({ keys, maxAgeMs, entropy }: DeviceChallengesDeps): DeviceChallenges {
   const sealed = createSealed(keys, {
     kind: 0xc1,
@@ -33,7 +33,7 @@ export function createDeviceChallenges({ keys, maxAgeMs, entropy }: DeviceChalle
       const opened = sealed.open(challenge);
       if (!opened.ok) return opened;
       if (opened.sid !== sid) return OTHER_SESSION;
-      // It may be from the future, but not without limit: the instance that stamped it may have known the time less exactly.
+      // The time may be a little in the future, because the instance that stamped it may have known the time less exactly.
       return Math.abs(now - opened.issuedAtMs) < maxAgeMs ? FRESH : EXPIRED;
     },
   };

@@ -4,10 +4,10 @@ import { createSealed, sealedBodyLength } from "./sealed.ts";
 
 const THUMBPRINT_LENGTH = 32;
 
-/** How much of a device cookie is authenticated, bytes. */
+/** How many of the first bytes of a device cookie are authenticated. */
 export const DEVICE_COOKIE_MAC_AT = sealedBodyLength(THUMBPRINT_LENGTH);
 
-/** Device cookies authenticate themselves, so that checking one costs no access to the store. */
+/** Creates and checks device cookies. They authenticate themselves, so checking one needs no access to the store. */
 export function createDeviceCookies(keys: MacKeys): DeviceCookies {
   const sealed = createSealed(keys, {
     kind: 0xc0,

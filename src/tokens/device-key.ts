@@ -1,23 +1,23 @@
 import { createPublicKey, hash, type KeyObject } from "node:crypto";
 import type { DeviceKey } from "../session/device-ports.ts";
 
-/** A device key with the object that verifies by it. */
+/** A device key, and the key object that verifies with it. */
 export type ReadyDeviceKey = { readonly key: DeviceKey; readonly object: KeyObject };
 
 const COORDINATE_LENGTH = 32;
 const POINT_LENGTH = 2 * COORDINATE_LENGTH;
 const RSA_BITS = { min: 2048, max: 4096 } as const;
-/** Smaller ones invite forgery by lax verifiers, larger ones only cost time (FIPS 186-5 A.1.1 starts at 65537). */
+/** Smaller exponents help forgers if verifiers are lax; larger ones only cost time (FIPS 186-5 A.1.1 starts at 65537). */
 const RSA_EXPONENT = { min: 65_537n, max: 0xffff_ffffn } as const;
 
-/** Members of private and symmetric keys (RFC 7518 §6): whoever sends them does not keep them secret. */
+/** Members of private and symmetric keys (RFC 7518 §6). A client that sends one does not keep it secret. */
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"] as const;
 
 type Jwk = Readonly<Record<string, unknown>>;
 
 /**
- * The key of a public JWK (RFC 7517), for an algorithm. Undefined unless it is P-256 with a point on the curve, or RSA with
- * 2,048 to 4,096 bits, in canonical encoding and without a private member.
+ * Imports a public JWK (RFC 7517) for an algorithm. Undefined unless it is P-256 with a point on the curve, or RSA with 2,048 to 4,096
+ * bits, in canonical encoding and without a private member.
  */
 export function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): ReadyDeviceKey | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
@@ -28,7 +28,7 @@ export function keyFromJwk(algorithm: DeviceKey["algorithm"], value: unknown): R
   return jwk.kty === "RSA" ? rsaKey(jwk.n, jwk.e) : undefined;
 }
 
-/** The key that a session keeps. Undefined for bytes that are none. */
+/** Returns the key that a session has stored; undefined if the bytes are not a key. */
 export function keyFromBytes(bytes: Uint8Array): ReadyDeviceKey | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length === POINT_LENGTH) {
@@ -58,7 +58,7 @@ function ecKey(x: unknown, y: unknown): ReadyDeviceKey | undefined {
 
 function rsaKey(n: unknown, e: unknown): ReadyDeviceKey | undefined {
   const [modulus, exponent] = [decode(n), decode(e)];
-  // Base64urlUInt (RFC 7518 §2) has no leading zero.
+  // A Base64urlUInt (RFC 7518 §2) has no leading zero.
   if (modulus === undefined || exponent === undefined || !modulus[0] || !exponent[0]) return undefined;
   if (modulus.length < RSA_BITS.min / 8 || modulus.length > RSA_BITS.max / 8 || exponent.length > 4) return undefined;
   const object = importJwk({ kty: "RSA", n: n as string, e: e as string });
@@ -80,11 +80,11 @@ function importJwk(key: Record<string, string>): KeyObject | undefined {
   try {
     return createPublicKey({ key, format: "jwk" });
   } catch {
-    return undefined; // not on the curve, or not a key at all
+    return undefined; // the point is not on the curve, or this is not a key at all
   }
 }
 
-/** The bytes of canonical base64url. */
+/** Decodes canonical base64url; undefined for any other text. */
 function decode(text: unknown): Buffer | undefined {
   if (typeof text !== "string") return undefined;
   const bytes = Buffer.from(text, "base64url");

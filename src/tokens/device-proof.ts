@@ -11,17 +11,17 @@ import { createSignatureCheck } from "./jws.ts";
 /** The type of a proof (DBSC, "DBSC Proof JWT Syntax"). */
 const TYP = "dbsc+jwt";
 
-/** A proof by an RSA key of 4,096 bits, with a long URL, has less than 3,000 characters. */
+/** A longer text is not a proof: with an RSA key of 4,096 bits and a long URL a proof has less than 3,000 characters. */
 const MAX_LENGTH = 4096;
 
-/** A structured-field string or a bare token (RFC 9651): browsers have sent both. */
+/** Matches a structured-field string or a bare token (RFC 9651): browsers have sent both. */
 const SEGMENTS = /^(")?([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\1$/;
 
-/** Members that would change what is signed or how it is to be read (RFC 7515 §4.1.11, RFC 7797). */
+/** Header members that would change what is signed or how it is read (RFC 7515 §4.1.11, RFC 7797). */
 const REFUSED_MEMBERS = ["crit", "b64"] as const;
 
 /**
- * Verifies a proof of possession: a compact JWS under ES256 or RS256. The challenge in it is the caller's to check.
+ * Verifies a proof of possession: a compact JWS under ES256 or RS256. The caller must check the challenge in it.
  *
  * @param jwt the value of the header, bare or as a quoted string
  */
@@ -54,7 +54,7 @@ function readHeader(segment: string, expected: DeviceProofExpectation): HeaderRe
   if (algorithm !== expected.key.algorithm) return refuse("wrong_algorithm");
   const ready = keyFromBytes(expected.key.bytes);
   if (ready === undefined) throw new TypeError("the session's device key cannot be imported");
-  // Drafts of the protocol sent the key along with every proof: harmless while it is the session's.
+  // Drafts of the protocol sent the key with every proof. That is harmless if it is the session's key.
   if (header.jwk !== undefined && !isSame(ready, keyFromJwk(algorithm, header.jwk))) return refuse("other_key");
   return { ok: true, ready };
 }
@@ -63,7 +63,7 @@ function isSame(one: ReadyDeviceKey, other: ReadyDeviceKey | undefined): boolean
   return other !== undefined && one.object.equals(other.object);
 }
 
-/** Unknown claims are ignored (RFC 7519 §4). Browsers send no reliable time, so none is looked at: the challenge has it. */
+/** Unknown claims are ignored (RFC 7519 §4). Browsers send no reliable time, so only the time of the challenge counts. */
 function readPayload(segment: string, key: DeviceKey): DeviceProofResult {
   const { jti } = parseSegment(segment) ?? {};
   return typeof jti === "string" ? { ok: true, key, challenge: jti } : refuse("malformed");

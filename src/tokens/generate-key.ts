@@ -2,29 +2,29 @@ import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import type { SigningAlg } from "./jws.ts";
 import type { Jwk, Ring, RingKey } from "./ring.ts";
 
-/** A new signing key, `published`. Its kid is its thumbprint (RFC 7638). */
+/** Makes a new signing key, `published`. Its kid is its thumbprint (RFC 7638). */
 export function generateSigningKey(alg: SigningAlg, now: number): RingKey {
   const { privateKey } =
     alg === "ES256" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync("ed25519");
   const jwk = privateKey.export({ format: "jwk" });
   const kid = thumbprint(jwk);
-  // A name that begins with a dash would be read as an option on a command line.
+  // A kid that begins with a dash would be taken for an option on a command line.
   return kid.startsWith("-") ? generateSigningKey(alg, now) : { kid, alg, state: "published", since: now, jwk };
 }
 
-/** A new MAC key, `published`. Its kid is four random bytes, which every refresh token carries. */
+/** Makes a new MAC key, `published`. Its kid is four random bytes, which every refresh token carries. */
 export function generateMacKey(now: number): RingKey {
   const jwk = { kty: "oct", k: randomBytes(32).toString("base64url") };
   return { kid: randomBytes(4).toString("hex"), alg: "HS256", state: "published", since: now, jwk };
 }
 
-/** A ring for a new service: of each kind, a key that signs and its published successor. */
+/** Makes a ring for a new service. Each kind has a key that signs and a published successor. */
 export function generateRing(alg: SigningAlg, now: number): Ring {
   const pair = (generate: () => RingKey): RingKey[] => [{ ...generate(), state: "signing" }, generate()];
   return { signing: pair(() => generateSigningKey(alg, now)), mac: pair(() => generateMacKey(now)) };
 }
 
 function thumbprint({ crv, kty, x, y }: Jwk): string {
-  // Members in lexicographic order, no spaces (RFC 7638 §3); an OKP key has no y, which stringify leaves out.
+  // The thumbprint has the members in lexicographic order, without spaces (RFC 7638 §3). An OKP key has no y, which stringify leaves out.
   return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
 }

@@ -2,15 +2,15 @@ import { hash } from "node:crypto";
 
 const BLOCK = 64;
 
-/** HMAC-SHA-256 of one message, as 32 characters of latin1. */
+/** Computes the HMAC-SHA-256 of one message, as 32 characters of latin1. */
 export type Mac = (message: Uint8Array) => string;
 
 /**
- * HMAC-SHA-256 (RFC 2104) for messages of one fixed length, from two one-shot hashes over blocks that
- * are prepared once. `createHmac` would cost a refresh, which computes two, 5 µs (8 %), most of it for native objects.
+ * Creates HMAC-SHA-256 (RFC 2104) for messages of one fixed length, from two one-shot hashes over blocks that are prepared once. A
+ * refresh computes two of them; `createHmac` would take 5 µs more (8 %), most of it for native objects.
  *
  * @param key at most one block (64 bytes)
- * @param length of every message, bytes
+ * @param length of every message, in bytes
  */
 export function createMac(key: Uint8Array, length: number): Mac {
   if (key.length > BLOCK) throw new RangeError("a MAC key has at most 64 bytes");

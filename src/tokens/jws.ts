@@ -1,6 +1,6 @@
 import { type KeyObject, sign, verify } from "node:crypto";
 
-/** How the service signs: ES256 by default (fastest to sign), EdDSA (Ed25519) by configuration. */
+/** The signature algorithms of the service: ES256 by default (fastest to sign), EdDSA (Ed25519) by configuration. */
 const SIGNING_ALGS = ["ES256", "EdDSA"] as const;
 export type SigningAlg = (typeof SIGNING_ALGS)[number];
 
@@ -10,18 +10,18 @@ export function isSigningAlg(value: unknown): value is SigningAlg {
 
 const DIGEST = { ES256: "sha256", EdDSA: null, RS256: "sha256" } as const;
 
-/** Both of our algorithms make signatures of 64 bytes: 86 characters, the last with four spare bits that must be zero. */
+/** Both algorithms make signatures of 64 bytes, which are 86 characters. The last one has four spare bits that must be zero. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
 
 /** The type of our tokens (RFC 9068 §2.1). */
 export const TYP = "at+jwt";
 
-/** The header segment of every token of a key. */
+/** Returns the header segment of every token of a key. */
 export function headerSegment(alg: SigningAlg, kid: string): string {
   return Buffer.from(JSON.stringify({ typ: TYP, alg, kid })).toString("base64url");
 }
 
-/** Makes the signature segment of a signing input (RFC 7515 §5.1; ECDSA as r ‖ s, RFC 7518 §3.4). */
+/** Returns a function that makes the signature segment of a signing input (RFC 7515 §5.1; ECDSA as r ‖ s, RFC 7518 §3.4). */
 export type Signer = (input: string) => string;
 
 export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {
@@ -31,7 +31,7 @@ export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {
 
 export type SignatureCheck = (input: string, signature: string) => boolean;
 
-/** RS256 (RSASSA-PKCS1-v1_5, RFC 7518 §3.3) only verifies proofs of devices. */
+/** RS256 (RSASSA-PKCS1-v1_5, RFC 7518 §3.3) is only used to verify proofs of devices. */
 export function createSignatureCheck(alg: SigningAlg | "RS256", publicKey: KeyObject): SignatureCheck {
   const key = { key: publicKey, dsaEncoding: "ieee-p1363" } as const;
   return (input, signature) =>

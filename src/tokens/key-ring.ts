@@ -6,30 +6,34 @@ import { KeyRingFault, parseRing } from "./ring.ts";
 import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 type RingEvents = {
-  /** A changed ring is in force. */
+  /** Called when a changed ring has come into force. */
   readonly changed: (keys: Keys) => void;
-  /** The file is broken or gone; the ring that was in force stays. Reported once per fault. */
+  /** Called when the file is broken or missing; the old ring stays in force. Each fault is reported once. */
   readonly refused: (fault: KeyRingFault) => void;
-  /** The file is valid again. */
+  /** Called when the file is valid again. */
   readonly recovered?: () => void;
 };
 
-/** A key ring in force, which follows its file once it is watched. */
+/** A key ring in force. It follows its file once it is watched. */
 export interface KeyRing {
-  /** The keys of this moment. */
+  /** Returns the current keys. */
   readonly current: Keys;
-  /** The file is gone, two readings in a row: what is issued now dies with this process unless it is restored. */
+  /**
+   * Whether the file was missing in two readings in a row. Tokens issued now become invalid when this process ends, unless it is
+   * restored.
+   */
   readonly lost: boolean;
   /**
-   * Follows the file until the returned function is called. Keeps no process alive. Whoever replaces the file at
-   * one stroke, as `session-service keys` does, is seen at once; one that is written in pieces is taken when it is whole.
+   * Follows the file until the returned function is called. It does not keep the process running.
+   * A file that is replaced in one step, as `session-service keys` does, is read at once. A file that is written in parts is taken when
+   * it is complete.
    *
-   * @param everyMs how often to look without a notice of the file system
+   * @param everyMs how often the file is read without a notice of the file system
    */
   watch(events: RingEvents, everyMs?: number): () => void;
 }
 
-/** Reads the ring at `path`. Throws KeyRingFault. */
+/** Reads the ring at `path`. @throws KeyRingFault */
 export async function loadKeyRing(path: string): Promise<KeyRing> {
   const text = await readRingText(path, "service");
   return createKeyRing(path, text);
@@ -38,17 +42,17 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
 type NewRing = {
   readonly alg: SigningAlg;
   readonly now: number;
-  /** Whether there are sessions already: a new ring would end them all, so none is made. */
+  /** Whether sessions exist already. A new ring would end them all, so none is made then. */
   readonly hasSessions: () => boolean | Promise<boolean>;
 };
 
-/** As loadKeyRing, but a service that starts for the first time makes the ring. */
+/** Works as loadKeyRing, but makes the ring when a service starts for the first time. */
 export async function loadOrCreateKeyRing(path: string, { alg, now, hasSessions }: NewRing): Promise<KeyRing> {
   try {
     return await loadKeyRing(path);
   } catch (error) {
     if (!(error instanceof KeyRingFault && error.absent)) throw error;
-    // Of several processes that start at once another may be faster: its ring is ours.
+    // If several processes start at once, another may be faster. Its ring is then used.
     if (!(await hasSessions())) await createRingFile(path, generateRing(alg, now));
     return loadKeyRing(path).catch((again: unknown) => {
       throw again instanceof KeyRingFault && again.absent ? atPath(path, new KeyRingFault(LOST)) : again;

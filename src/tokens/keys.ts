@@ -7,24 +7,24 @@ import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck 
 import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
 
-/** The public keys that verify our access tokens (RFC 7517 §5). */
+/** The public keys that verify the access tokens of this service (RFC 7517 §5). */
 type Jwks = { readonly keys: readonly PublicJwk[] };
 type PublicJwk = Jwk & { readonly kid: string; readonly alg: string; readonly use: "sig" };
 
 /** A key without its secret. */
 type KeySummary = Omit<RingKey, "jwk"> & { readonly kind: KeyKind };
 
-/** A ring made ready for use; immutable. */
+/** A ring whose keys have been imported. It is immutable. */
 export type Keys = SigningKeys["current"] &
   MacKeys["current"] & {
     readonly jwks: Jwks;
     /** All keys without their secrets. */
     readonly states: readonly KeySummary[];
-    /** Signing keys revoked in an emergency: no verifier may accept their tokens. */
+    /** Signing keys that were revoked in an emergency. No verifier may accept their tokens. */
     readonly revokedKids: readonly string[];
   };
 
-/** Imports the keys of a ring. Throws KeyRingFault on one that does not work. */
+/** Imports the keys of a ring. @throws KeyRingFault if a key does not work */
 export function readyKeys(ring: Ring): Keys {
   const live = ring.signing.flatMap((key) => (key.jwk === undefined ? [] : [readySigningKey(key, key.jwk)]));
   const macs = ring.mac.flatMap((key) => (key.jwk === undefined ? [] : [readyMacKey(key, key.jwk)]));
@@ -71,7 +71,7 @@ function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, 
   };
 }
 
-/** A MAC under a key of its own for the purpose (RFC 5869). */
+/** Creates a MAC under a key that is derived for this purpose alone (RFC 5869). */
 function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
   return createMac(new Uint8Array(hkdfSync("sha256", secret, "", purpose, 32)), length);
 }

@@ -1,4 +1,4 @@
-/** The admin token that a service without configured ones makes for itself, once, in its DATA_DIR. */
+/** The admin token that a service makes for itself, once, in its DATA_DIR, if no tokens are configured. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,12 +8,12 @@ import { protectionFault } from "../files/protection.ts";
 
 export const ADMIN_TOKEN_FILE = "admin-token";
 
-/** A file of an admin token that must not be used. The message contains the remedy and never the token. */
+/** The file of an admin token must not be used. The message contains the remedy and never the token. */
 export class AdminTokenFault extends Error {
   override readonly name = "AdminTokenFault";
 }
 
-/** The token in `dataDir`, made when there is none. @throws AdminTokenFault, and errors of the file system */
+/** Returns the token in `dataDir`, and makes it if there is none. @throws AdminTokenFault, and errors of the file system */
 export async function ownAdminToken(dataDir: string): Promise<string> {
   const path = join(dataDir, ADMIN_TOKEN_FILE);
   const text = await readToken(path).catch(async (error: unknown) => {

@@ -2,17 +2,17 @@ import { hash, randomFillSync } from "node:crypto";
 import type { SessionId } from "../session/model.ts";
 import type { Random } from "../session/ports.ts";
 
-/** Where random bytes come from. Tests give their own. */
+/** A source of random values. Tests replace it. */
 export interface Entropy {
-  /** `bytes` random bytes as base64url. */
+  /** Returns `bytes` random bytes as base64url. */
   text(bytes: number): string;
-  /** A random number, 0 ≤ x < 1. */
+  /** Returns a random number, 0 ≤ x < 1. */
   fraction(): number;
 }
 
 const POOL = 4096;
 
-/** The system's randomness, fetched in pages: a call into the kernel per nonce costs more than the nonce. */
+/** The system's randomness, fetched in blocks: one call into the kernel per nonce would cost more than the nonce. */
 export function systemEntropy(): Entropy {
   const pool = Buffer.alloc(POOL);
   let used = POOL;
@@ -33,12 +33,12 @@ export function systemEntropy(): Entropy {
   };
 }
 
-/** Session ids (partition byte ‖ 16 random bytes) and nonces (8 random bytes). */
+/** Makes session ids (partition byte ‖ 16 random bytes) and nonces (8 random bytes). */
 export function createRandom(entropy: Entropy = systemEntropy()): Random {
   const id = Buffer.alloc(17);
   return {
     sessionId(subject) {
-      id.write(hash("sha256", subject, "latin1").charAt(0), 0, "latin1"); // the partition: first byte of the hash
+      id.write(hash("sha256", subject, "latin1").charAt(0), 0, "latin1"); // the partition is the first byte of the subject's hash
       id.write(entropy.text(16), 1, 16, "base64url");
       return id.toString("base64url", 0, 17) as SessionId;
     },

@@ -4,28 +4,28 @@ import type { RefreshToken, RefreshTokenResult, RefreshTokens } from "../session
 import { storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
 
-/** A key that authenticates what the service issues and reads again: `id` is its kid as a token carries it (u32). */
+/** A key that authenticates the service's own tokens. `id` is its kid as a token carries it (u32). */
 export type MacKey = {
   readonly id: number;
-  /** Of refresh tokens. */
+  /** The MAC of refresh tokens. */
   readonly mac: Mac;
   readonly deviceCookieMac: Mac;
   readonly challengeMac: Mac;
 };
 
-/** The keys of this moment; read anew for every token, so that a changed key ring takes effect at once. */
+/** Returns the current keys. It is called for every token, so that a changed key ring takes effect at once. */
 export type MacKeys = {
   readonly current: { readonly mac: MacKey; readonly macs: ReadonlyMap<number, MacKey> };
 };
 
-// version ‖ key id ‖ session id ‖ generation ‖ nonce ‖ issued at ‖ HMAC-SHA-256 of all before
+// The layout: version ‖ key id ‖ session id ‖ generation ‖ nonce ‖ issued at ‖ HMAC-SHA-256 of everything before.
 const VERSION = 1;
 const KEY_ID = 1;
 const SID = 5;
 const GENERATION = 22;
 const NONCE = 26;
 const ISSUED_AT = 34;
-/** How much of a token is authenticated, bytes. */
+/** How many of the first bytes of a token are authenticated. */
 export const MAC_AT = 40;
 const LENGTH = 72;
 
@@ -37,8 +37,8 @@ const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 const FORGED = { ok: false, reason: "forged" } as const;
 
 /**
- * The wire form of refresh tokens. No I/O, and nothing but `mint` on impossible input throws.
- * All work happens in one scratch buffer, which is sound since both functions are synchronous.
+ * Encodes and decodes refresh tokens. There is no I/O, and only `mint` can throw, on impossible input.
+ * All work happens in one scratch buffer. That is safe because both functions are synchronous.
  */
 export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   const token = Buffer.alloc(LENGTH);
@@ -70,7 +70,7 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
       return {
         ok: true,
         token: {
-          sid: token.toString("base64url", SID, GENERATION) as SessionId, // 17 bytes that we encode are canonical
+          sid: token.toString("base64url", SID, GENERATION) as SessionId, // the encoding of these 17 bytes is canonical
           generation: token.readUInt32BE(GENERATION),
           nonce: token.toString("base64url", NONCE, ISSUED_AT),
           issuedAt: storeMs(token.readUIntBE(ISSUED_AT, MAC_AT - ISSUED_AT)),
@@ -80,7 +80,9 @@ export function createRefreshTokens(keys: MacKeys): RefreshTokens {
   };
 }
 
-/** What a refresh token says of itself, unverified; undefined for what is no refresh token. For people who look at one. */
+/**
+ * Returns the contents of a refresh token without verifying it, for people who inspect one; undefined if the text is not a refresh token.
+ */
 export function decodeRefreshToken(
   text: string,
 ): { readonly kid: string; readonly sid: string; readonly generation: number; readonly issuedAt: number } | undefined {
@@ -95,6 +97,6 @@ export function decodeRefreshToken(
 }
 
 function writeText(token: Buffer, text: string, from: number, to: number): void {
-  // A short text would leave bytes of another token in the scratch buffer.
+  // After a short text the scratch buffer would still hold bytes of another token.
   if (token.write(text, from, to - from, "base64url") !== to - from) throw new RangeError("an id of the wrong length");
 }

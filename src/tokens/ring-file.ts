@@ -7,9 +7,9 @@ import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 type RingReader = "service" | "operator";
 
 /**
- * The text of a ring file. An operator as root may read the ring of the service's user.
+ * Returns the text of a ring file. An operator as root may read the ring of the service's user.
  *
- * @throws KeyRingFault when it is not there, not readable, or open to others
+ * @throws KeyRingFault if the file is missing, not readable, or open to others
  */
 export async function readRingText(path: string, reader: RingReader = "operator"): Promise<string> {
   try {
@@ -34,7 +34,7 @@ export async function readRingText(path: string, reader: RingReader = "operator"
   }
 }
 
-/** The ring in a file, as an operator reads it. Throws KeyRingFault. */
+/** Reads the ring in a file, as an operator does. @throws KeyRingFault */
 export async function readRing(path: string): Promise<Ring> {
   const text = await readRingText(path);
   try {
@@ -49,20 +49,21 @@ export function atPath(path: string, fault: KeyRingFault): KeyRingFault {
 }
 
 /**
- * Creates the file unless there is one. Whoever reads sees no file or a whole one, and of several processes
- * that start at once exactly one creates it. Throws KeyRingFault.
+ * Creates the file unless it exists. A reader sees no file or a complete one, and of several processes that start at once exactly one
+ * creates it.
  *
- * @returns false when there was a file already
+ * @returns false if the file existed
+ * @throws KeyRingFault
  */
 export function createRingFile(path: string, ring: Ring): Promise<boolean> {
   return unlessItFails(path, "created", () => createFile(path, writeRing(ring)));
 }
 
 /**
- * Changes the ring in a file, one changer at a time; readers see the old ring or the new one. Owner and mode
- * stay: an operator as root must not lock the service out.
+ * Changes the ring in a file. Only one process changes it at a time, and readers see the old ring or the new one.
+ * Owner and mode stay: an operator as root must not lock the service out.
  *
- * Throws KeyRingFault, and whatever `change` throws; the file is as it was then.
+ * @throws KeyRingFault, and any error of `change`; the file is then unchanged
  */
 export async function changeRingFile(path: string, change: (ring: Ring) => Ring): Promise<Ring> {
   const lock = `${path}.lock`;
@@ -75,7 +76,7 @@ export async function changeRingFile(path: string, change: (ring: Ring) => Ring)
   try {
     const ring = change(await readRing(path));
     const text = writeRing(ring);
-    parseRing(text); // never write what could not be read
+    parseRing(text); // a ring that cannot be read must not be written
     await unlessItFails(path, "changed", () => replaceFile(path, text));
     return ring;
   } finally {
@@ -83,7 +84,7 @@ export async function changeRingFile(path: string, change: (ring: Ring) => Ring)
   }
 }
 
-/** What the file system refuses is a fault of the ring, reported in a line. */
+/** An error of the file system becomes a fault of the ring, reported in a line. */
 async function unlessItFails<T>(path: string, what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,25 +1,25 @@
 import { KEY_KINDS, type KeyKind, type Ring, type RingKey } from "./ring.ts";
 
-/** The times that determine how long a key must stay in a state, ms. */
+/** The times, in ms, that determine how long a key must stay in a state. */
 export type RingTimes = {
   /** How long verifiers may keep the JWKS. */
   readonly jwksMaxAgeMs: number;
   readonly accessTokenTtlMs: number;
-  /** The longest time between two refreshes: the life of a refresh token. */
+  /** The longest time between two refreshes, which is the life of a refresh token. */
   readonly sessionIdleTtlMs: number;
-  /** How long until every instance has a changed ring in force. */
+  /** How long it takes until a changed ring is in force at every instance. */
   readonly pickUpMs: number;
 };
 
 /** Makes a `published` key of a kind. */
 export type GenerateKey = (kind: KeyKind) => RingKey;
 
-/** A step that the ring's ages or states do not allow. */
+/** The ages or states of the keys do not allow the step. */
 export class StepRefused extends Error {
   override readonly name = "StepRefused";
 }
 
-/** What a key may do next, and from when (ms since the epoch). A `signing` key never ages out: it is replaced. */
+/** The next step that a key may take, and from when (ms since the epoch). A `signing` key has none: it stays until it is replaced. */
 type NextStep = { readonly step: "sign" | "leave"; readonly from: number };
 
 export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextStep | undefined {
@@ -27,20 +27,21 @@ export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextSte
   const tokenLifeMs = kind === "signing" ? accessTokenTtlMs : sessionIdleTtlMs;
   const jwksLifeMs = kind === "signing" ? jwksMaxAgeMs : 0;
   switch (key.state) {
-    case "published": // every verifier must know it before its first token: instances by the ring, others by the JWKS
+    case "published": // before its first token every verifier must know the key: instances by the ring, others by the JWKS
       return { step: "sign", from: key.since + pickUpMs + jwksLifeMs };
     case "signing":
       return undefined;
-    case "retired": // an instance signs with it until it has picked the ring up, and that token lives its whole life
+    case "retired": // an instance signs with it until it has read the new ring, and that token lives its whole life
       return { step: "leave", from: key.since + pickUpMs + tokenLifeMs };
-    case "revoked": // a verifier may have kept the JWKS that still had it
+    case "revoked": // a verifier may still have a JWKS that contains the key
       return { step: "leave", from: key.since + pickUpMs + tokenLifeMs + jwksLifeMs };
   }
 }
 
 /**
- * The published successor signs, the key that signed is retired, the next successor is published, and what
- * is not needed any more is removed. Throws StepRefused while the successor is too young, unless `force` is set.
+ * Rotates: the published successor signs, the key that signed is retired, a new successor is published, and keys that are not needed any
+ * more are removed.
+ * @throws StepRefused while the successor is too young, unless `force` is set
  */
 export function rotate(
   ring: Ring,
@@ -54,7 +55,7 @@ export function rotate(
   for (const kind of kinds) {
     const successor = successorOf(ring[kind]);
     if (successor === undefined) {
-      next[kind] = withSuccessor(ring[kind], kind, generate); // to sign at the next rotation
+      next[kind] = withSuccessor(ring[kind], kind, generate); // this key signs after the next rotation
       continue;
     }
     const from = nextStep(kind, successor, times)?.from ?? now;
@@ -71,7 +72,7 @@ export function rotate(
   return withoutSpent(next, now, times);
 }
 
-/** Takes out what is not needed any more. */
+/** Removes keys that are not needed any more. */
 export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   const keep = (kind: KeyKind) =>
     ring[kind].filter((key) => {
@@ -81,7 +82,10 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   return { signing: keep("signing"), mac: keep("mac") };
 }
 
-/** Takes one key out. Throws StepRefused while a token may need it, unless `force` is set, and for the key that signs. */
+/**
+ * Removes one key.
+ * @throws StepRefused while a token may need it, unless `force` is set; always for the key that signs
+ */
 export function remove(
   ring: Ring,
   kid: string,
@@ -100,7 +104,10 @@ export function remove(
   return { ...ring, [kind]: withSuccessor(left, kind, generate) };
 }
 
-/** The emergency: the secret goes at once, the name stays as `revoked`. If the key signed, its successor does now, however young. */
+/**
+ * Revokes a key in an emergency: its secret is deleted at once, its name stays as `revoked`. If the key signed, its successor signs from
+ * now on, however young it is.
+ */
 export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: number): Ring {
   const { kind, key } = findKey(ring, kid);
   if (key.state === "revoked") return ring;
@@ -112,7 +119,7 @@ export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: numb
   };
 }
 
-/** The successor, or a new key for want of one, signs; and the next one is published. */
+/** Makes the successor sign, or a new key if there is none, and publishes the next successor. */
 function promote(keys: readonly RingKey[], kind: KeyKind, generate: GenerateKey, now: number): readonly RingKey[] {
   const ready = withSuccessor(keys, kind, generate);
   const successor = successorOf(ready);
@@ -124,7 +131,7 @@ function withSuccessor(keys: readonly RingKey[], kind: KeyKind, generate: Genera
   return successorOf(keys) === undefined ? [...keys, generate(kind)] : keys;
 }
 
-/** Of the published keys the oldest. */
+/** Returns the oldest of the published keys. */
 function successorOf(keys: readonly RingKey[]): RingKey | undefined {
   return keys.filter((key) => key.state === "published").sort((a, b) => a.since - b.since)[0];
 }

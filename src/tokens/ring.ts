@@ -2,9 +2,11 @@ import type { webcrypto } from "node:crypto";
 import { isSigningAlg, type SigningAlg } from "./jws.ts";
 
 /**
- * Where a key is in its life. `published`: others may verify with it, so that its first token is under
- * a known key. `signing`: exactly one key of each kind. `retired`: verifies what it signed. Then it is
- * taken out. `revoked`: found compromised; only its name stays, for verifiers to refuse it.
+ * The state of a key.
+ * `published`: others may verify with it, so that its first token is under a known key.
+ * `signing`: it signs; each kind has exactly one such key.
+ * `retired`: it only verifies what it signed, and is then removed.
+ * `revoked`: it is compromised; only its name stays, for verifiers to refuse it.
  */
 const KEY_STATES = ["published", "signing", "retired", "revoked"] as const;
 type KeyState = (typeof KEY_STATES)[number];
@@ -16,22 +18,22 @@ export type RingKey = {
   readonly kid: string;
   readonly alg: SigningAlg | "HS256";
   readonly state: KeyState;
-  /** When it came into this state, ms since the epoch. */
+  /** When the key came into this state, in ms since the epoch. */
   readonly since: number;
-  /** The secret, as a private JWK; a revoked key has none. */
+  /** The secret, as a private JWK. A revoked key has none. */
   readonly jwk?: Jwk;
 };
 
-/** The two kinds of keys: `signing` signs access tokens, `mac` authenticates refresh tokens. */
+/** The two kinds of keys: `signing` keys sign access tokens, `mac` keys authenticate refresh tokens. */
 export const KEY_KINDS = ["signing", "mac"] as const;
 export type KeyKind = (typeof KEY_KINDS)[number];
 
 export type Ring = { readonly [kind in KeyKind]: readonly RingKey[] };
 
-/** A key ring that cannot be used. The message names the fault and never holds key bytes. */
+/** The key ring cannot be used. The message names the fault and never holds key bytes. */
 export class KeyRingFault extends Error {
   override readonly name = "KeyRingFault";
-  /** There is no file at all. */
+  /** Whether the file does not exist. */
   readonly absent: boolean;
   constructor(message: string, absent = false) {
     super(message);
@@ -39,7 +41,7 @@ export class KeyRingFault extends Error {
   }
 }
 
-/** Which members a JWK of each algorithm has (RFC 7517, 7518 §6, 8037 §2): fixed ones, and those of 32 bytes. */
+/** The members of a JWK by its algorithm (RFC 7517, 7518 §6, 8037 §2): those with a fixed value, and those of 32 bytes. */
 const JWK_FORM = {
   ES256: { fixed: { kty: "EC", crv: "P-256" }, bytes: ["x", "y", "d"] },
   EdDSA: { fixed: { kty: "OKP", crv: "Ed25519" }, bytes: ["x", "d"] },
@@ -54,7 +56,7 @@ export function writeRing(ring: Ring): string {
   return `${JSON.stringify({ version: 1, signing: out(ring.signing), mac: out(ring.mac) }, null, 2)}\n`;
 }
 
-/** Reads a ring, strictly: nothing missing, nothing unknown. Throws KeyRingFault. */
+/** Reads a ring. No member may be missing or unknown. @throws KeyRingFault */
 export function parseRing(text: string): Ring {
   let value: unknown;
   try {
@@ -122,7 +124,7 @@ function members(
     throw new KeyRingFault(`${at}: not an object`);
   const missing = required.find((name) => !Object.hasOwn(value, name));
   if (missing !== undefined) throw new KeyRingFault(`${at}: ${missing} is missing`);
-  // An unknown name may be a secret in the wrong place: it is not repeated.
+  // The message does not repeat an unknown name, which may be a secret in the wrong place.
   const known = Object.keys(value).every((name) => required.includes(name) || optional.includes(name));
   if (!known) throw new KeyRingFault(`${at}: has members other than ${[...required, ...optional].join(", ")}`);
   return value as Record<string, unknown>;

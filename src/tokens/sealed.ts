@@ -4,7 +4,7 @@ import { type StoreMs, storeMs } from "../session/time.ts";
 import type { Mac } from "./hmac.ts";
 import type { MacKey, MacKeys } from "./refresh-token.ts";
 
-// kind ‖ version ‖ key id ‖ session id ‖ issued at ‖ content ‖ HMAC-SHA-256 of all before
+// The layout: kind ‖ version ‖ key id ‖ session id ‖ issued at ‖ content ‖ HMAC-SHA-256 of everything before.
 const VERSION = 1;
 const VERSION_AT = 1;
 const KEY_ID = 2;
@@ -14,14 +14,14 @@ const CONTENT = 29;
 const MAC_LENGTH = 32;
 
 /**
- * A kind of text that the service issues for a session and recognizes again. `kind` differs for each, and so does the key:
- * no text of one kind is ever one of another.
+ * A kind of text that the service issues for a session and recognizes again. Each kind has its own `kind` byte and its own key, so that a
+ * text of one kind is never taken for another.
  */
 type SealedKind = {
   readonly kind: number;
-  /** How many bytes it carries; with the 61 others they must be a multiple of 3, so that no encoding has spare bits. */
+  /** How many bytes the content has. With the 61 other bytes they must be a multiple of 3, so that no encoding has spare bits. */
   readonly contentLength: number;
-  /** The MAC of this kind under a key of the ring. */
+  /** Creates the MAC of this kind from a key of the ring. */
   readonly macOf: (key: MacKey) => Mac;
 };
 
@@ -29,10 +29,10 @@ type Opened =
   | { readonly ok: true; readonly sid: SessionId; readonly issuedAtMs: StoreMs; readonly content: Uint8Array }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
-/** The issued texts of one kind. */
+/** Issues and reads the texts of one kind. */
 interface Sealed {
   seal(sid: SessionId, issuedAtMs: StoreMs, content: Uint8Array): string;
-  /** Parses and verifies; the content is a copy. */
+  /** Parses and verifies a text. The content is a copy. */
   open(text: string): Opened;
 }
 
@@ -40,12 +40,12 @@ const MALFORMED = { ok: false, reason: "malformed" } as const;
 const UNKNOWN_KEY = { ok: false, reason: "unknown_key" } as const;
 const FORGED = { ok: false, reason: "forged" } as const;
 
-/** How much of a sealed text is authenticated, bytes. */
+/** Returns how many of the first bytes of a sealed text are authenticated. */
 export function sealedBodyLength(contentLength: number): number {
   return CONTENT + contentLength;
 }
 
-/** All work happens in one scratch buffer, which is sound since both functions are synchronous. */
+/** All work happens in one scratch buffer. That is safe because both functions are synchronous. */
 export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: SealedKind): Sealed {
   const macAt = sealedBodyLength(contentLength);
   const length = macAt + MAC_LENGTH;
@@ -82,7 +82,7 @@ export function createSealed(keys: MacKeys, { kind, contentLength, macOf }: Seal
       if (!timingSafeEqual(expected, presented)) return FORGED;
       return {
         ok: true,
-        sid: bytes.toString("base64url", SID, ISSUED_AT) as SessionId, // 17 bytes that we encode are canonical
+        sid: bytes.toString("base64url", SID, ISSUED_AT) as SessionId, // the encoding of these 17 bytes is canonical
         issuedAtMs: storeMs(bytes.readUIntBE(ISSUED_AT, CONTENT - ISSUED_AT)),
         content: new Uint8Array(bytes.subarray(CONTENT, macAt)),
       };

@@ -20,7 +20,8 @@ export class Freshness {
 
   /**
    * Records a batch.
-   * || @param asOfMs the store's time; undefined from a service that does not send it
+   *
+   * @param asOfMs the store's time; undefined from a service that does not send it
    * @param complete whether the batches so far contain everything that was revoked by then
    * @param monotonicMs the time of arrival by the monotonic clock
    * @param wallMs the time of arrival by the wall clock

@@ -1,4 +1,4 @@
-/** A client of the admin API, with the address and the credential that the options and the environment give. */
+/** Creates a client of the admin API, with the address and the credential from the options and the environment. */
 import { readFileSync } from "node:fs";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -12,13 +12,13 @@ import { readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
 
-/** How long a call may take, ms; streams have no limit. */
+/** How long a call may take, in ms. Streams have no limit. */
 const CALL_TIMEOUT_MS = 30_000;
 
 export type AdminApi = {
   readonly url: string;
   readonly client: Client<typeof SessionAdminService>;
-  /** Makes a failed call the end of the command: what it means, and its exit code. */
+  /** Makes an error that ends the command from a failed call: its message and its exit code. */
   readonly failure: (error: unknown) => CommandError;
 };
 
@@ -43,7 +43,7 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
   };
 }
 
-/** For calls that are no streams. @param signal ends the call */
+/** Returns the options of calls that are not streams. @param signal ends the call */
 export const callOptions = (signal?: AbortSignal) => ({ timeoutMs: CALL_TIMEOUT_MS, ...(signal && { signal }) });
 
 function configOf(env: Environment) {

@@ -1,4 +1,4 @@
-/** Which token a command presents, and to whom. */
+/** Which token a command presents, and to which service. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandLineConfig } from "../../config/command-line.ts";
@@ -8,14 +8,14 @@ import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ConnectionOptions } from "./options.ts";
 
-/** A token and where it is from, for messages; and what to do where it is refused, if that is known. */
+/** A token, its source (for messages), and the remedy if it is refused and a remedy is known. */
 export type Credential = { readonly token: string; readonly from: string; readonly remedy?: string };
 
 const OTHER_TOKENS =
   "a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file";
 
 /**
- * A token of a service on this machine is presented to this machine alone: `--url` names no other by mistake.
+ * A token of a service on this machine is presented to this machine alone, in case `--url` names another one by mistake.
  *
  * @returns undefined with a client certificate and no token
  * @throws CommandError

@@ -1,4 +1,4 @@
-/** What a failed call of the admin API means: for people, for the exit code, and for another attempt. */
+/** Interprets a failed call of the admin API: the message, the exit code, and whether to call again. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { errorCode } from "../../files/error-code.ts";
@@ -7,14 +7,14 @@ import type { Credential } from "./credential.ts";
 
 /**
  * - `passing`: the same call may succeed later.
- * - `refused`: this call never will; others may.
- * - `lasting`: no call will, until somebody changes something.
+ * - `refused`: this call will never succeed, but others may.
+ * - `lasting`: no call will succeed until somebody changes something.
  */
 type FailureKind = "passing" | "refused" | "lasting";
 
 export class CallFailure extends CommandError {
   readonly kind: FailureKind;
-  /** How long the service asks its callers to wait, ms. */
+  /** How long the service asks its callers to wait, in ms. */
   readonly retryAfterMs: number;
 
   constructor(message: string, exitCode: ExitCode, kind: FailureKind, retryAfterMs = 0) {
@@ -65,18 +65,19 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
     case Code.FailedPrecondition:
       return [error.rawMessage, EXIT.failed, "refused"];
   }
-  // A bug of the service may be one of an instance, or of a moment. What is not from it is no admin API.
+  // An internal error of the service may concern one instance, or be temporary. An error without the service's detail comes from
+  // something that is not an admin API.
   const kind = detailOf(error) === undefined ? "lasting" : "passing";
   return [`${url}: ${error.rawMessage} (${Code[error.code]})`, EXIT.failed, kind];
 }
 
-/** A response, whoever sent it, has headers. */
+/** Whether a response came: any response has headers. */
 const hasResponded = ({ metadata }: ConnectError) => !metadata.keys().next().done;
 
-/** The code of the service's own errors. */
+/** Returns the code of an error that the service itself made. */
 const detailOf = (error: ConnectError) => error.findDetails(ErrorDetailSchema)[0]?.code;
 
-/** `Retry-After`, seconds or a date (RFC 9110 section 10.2.3), in ms. */
+/** Returns `Retry-After`, in seconds or as a date (RFC 9110 section 10.2.3), in ms. */
 function retryAfterMs(value: string | null, nowMs: number): number {
   if (value === null) return 0;
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;

@@ -1,4 +1,4 @@
-/** The entries of ADMIN_TOKENS_FILE. A token is printed once and stored nowhere. */
+/** Makes the entries of ADMIN_TOKENS_FILE. A token is printed once and stored nowhere. */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { errorCode } from "../../files/error-code.ts";
@@ -8,12 +8,12 @@ import { refusing, usageError } from "../exit.ts";
 
 export type AdminTokenOptions = { readonly name: string; readonly scope: readonly string[]; readonly file?: string };
 
-/** Where the credential comes from. */
+/** The source of the credential. */
 export type MakeCredential =
   | { readonly kind: "random" | "stdin" }
   | { readonly kind: "certificate"; readonly name: string };
 
-/** @returns what is to be printed */
+/** @returns the text to print */
 export function runAdminToken(make: MakeCredential, { name, scope, file }: AdminTokenOptions): Promise<string> {
   return refusing([AdminTokensFault], async () => {
     const { token, ...credential } = makeCredential(make);
@@ -26,7 +26,7 @@ export function runAdminToken(make: MakeCredential, { name, scope, file }: Admin
   });
 }
 
-/** Refuses whatever the service would refuse. */
+/** Refuses the entry if the service would refuse it. */
 function checkEntry(entry: object): void {
   try {
     parseAdminEntries(JSON.stringify({ admins: [entry] }));

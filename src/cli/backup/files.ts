@@ -12,7 +12,7 @@ import { createProgress } from "../output/progress.ts";
 export type Files = {
   readonly store: string;
   readonly keys: string;
-  /** There only where the service has made its own. */
+  /** This file exists only if the service has made its own token. */
   readonly adminToken: string;
 };
 
@@ -22,7 +22,7 @@ export const filesOf = (directory: string): Files => ({
   adminToken: join(directory, ADMIN_TOKEN_FILE),
 });
 
-/** @throws CommandError where the store is not the embedded one */
+/** @throws CommandError if the store is not the embedded one */
 export async function embeddedFiles(env: Environment): Promise<{ readonly config: Config; readonly files: Files }> {
   const config = await refusing([ConfigError], async () => readConfig(env));
   if (config.redis !== undefined) {
@@ -32,7 +32,7 @@ export async function embeddedFiles(env: Environment): Promise<{ readonly config
 }
 
 /**
- * Copies a store, with what is in its -wal file, to a file that is not there yet, for its owner alone, onto the disk.
+ * Copies a store, including its -wal file, to a new file that only its owner can read, and flushes it to the disk.
  * @throws CommandError
  */
 export async function copyStore(from: string, to: string): Promise<void> {
@@ -52,7 +52,7 @@ export async function copyStore(from: string, to: string): Promise<void> {
   sync(dirname(to));
 }
 
-/** Copies a file that is not there yet, for its owner alone, onto the disk. @throws CommandError */
+/** Copies a file to a new file that only its owner can read, and flushes it to the disk. @throws CommandError */
 export function copyWhole(from: string, to: string): void {
   try {
     copyFileSync(from, to, constants.COPYFILE_EXCL);

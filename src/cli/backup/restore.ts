@@ -29,7 +29,7 @@ export async function restore(context: Context, directory: string, options: Opti
   let moved: string | undefined;
   try {
     await stage(from, copies);
-    // Of the copy: what it was copied from may be another file by now.
+    // The copy is checked: the file that it was copied from may be another one by now.
     const fault = schemaFault(copies.store);
     if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
     if (ended) await endSessions(config, copies.store);
@@ -49,7 +49,7 @@ export async function restore(context: Context, directory: string, options: Opti
 }
 
 /**
- * Who can write to a backup decides who is signed in after it: its own user, or that of DATA_DIR.
+ * Checks who can write to a backup, because they decide who is signed in after it. Only its own user or that of DATA_DIR may.
  *
  * @throws CommandError
  */
@@ -77,14 +77,14 @@ async function checkBackup(from: Files): Promise<void> {
   await refusing([KeyRingFault], () => readRing(from.keys));
 }
 
-/** Beside each file, so that renaming puts it in place. */
+/** Names a copy beside each file, so that renaming puts it in place. */
 function beside({ store, keys, adminToken }: Files): Files {
   return { store: `${store}.restoring`, keys: `${keys}.restoring`, adminToken: `${adminToken}.restoring` };
 }
 
-/** Copies a backup. On a disk that is full this fails while all that was there is still in place. */
+/** Copies a backup. If the disk is full, this fails while all old files are still in place. */
 async function stage(from: Files, to: Files): Promise<void> {
-  remove(to); // of a restore that was killed
+  remove(to); // the copies of a restore that was killed
   await copyStore(from.store, to.store);
   copyWhole(from.keys, to.keys);
   if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
@@ -94,7 +94,7 @@ function remove({ store, keys, adminToken }: Files): void {
   for (const path of [store, `${store}-wal`, `${store}-shm`, keys, adminToken]) rmSync(path, { force: true });
 }
 
-/** The store comes last: where it is, its keys are. */
+/** Puts the copies in place. The store comes last: if it is in place, its keys are too. */
 function putInPlace(copies: Files, files: Files): void {
   for (const which of ["keys", "adminToken", "store"] as const) {
     if (existsSync(copies[which])) renameSync(copies[which], files[which]);
@@ -102,7 +102,7 @@ function putInPlace(copies: Files, files: Files): void {
   sync(dirname(files.store));
 }
 
-/** What is in the way. The -wal and -shm files of another state must not remain beside a restored store. */
+/** Lists the files that are in the way. The -wal and -shm files of another state must not remain beside a restored store. */
 function findPresent({ store, keys, adminToken }: Files, force: boolean): readonly string[] {
   if (existsSync(store) && isInUse(store)) throw new CommandError(`a service has ${store} open: stop it first`);
   const present = [keys, adminToken, store, `${store}-wal`, `${store}-shm`].filter((path) => existsSync(path));
@@ -110,13 +110,13 @@ function findPresent({ store, keys, adminToken }: Files, force: boolean): readon
   return present;
 }
 
-/** Moves what is in the way into a directory of its own, which is returned. */
+/** Moves the files that are in the way into a new directory, and returns its name. */
 function moveAside({ dataDir }: Config, { keys }: Files, present: readonly string[]): string | undefined {
   if (present.length === 0) return undefined;
   const aside = join(dataDir, `replaced-${new Date().toISOString().replaceAll(/[:.]/g, "-")}`);
   mkdirSync(aside, { mode: 0o700 });
   for (const path of present) {
-    // The key ring may be on another file system, and is replaced anyway.
+    // The key ring may be on another file system, so it is copied. Its old file is replaced anyway.
     if (path === keys) copyWhole(keys, filesOf(aside).keys);
     else renameSync(path, join(aside, basename(path)));
   }
@@ -124,7 +124,7 @@ function moveAside({ dataDir }: Config, { keys }: Files, present: readonly strin
 }
 
 async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: string): Promise<void> {
-  // Markers outlast the access tokens by a minute, as the service has it.
+  // As in the service, the markers of ended sessions outlast the access tokens by a minute.
   const store = createEmbeddedStore({
     path,
     clock: systemClock,

@@ -1,4 +1,4 @@
-/** One script for each shell, complete in itself: it starts no process. */
+/** Writes one self-contained script for each shell. It starts no process. */
 import type { Command } from "commander";
 import { type Node, nodesOf, type Values } from "./tree.ts";
 
@@ -10,7 +10,7 @@ export function completionScript(shell: "bash" | "zsh" | "fish", program: Comman
 const NAME = "session-service";
 const FUNCTION = "_session_service";
 
-/** A line is a name: names have spaces. */
+/** Names are separated by lines, because they may contain spaces. */
 const BASH_FILES = `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur")`;
 
 const words = (node: Node) => [...node.commands.map(({ word }) => word), ...node.choices];

@@ -1,20 +1,20 @@
-/** The commands as shells complete them: for each path of commands, what may come next. */
+/** The commands as shells complete them: which words may follow each path of commands. */
 import type { Command } from "commander";
 
 type Word = { readonly word: string; readonly description: string };
 
 export type Node = {
-  /** The commands that lead here, without the program's name: `keys rotate`. */
+  /** The commands that lead to this node, without the program's name: `keys rotate`. */
   readonly path: string;
   readonly commands: readonly Word[];
   readonly options: readonly (Word & { readonly values: Values })[];
-  /** Words that an argument may be. */
+  /** The words that an argument may be. */
   readonly choices: readonly string[];
   /** Whether an argument is a file or a directory. */
   readonly takesPath: boolean;
 };
 
-/** What follows an option: nothing, one of some words, a path, or a text that nobody can complete. */
+/** The value of an option: none, one of some words, a path, or a text that cannot be completed. */
 export type Values = "none" | "path" | "text" | readonly string[];
 
 export function nodesOf(command: Command, path = ""): readonly Node[] {
@@ -43,5 +43,5 @@ function valuesOf(flags: string, choices: readonly string[] | undefined): Values
   return /[<[]/.test(flags) ? "text" : "none";
 }
 
-/** Short, and without what a shell would need quoted. */
+/** Shortens a text and removes what a shell would need quoted. */
 const firstSentence = (text: string) => (text.split(/[;:.(]/)[0] ?? "").replaceAll(/['"`\\[\]$]/g, "").trim();

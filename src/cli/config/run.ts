@@ -23,7 +23,7 @@ export function checkConfig({ env, print, setExitCode }: Context, options: { str
   else print(lines.length > 0 ? lines.join("\n") : `no fault; variables set: ${set}`);
 }
 
-/** Warnings are found beside faults: a misspelt name may be the cause of one. */
+/** Warnings are reported together with faults: a misspelt name may be the cause of a fault. */
 function check(env: Environment): Check {
   try {
     return { faults: [], warnings: configWarnings(env, readConfig(env)) };

@@ -1,21 +1,23 @@
-/** Values of variables as they may be shown, to people and to programs. */
+/** Formats the values of variables for people and for programs, without secrets. */
 
-/** Variables whose text is a secret, by their names, also by those that are still to come. */
+/** Matches variables whose text is a secret by their names, including names that do not exist yet. */
 const SECRET = /(?:^|_)(?:PASSWORD|SECRET|TOKENS?|HEADERS|KEY)$/;
 
-/** Whose text is a URL: some collectors take keys in its query. */
+/** Matches variables whose text is a URL: some collectors take keys in its query. */
 const IS_URL = /^ISSUER$|_(?:URL|ENDPOINT)$/;
 
-/** Of variables that are not URLs too: a text with a URL in it may have credentials there. */
+/**
+ * Returns the text of a variable without secrets. Variables that are not URLs are checked too: a URL in their text may have credentials.
+ */
 export function shownValue(name: string, text: string): string {
   return SECRET.test(name) ? `(hidden: ${text.split(",").length})` : withoutCredentials(name, text, HIDDEN);
 }
 
-/** In the place of a password, and of a query. */
+/** These texts replace a password and a query. */
 const HIDDEN = { password: ":(hidden)", query: "?(hidden)" };
 const LEFT_OUT = { password: "", query: "" };
 
-/** Also where a URL is ill-formed, and has its password in an unusual place. */
+/** Removes the credentials even if the URL is invalid and has its password in an unusual place. */
 function withoutCredentials(name: string, text: string, { password, query }: typeof HIDDEN): string {
   if (!text.includes("://")) return text;
   const at = text.lastIndexOf("@");
@@ -26,27 +28,27 @@ function withoutCredentials(name: string, text: string, { password, query }: typ
 }
 
 /**
- * A variable for programs: numbers, switches, lists and rates as the configuration has them, times in ms; URLs without
- * their passwords. Of a secret no value, only whether it is set.
+ * Describes a variable for programs: numbers, switches, lists and rates as in the configuration, times in ms, URLs without their
+ * passwords. A secret has no value, only whether it is set.
  *
- * @param value as the configuration has it; undefined where there is none, or a fault
+ * @param value as the configuration has it; undefined if there is none, or a fault
  */
 export function variableAsJson(name: string, text: string | undefined, value: unknown): object {
   const source = text ? "environment" : "default";
   if (SECRET.test(name)) return { name, source, secret: true };
   if (value === undefined) return { name, source, value: null };
-  // A file that is read with the configuration is its path here, and an address its text.
+  // For a file that is read with the configuration the text is its path; for an address it is the URL.
   const isText = name.endsWith("_FILE") || name.endsWith("_URL");
   return { name, source, value: open(name, text && isText ? text : value) };
 }
 
-/** A value, or a list of them, without credentials in URLs. */
+/** Returns a value, or a list of them, without credentials in URLs. */
 function open(name: string, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((each) => open(name, each));
   return typeof value === "string" ? withoutCredentials(name, value, LEFT_OUT) : value;
 }
 
-/** What is made at the start where a variable is not set. */
+/** Values that the start creates if a variable is not set. */
 const DERIVED: Readonly<Record<string, string>> = {
   ADMIN_TOKENS: "(made in DATA_DIR)",
   ISSUER: "(http://127.0.0.1:PORT)",
@@ -67,11 +69,11 @@ export function shownDefault(name: string, value: unknown): string {
 const isRate = (value: unknown): value is { readonly count: number; readonly windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
-/** Variables whose number is a time with a unit; those of OpenTelemetry are plain numbers of milliseconds. */
+/** Whether a variable is a time with a unit. Those of OpenTelemetry are plain numbers of milliseconds. */
 const isDuration = (name: string) =>
   !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
 
-/** As it would be written in the environment. */
+/** Writes a duration as in the environment. */
 function duration(ms: number): string {
   for (const [unit, length] of [["d", 86_400_000] as const, ["h", 3_600_000] as const, ["m", 60_000] as const]) {
     if (ms >= length && ms % length === 0) return `${ms / length}${unit}`;

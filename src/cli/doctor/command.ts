@@ -1,4 +1,4 @@
-/** `session-service doctor`: what is wrong with an installation, and what to do. */
+/** `session-service doctor`: checks an installation for faults and names the remedies. */
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 

@@ -28,9 +28,9 @@ export type KeysOptions = {
 
 type Given = {
   readonly path: string;
-  /** Of new signing keys, where one was named. */
+  /** The algorithm of new signing keys, if one was named. */
   readonly alg: SigningAlg | undefined;
-  /** Of a new ring. */
+  /** The algorithm of a new ring. */
   readonly configuredAlg: SigningAlg;
   readonly times: RingTimes;
   readonly force: boolean;
@@ -62,7 +62,7 @@ export const STEPS = {
   revoke: (given, kid = "") => change(given, (ring, generate) => revoke(ring, kid, generate, given.now)),
 } as const satisfies Record<string, Step>;
 
-/** @returns what is to be printed */
+/** @returns the text to print */
 export function runKeys(
   env: Environment,
   step: keyof typeof STEPS,
@@ -95,7 +95,7 @@ async function change(given: Given, step: (ring: Ring, generate: GenerateKey) =>
   return ringAsTable(await changeRingFile(path, stepWithKeys), now, times);
 }
 
-/** A ring goes on with the algorithm that it has. */
+/** A ring keeps the algorithm that it has. */
 function algOf(ring: Ring): SigningAlg {
   const alg = ring.signing.find((key) => key.state === "signing")?.alg ?? "";
   if (isSigningAlg(alg)) return alg;

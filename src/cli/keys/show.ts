@@ -1,4 +1,4 @@
-/** A key ring, without its secrets. */
+/** Shows a key ring without its secrets. */
 import { KEY_KINDS, type Ring } from "../../tokens/ring.ts";
 import { nextStep, type RingTimes } from "../../tokens/ring-steps.ts";
 import { table } from "../output/table.ts";

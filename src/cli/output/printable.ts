@@ -1,6 +1,6 @@
-/** Texts from outside (a client's User-Agent, a subject) as a terminal may get them. */
+/** Makes texts from outside (a client's User-Agent, a subject) safe for a terminal. */
 
-/** Control characters, and those that reorder or hide text, as visible escapes. */
+/** Writes control characters, and those that reorder or hide text, as visible escapes. */
 export function printable(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu,

@@ -1,7 +1,7 @@
-/** A bar for long work, on a terminal alone: in a log or a pipe it would be noise. */
+/** A progress bar for long work. It is drawn on a terminal only: in a log or a pipe it would be noise. */
 
 const WIDTH = 30;
-/** How often it is drawn anew, ms. */
+/** How often it is drawn, in ms. */
 const INTERVAL_MS = 100;
 
 export type Progress = {
@@ -12,7 +12,7 @@ export type Progress = {
 
 const SILENT: Progress = { update: () => {}, end: () => {} };
 
-/** @param total 0: not known */
+/** @param total the number of steps; 0 if it is not known */
 export function createProgress(what: string, total: number, stream: NodeJS.WriteStream = process.stderr): Progress {
   if (!stream.isTTY) return SILENT;
   let drawnAt = Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Colours, on a terminal alone; `NO_COLOR` and `FORCE_COLOR` are respected (util.styleText reads them). */
+/** Colours for terminals only. util.styleText respects `NO_COLOR` and `FORCE_COLOR`. */
 import { styleText } from "node:util";
 
 type Style = "bold" | "dim" | "red" | "yellow" | "green";

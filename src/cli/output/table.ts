@@ -1,4 +1,4 @@
-/** Tables for people: aligned columns, the last one as wide as it is. */
+/** Formats tables for people: columns are aligned, and the last one is not padded. */
 import { printable } from "./printable.ts";
 import { style } from "./style.ts";
 
@@ -15,7 +15,7 @@ export function table(rows: readonly (readonly string[])[]): string {
   return lines.map((line, index) => (index === 0 ? style("bold", line) : line)).join("\n");
 }
 
-/** One thing, a line for each of its fields; those without a value are left out. */
+/** Formats one thing with a line for each field. Fields without a value are left out. */
 export function fields(entries: readonly (readonly [name: string, value: string])[]): string {
   const present = entries.filter(([, value]) => value !== "");
   const width = Math.max(...present.map(([name]) => name.length));

@@ -36,7 +36,7 @@ export async function printAcl({ env, print, note }: Context, options: Options):
     note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
 }
 
-/** The password in REDIS_URL, where it is that of this user. */
+/** Returns the password in REDIS_URL if it belongs to this user. */
 const configured = (redis: RedisTarget | undefined, user: string) =>
   redis?.username === user ? redis.password : undefined;
 

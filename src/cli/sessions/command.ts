@@ -1,4 +1,4 @@
-/** `session-service sessions …`: sees and ends sessions through the admin API. */
+/** `session-service sessions …`: shows and ends sessions through the admin API. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DAY_MS, duration } from "../../config/values.ts";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
@@ -44,7 +44,7 @@ export function addSessionsCommand(program: Command, context: Context): void {
   addCreate(add, context);
 }
 
-/** Adds a command with the options and the help that all of them have. */
+/** Adds a command with the options and the help that all of these commands have. */
 type Add = (name: string, description: string, help?: string) => Command;
 
 const LIST_HELP = `To end what is found:

@@ -31,7 +31,7 @@ export async function listEvents(context: Context, options: Options): Promise<vo
   else context.print(table([["time", "event", "reason", "session", "address", "by"], ...events.map(rowOf)]));
 }
 
-/** The newest events of a session or a subject. */
+/** Reads the newest events of a session or a subject. */
 export async function eventsOf(
   api: AdminApi,
   of: { readonly sessionId: string; readonly subject: string },
@@ -53,11 +53,11 @@ export async function eventsOf(
 export const timeOf = ({ eventTime }: SessionEvent) =>
   eventTime === undefined ? "" : timestampDate(eventTime).toISOString();
 
-/** The name of an enum's value in lower case, as the feed has it; empty for none, and for one that is newer than this. */
+/** Returns the name of an enum's value in lower case, as in the feed. Empty for none, and for a value that this version does not know. */
 const nameOf = ({ value }: DescEnum, number: number) =>
   number === 0 ? "" : (value[number]?.localName ?? "").toLowerCase();
 
-/** Why a session ended. */
+/** Returns why a session ended. */
 export const reasonOf = ({ revocationReason }: SessionEvent) => nameOf(RevocationReasonSchema, revocationReason);
 
 function rowOf(event: SessionEvent): readonly string[] {

@@ -1,4 +1,4 @@
-/** Work on a list that may not come to its end: its options, and the list of what is left, which the next attempt takes. */
+/** Work on a list that may not be completed: its options, and the list of items that are left for the next attempt. */
 import { writeFileSync } from "node:fs";
 import { errorCode } from "../../files/error-code.ts";
 import type { Context } from "../context.ts";
@@ -7,23 +7,23 @@ import { printable } from "../output/printable.ts";
 import { callForMany, type Outcome } from "./many.ts";
 
 export type WorkOptions = {
-  /** How long to try again while no call succeeds, ms. */
+  /** How long to try again while no call succeeds, in ms. */
   readonly retryFor: number;
-  /** A file for what is left. */
+  /** The file for items that are left. */
   readonly left?: string;
 };
 
-/** The items of a command, and whether they came as a list: what is left of one is printed as one. */
+/** The items of a command, and whether they were given as a list. Items that are left of a list are printed as a list. */
 type Items = { readonly all: readonly string[]; readonly isList: boolean };
 
-/** Calls for all items, until it is done, interrupted, or has tried for long enough. */
+/** Calls for all items, until all are done, the user interrupts, or the retries have taken too long. */
 export async function callForAll<Result>(
   context: Context,
   { all }: Items,
   options: WorkOptions,
   call: (item: string, signal: AbortSignal) => Promise<Result>,
 ): Promise<Outcome<string, Result>> {
-  // Whatever ends this process, the file holds what has to be done.
+  // All items are written first: however this process ends, the file holds every item that is not done.
   writeLeft(options.left, all);
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
@@ -39,7 +39,7 @@ export async function callForAll<Result>(
   }
 }
 
-/** Ends the command with what was refused and what is left, if anything was. @param summary what was done */
+/** Ends the command and reports the items that were refused or left, if there are any. @param summary what was done */
 export function reportRest(
   context: Context,
   items: Items,
@@ -63,7 +63,7 @@ export function reportRest(
   throw new CommandError(lines.join("\n"), code ?? EXIT.failed);
 }
 
-/** For programs. */
+/** Returns the items that were refused or left, for programs. */
 export const restAsJson = ({ refused, left }: Outcome<string, unknown>, name: string) => ({
   left,
   refused: refused.map(({ item, failure }) => ({ [name]: item, reason: failure.message })),

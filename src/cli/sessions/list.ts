@@ -18,7 +18,7 @@ export type ListOptions = ConnectionOptions & {
   readonly json?: boolean;
 };
 
-/** The most that the API returns at a time. */
+/** The greatest number that the API returns at a time. */
 const PAGE_SIZE = 100;
 
 export async function listSessions(context: Context, options: ListOptions): Promise<void> {

@@ -1,32 +1,32 @@
-/** Calls for many items, to their end: what fails for the moment is tried again, what is left is known. */
+/** Calls for many items. Temporary failures are tried again, and items that are left are known. */
 import { setTimeout as wait } from "node:timers/promises";
 import { CallFailure } from "../admin-api/failure.ts";
 import { createProgress, type Progress } from "../output/progress.ts";
 
-/** How many calls are under way at a time. */
+/** How many calls run at a time. */
 const CONCURRENCY = 8;
 
-/** How long a call waits for its next attempt, ms: doubled with each failure in a row, up to the last. */
+/** A call waits this long for its next attempt, in ms. The pause is doubled with each failure in a row, up to the last value. */
 const FIRST_WAIT_MS = 250;
 const LAST_WAIT_MS = 5_000;
 
 type Call<Item, Result> = (item: Item, signal: AbortSignal) => Promise<Result>;
 
 type Patience = {
-  /** How long the work goes on while no call succeeds, ms. A service that asks for more is not waited for. */
+  /** How long the work goes on while no call succeeds, in ms. If a service asks to wait for longer, the work ends. */
   readonly retryForMs: number;
-  /** Ends the work: what is under way counts as left. */
+  /** Ends the work. Calls in progress count as left. */
   readonly signal: AbortSignal;
-  /** Takes what there is to say meanwhile. */
+  /** Receives messages while the work goes on. */
   readonly note: (text: string) => void;
 };
 
-/** Tests give their own. */
+/** Tests replace the following functions. */
 export type Timing = {
-  /** Milliseconds that never step back. */
+  /** Milliseconds of a clock that never goes back. */
   readonly clock: () => number;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
-  /** 0 ≤ x < 1. */
+  /** A random number, 0 ≤ x < 1. */
   readonly random: () => number;
 };
 
@@ -37,23 +37,24 @@ const REAL: Timing = {
 };
 
 export type Outcome<Item, Result> = {
-  /** In the order of the items, as `refused` and `left` are. */
+  /** The results in the order of the items. `refused` and `left` have that order too. */
   readonly done: readonly { readonly item: Item; readonly result: Result }[];
-  /** No attempt will succeed. */
+  /** Items for which no attempt will succeed. */
   readonly refused: readonly { readonly item: Item; readonly failure: CallFailure }[];
-  /** To be done by another attempt. */
+  /** Items that another attempt must do. */
   readonly left: readonly Item[];
-  /** Why something is left; undefined where nothing is, or the signal ended the work. */
+  /** Why items are left; undefined if there are none, or if the signal ended the work. */
   readonly failure: CallFailure | undefined;
 };
 
 /**
- * Calls `call` for every item, some at a time, with a bar on a terminal. It must be idempotent: an attempt without a response may have
- * taken effect.
+ * Calls `call` for every item, several at a time, with a progress bar on a terminal. `call` must be idempotent: an attempt without a
+ * response may have taken effect.
  *
- * A worker that meets a failure waits, so that a service in trouble gets fewer calls. The others go on: a failure may be that of one
- * item, such as of a node of a cluster. The last attempt begins after the patience has run out: time in which this process did not run
- * costs no item its attempt.
+ * A worker whose call fails waits, so that a service in trouble gets fewer calls. The other workers go on, because a failure may
+ * concern one item only (a node of a cluster, for example).
+ *
+ * The last attempt begins after `retryForMs` is over: an item gets its attempt even if this process was stopped in the meantime.
  */
 export function callForMany<Item, Result>(
   what: string,
@@ -71,14 +72,14 @@ class Work<Item, Result> {
   readonly #patience: Patience;
   readonly #timing: Timing;
   readonly #progress: Progress;
-  /** Items that no worker holds, by their place in `#items`. */
+  /** Items that no worker holds, as indexes of `#items`. */
   readonly #queue: number[];
   readonly #done = new Map<number, Result>();
   readonly #refused = new Map<number, CallFailure>();
   readonly #gaveUp = new AbortController();
   readonly #ended: AbortSignal;
   #failure: CallFailure | undefined;
-  /** When the last call was decided. */
+  /** When the last call succeeded or was refused. */
   #decidedAt: number;
   #isNoted = false;
 
@@ -121,7 +122,7 @@ class Work<Item, Result> {
     }
   }
 
-  /** @returns a failure after which the item is to be tried again */
+  /** @returns a failure after which the item must be tried again */
   async #attempt(at: number): Promise<CallFailure | undefined> {
     const begunAt = this.#timing.clock();
     try {

@@ -28,7 +28,7 @@ async function liveSession(api: AdminApi, sessionId: string): Promise<Session | 
   }
 }
 
-/** From the events that are kept of it. */
+/** Explains why a session is not live, from the events that are kept of it. */
 async function whyNotLive(api: AdminApi, sessionId: string): Promise<string> {
   const events = await eventsOf(api, { sessionId, subject: "" }, 100);
   const end = events.find(({ type }) => type === SessionEventType.ENDED);

@@ -1,20 +1,20 @@
-/** Sessions as people read them, and as programs do. */
+/** Formats sessions for people and for programs. */
 import { toJson } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { fields, table } from "../output/table.ts";
 import { moment, relative } from "../output/times.ts";
 
-/** How much of a device's description a table shows, characters. */
+/** How many characters of a device's description a table shows. */
 const MAX_DEVICE = 40;
 
-/** The API's own JSON. */
+/** Returns the API's own JSON. */
 export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
 
 const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
   time === undefined ? "" : show(timestampMs(time));
 
-/** What a device is called: its name, else its User-Agent. */
+/** Returns a device's name, else its User-Agent. */
 function deviceOf({ client }: Session): string {
   const name = client?.displayName || client?.userAgent || "";
   return name.length > MAX_DEVICE ? `${name.slice(0, MAX_DEVICE - 1)}…` : name;

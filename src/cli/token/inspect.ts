@@ -1,4 +1,4 @@
-/** What a token says of itself. Nothing of it is verified. */
+/** Shows the contents of a token. Nothing is verified. */
 import { decodeRefreshToken } from "../../tokens/refresh-token.ts";
 import type { Context } from "../context.ts";
 import { CommandError } from "../exit.ts";
@@ -23,7 +23,7 @@ export function inspectToken({ env, print, note }: Context, { file, json }: Opti
   note("not verified: `session-service token verify` does that");
 }
 
-/** The header and the claims of a JWT. */
+/** Decodes the header and the claims of a JWT. */
 function accessToken(token: string) {
   const [header, claims, signature, ...more] = token.split(".");
   if (signature === undefined || more.length > 0) return undefined;

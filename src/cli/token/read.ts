@@ -4,7 +4,7 @@ import type { Environment } from "../../config/reader.ts";
 import { CommandError } from "../exit.ts";
 import { readText } from "../input.ts";
 
-/** The token that a command is about; never an argument, which other users of the machine could see. @throws CommandError */
+/** Reads the token of a command. It is never an argument, because other users of the machine could see it. @throws CommandError */
 export function readToken(env: Environment, file: string | undefined): string {
   const token = (file === undefined ? (tokenOf(env) ?? readText("-")) : readText(file)).trim();
   const bare = token.replace(/^Bearer /i, "");

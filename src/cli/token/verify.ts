@@ -1,4 +1,4 @@
-/** Whether a token is accepted: by the service itself, or by its keys alone. */
+/** Checks whether a token is accepted: by the service itself, or by its keys alone. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { IntrospectTokenResponseSchema, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { baseUrl } from "../../config/command-line.ts";
@@ -36,13 +36,13 @@ async function introspect(context: Context, token: string, options: Options): Pr
   const api = openAdminApi(context.env, options);
   const response = await api.client.introspectToken({ token }, callOptions()).catch((error) => {
     const failure = api.failure(error);
-    // EXIT.failed would mean that the token is not accepted, which a call that failed does not show.
+    // EXIT.failed would mean that the token is not accepted, but a failed call does not show that.
     throw failure.exitCode === EXIT.failed ? new CommandError(failure.message, EXIT.unavailable) : failure;
   });
   if (!response.active) context.setExitCode(EXIT.failed);
   if (options.json) {
     const message = toJson(IntrospectTokenResponseSchema, response) as JsonObject;
-    // Also where it is false, which JSON of protobuf leaves out.
+    // `active` is written even if it is false, which the JSON of protobuf leaves out.
     return context.print(JSON.stringify({ active: response.active, ...message }));
   }
   if (!response.active)
@@ -70,7 +70,7 @@ async function verifyByKeys(context: Context, token: string, jwksUrl: string, op
   }
 }
 
-/** What the token must say of its issuer and audience. */
+/** Returns the issuer and the audience that the token must have. */
 function expected(env: Environment, options: Options): { readonly issuer: string; readonly audience: string } {
   if (options.issuer !== undefined) return { issuer: options.issuer, audience: options.audience ?? options.issuer };
   try {

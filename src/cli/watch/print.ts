@@ -1,10 +1,10 @@
-/** Batches of the feed as lines: each ending once, although the feed repeats some. */
+/** Prints batches of the feed as lines. Each ending is printed once, although the feed repeats some. */
 import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Revocation, WatchRevocationsResponse } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Context } from "../context.ts";
 import { printable } from "../output/printable.ts";
 
-/** The longest reason, for columns. */
+/** The width of the longest reason, for columns. */
 const REASON_WIDTH = 16;
 
 type Options = { readonly new?: boolean; readonly json?: boolean };
@@ -12,12 +12,12 @@ type Options = { readonly new?: boolean; readonly json?: boolean };
 export class FeedPrinter {
   readonly #context: Pick<Context, "print" | "note">;
   readonly #options: Options;
-  /** What was printed, until the feed has forgotten it, ms. */
+  /** The printed sessions, with the time, in ms, at which the feed forgets each. */
   readonly #known = new Map<string, number>();
   readonly #revokedKeys = new Set<string>();
   #revokedUntilMs = 0;
   #isBehind = false;
-  /** Until the feed has delivered what there was when it began. */
+  /** Whether the feed still delivers the endings from before it began. */
   #isSnapshot = true;
 
   constructor(context: Pick<Context, "print" | "note">, options: Options) {
@@ -25,14 +25,14 @@ export class FeedPrinter {
     this.#options = options;
   }
 
-  /** Prints what a batch has that none before it had. */
+  /** Prints the entries of a batch that no earlier batch had. */
   print(batch: WatchRevocationsResponse): void {
     for (const revocation of batch.revocations) this.#printEnding(revocation);
     for (const kid of batch.revokedKeyIds) this.#printKey(kid);
     this.#printEndOfAll(batch.revokedUntilTime);
     this.#forget(batch.asOfTime);
     if (batch.caughtUp) this.#isSnapshot = false;
-    // What there was at the beginning may need several batches.
+    // The endings from before the beginning may need several batches.
     if (this.#isSnapshot || this.#isBehind !== batch.caughtUp) return;
     this.#isBehind = !batch.caughtUp;
     this.#context.note(

@@ -1,4 +1,4 @@
-/** Follows the revocation feed, over lost connections. */
+/** Follows the revocation feed, and reconnects when the connection is lost. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
@@ -13,10 +13,10 @@ export type WatchOptions = ConnectionOptions & {
   readonly json?: boolean;
 };
 
-/** How soon a lost connection is made again, ms: doubled at each failure, up to the last. */
+/** A lost connection is made again after this time, in ms. It is doubled with each failure, up to the last value. */
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 5_000;
-/** A feed sends a heartbeat every second: one that is silent this long is lost, ms. */
+/** A feed sends a heartbeat every second. If it is silent for this long, in ms, it counts as lost. */
 const SILENCE_MS = 10_000;
 
 export async function watch(context: Context, options: WatchOptions): Promise<void> {
@@ -49,7 +49,7 @@ export async function watch(context: Context, options: WatchOptions): Promise<vo
   }
 }
 
-/** The batches from a cursor on, until the connection ends or falls silent. */
+/** Yields the batches from a cursor on, until the connection ends or is silent. */
 async function* batches(api: AdminApi, cursor: string) {
   const silent = new AbortController();
   const timer = setTimeout(() => silent.abort(new ConnectError("no heartbeat", Code.Unavailable)), SILENCE_MS);
