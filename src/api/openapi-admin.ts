@@ -71,7 +71,7 @@ const overlay = {
     ...Object.fromEntries(
       Object.entries(EXAMPLES).map(([rpc, example]) => [
         `${SERVICE}.${rpc}`,
-        { requestBody: { content: { "application/json": { example } } } },
+        { requestBody: { required: true, content: { "application/json": { example } } } },
       ]),
     ),
   },

@@ -143,7 +143,8 @@ export default {
       },
     },
     "auth.v1.SessionService.RenewDevice": {
-      security: [{ refreshCookie: [] }],
+      // Without the cookie there is nothing to renew, which is a response.
+      security: [{ refreshCookie: [] }, {}],
       parameters: [
         proof,
         { name: "Sec-Secure-Session-Id", in: "header", ...deviceHeader("The session, as the browser knows it.") },

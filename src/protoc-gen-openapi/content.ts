@@ -7,7 +7,9 @@ export type MediaTypes = readonly string[];
 
 const FORM = "application/x-www-form-urlencoded";
 
-/** OpenAPI describes binary content without a schema. */
+/** The schema of binary content admits anything. Some generators fail where content has no schema. */
+const BINARY = { schema: {} };
+
 function isBinary(mediaType: string): boolean {
   return mediaType.includes("protobuf");
 }
@@ -19,7 +21,7 @@ function isBinary(mediaType: string): boolean {
 export function contentOf(schema: Schema, others: MediaTypes, isForm = false): JsonObject {
   const content: Record<string, JsonObject> = { "application/json": { schema } };
   for (const mediaType of others) {
-    if (mediaType !== FORM || isForm) content[mediaType] = isBinary(mediaType) ? {} : { schema };
+    if (mediaType !== FORM || isForm) content[mediaType] = isBinary(mediaType) ? BINARY : { schema };
   }
   return content;
 }
@@ -44,5 +46,5 @@ export function responseStreamOf(schema: Schema, others: MediaTypes): JsonObject
 }
 
 function delimited(others: MediaTypes): JsonObject {
-  return Object.fromEntries(others.filter(isBinary).map((mediaType) => [mediaType, {}]));
+  return Object.fromEntries(others.filter(isBinary).map((mediaType) => [mediaType, BINARY]));
 }

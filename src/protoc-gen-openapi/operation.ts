@@ -43,6 +43,9 @@ export function describeOperation(
   };
 }
 
+/** google.api.HttpBody. Some generators fail where content has no schema. */
+const ANYTHING = { "*/*": { schema: {} } };
+
 /** Methods whose request body has no defined meaning (RFC 9110 section 9.3). */
 const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);
 
@@ -59,7 +62,7 @@ function requestBody(
 ): JsonObject | undefined {
   if (route.body === "") return undefined;
   const { input } = method;
-  if (isHttpBody(field === undefined ? input : messageType(field))) return { content: { "*/*": {} } };
+  if (isHttpBody(field === undefined ? input : messageType(field))) return { content: ANYTHING };
   const content = (schema: Schema): JsonObject =>
     method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
       ? requestStreamOf(schema, mediaTypes)
@@ -81,7 +84,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes
   const type = field === undefined ? method.output : messageType(field);
   const streaming = method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming";
   const description = (field ? commentOf(field) : summaryOf(method.output).summary) ?? "Success.";
-  if (isHttpBody(type)) return { description, content: { "*/*": {} } };
+  if (isHttpBody(type)) return { description, content: ANYTHING };
   const schema = field === undefined ? schemas.message(method.output) : fieldSchema(field, schemas);
   if (!streaming) return { description, content: contentOf(schema, mediaTypes) };
   return {

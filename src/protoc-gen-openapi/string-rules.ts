@@ -55,11 +55,23 @@ function atLeast(bytes: bigint): number {
 
 function patternsOf({ pattern, prefix, suffix, contains }: StringRules): string[] {
   const patterns: string[] = [];
-  if (pattern !== "") patterns.push(pattern);
+  if (pattern !== "") patterns.push(portable(pattern));
   if (prefix !== "") patterns.push(`^${escaped(prefix)}`);
   if (suffix !== "") patterns.push(`${escaped(suffix)}$`);
   if (contains !== "") patterns.push(escaped(contains));
   return patterns;
+}
+
+/**
+ * Spells out control characters, `\p{Cc}`: the regular expressions of Python, which generated clients use, have no classes of Unicode.
+ * Patterns with a class in brackets stay as they are.
+ */
+function portable(pattern: string): string {
+  if (pattern.includes("[")) return pattern;
+  return pattern.replace(/\\(?:([pP])\{Cc\}|.)/gs, (found, kind?: string) => {
+    if (kind === undefined) return found;
+    return kind === "P" ? "[^\\x00-\\x1f\\x7f-\\x9f]" : "[\\x00-\\x1f\\x7f-\\x9f]";
+  });
 }
 
 function formatOf({ wellKnown: { case: kind, value }, strict }: StringRules): Schema {

@@ -62,8 +62,8 @@ describe("bodies", () => {
       message M { google.api.HttpBody f = 1; }`);
     for (const id of ["S_Put", "S_Part"]) {
       const found = operation(document, id).operation;
-      expect(found.requestBody?.content).toEqual({ "*/*": {} });
-      expect(found.responses["200"]?.content).toEqual({ "*/*": {} });
+      expect(found.requestBody?.content).toEqual({ "*/*": { schema: {} } });
+      expect(found.responses["200"]?.content).toEqual({ "*/*": { schema: {} } });
     }
   });
 

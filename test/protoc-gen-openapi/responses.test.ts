@@ -90,9 +90,11 @@ test.each(titled)("%s responds as documented", async (_, place) => {
   const [type = "", text] = [response.headers.get("content-type")?.split(";")[0], await response.text()];
   const content = described.content?.[type] ?? described.content?.["*/*"];
   expect(content, `${type} is not among ${Object.keys(described.content ?? {})}`).toBeDefined();
-  if (content?.schema === undefined) return;
+  // What has no schema, or one that admits anything, need not be JSON.
+  const { schema = {} } = content ?? {};
+  if (Object.keys(schema).length === 0) return;
   const values = type === "application/x-ndjson" ? text.split("\n").filter(Boolean) : [text];
-  for (const value of values) expect(check(content.schema, JSON.parse(value))).toEqual([]);
+  for (const value of values) expect(check(schema, JSON.parse(value))).toEqual([]);
 });
 
 test("a stream is the documented array", async () => {

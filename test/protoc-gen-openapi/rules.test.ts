@@ -32,6 +32,16 @@ describe("a field with", () => {
       },
     ],
     ["the narrower limit", `string f = 1 [${RULE}.string = {max_len: 5, max_bytes: 9}];`, { maxLength: 5 }],
+    [
+      "a pattern without control characters, as Python reads it, too",
+      `string f = 1 [${RULE}.string.pattern = "^\\\\\\\\\\\\P{Cc}\\\\p{Cc}$"];`,
+      { pattern: "^\\\\[^\\x00-\\x1f\\x7f-\\x9f][\\x00-\\x1f\\x7f-\\x9f]$" },
+    ],
+    [
+      "a pattern with a class in brackets, as it is",
+      `string f = 1 [${RULE}.string.pattern = "^[a\\\\p{Cc}]$"];`,
+      { pattern: "^[a\\p{Cc}]$" },
+    ],
     ["a pattern", `string f = 1 [${RULE}.string.pattern = "^a$"];`, { pattern: "^a$" }],
     ["a text required", `string f = 1 [${RULE}.required = true];`, { minLength: 1 }],
     ["rules that are off", `string f = 1 [${RULE} = {ignore: IGNORE_ALWAYS, string: {max_len: 1}}];`, {}],
