@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createAudit } from "../../src/observability/audit.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
-import type { Session, SessionId } from "../../src/session/model.ts";
+import type { Place, Session, SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
 
 const sid = "A".repeat(23) as SessionId;
@@ -86,4 +86,17 @@ test("an audit that fails does not fail the operation that it records", () => {
   };
   const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics(), () => 0);
   expect(() => audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER)).not.toThrow();
+});
+
+test("lines have the times of the wall clock", () => {
+  const lines: string[] = [];
+  const shiftMs = (place?: Place) => (place === undefined ? 1_000 : 2_000);
+  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), shiftMs);
+  const happenedAt = storeMs(5);
+  audit({ event: "all_sessions_ended", revokedUntil: storeMs(4), happenedAt }, UNKNOWN_REQUESTER);
+  audit({ event: "session_ended", sid, reason: "logout", happenedAt }, UNKNOWN_REQUESTER);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { revokedUntil: 1_004, happenedAt: 1_005 },
+    { happenedAt: 2_005 },
+  ]);
 });

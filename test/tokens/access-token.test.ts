@@ -214,6 +214,20 @@ describe("the life of an access token", () => {
     expect(tokens.verify(token)).toMatchObject({ ok: false, reason: "expired", claims: { sid: SID } });
   });
 
+  it("is stamped and checked by the wall clock, and matched with the end of all by the store's time", () => {
+    const shiftMs = 3_600_000;
+    let now: number = NOW;
+    const tokens = tokensOf({ time: timeAt(() => now, shiftMs) });
+    const { token, expiresAt } = tokens.issue(someSession(), NOW);
+    const { iat, exp, sct } = decodeJwt(token);
+    expect([iat, sct]).toEqual([Math.floor((NOW + shiftMs) / 1000), NOW]);
+    expect(expiresAt).toBe((exp ?? 0) * 1000);
+    now = expiresAt - shiftMs - 1;
+    expect(tokens.verify(token)).toMatchObject({ ok: true });
+    now = expiresAt - shiftMs;
+    expect(tokens.verify(token)).toMatchObject({ ok: false, reason: "expired" });
+  });
+
   it("ends at exp to the millisecond, without leeway", () => {
     let now: number = NOW;
     const tokens = tokensOf({ time: timeAt(() => now) });
