@@ -451,7 +451,7 @@ describe("the service", () => {
   });
 
   // Only /proc tells the memory of another process; elsewhere this one is left out. CI runs on Linux.
-  test.runIf(process.platform === "linux")("returns the memory that only its start needed", async () => {
+  test.runIf(process.platform === "linux")("takes at most 100 MB at rest", async () => {
     child = spawn(process.execPath, [command()], {
       cwd: directory.path,
       env: { PATH: process.env.PATH, PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") },
@@ -460,8 +460,8 @@ describe("the service", () => {
     const status = `/proc/${child.pid}/status`;
     const residentMb = async () => Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(status, "utf8"))?.[1]) / 1000;
     await new Promise((resolve) => child?.stdout?.once("data", resolve));
-    // 100 MB are promised of a machine at rest; without the return it is 130.
-    await expect.poll(residentMb).toBeLessThan(110);
+    // With its modules one by one (deploy/packages/join.ts) it is 106 to 110.
+    await expect.poll(residentMb).toBeLessThan(100);
     child.kill("SIGKILL");
   });
 
