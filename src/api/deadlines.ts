@@ -2,7 +2,7 @@
 import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
 import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
 
-/** Timers take 31 bits: 24 days. */
+/** Timers hold at most 31 bits: 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 const PARSERS = [
@@ -10,7 +10,7 @@ const PARSERS = [
   ["grpc-timeout", parseGrpcTimeout],
 ] as const;
 
-/** Removes a deadline that no timer can wait for: connect-es would take it for one that has expired. */
+/** Removes a deadline that is too long for a timer: connect-es would take it for an expired one. */
 export function dropFarDeadline({
   headers,
 }: {

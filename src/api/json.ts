@@ -1,8 +1,9 @@
 import type { JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
 
 /**
- * JSON on every protocol: empty fields are written, unknown fields are ignored. Connect decodes
- * bodies with `textDecoder`: its own would turn bytes that are not UTF-8 into U+FFFD, and two subjects into one.
+ * The JSON options of every protocol: empty fields are written, unknown fields are ignored.
+ * Connect decodes bodies with `textDecoder`. Its default would turn bytes that are not UTF-8 into U+FFFD, so that two subjects could
+ * become one.
  */
 export const jsonOptions: Partial<JsonReadOptions & JsonWriteOptions> & { readonly textDecoder: TextDecoder } = {
   alwaysEmitImplicit: true,

@@ -1,9 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 
-/** What an empty message may take, such as `{}` or fields that are ignored, bytes. */
+/** The size that is always allowed, in bytes: an empty message such as `{}`, or fields that are ignored. */
 const MAX_EMPTY_BYTES = 512;
-/** Longer than any message with fields that a caller has a use for: a session id, a page token, the name of a service. */
+/** Longer than any useful message with fields: a session id, a page token, the name of a service. */
 const MAX_SMALL_BYTES = 4096;
 
 function maxBytesOf({ fields }: DescMessage): number {
@@ -11,8 +11,8 @@ function maxBytesOf({ fields }: DescMessage): number {
 }
 
 /**
- * Registers services of small messages: each RPC reads no more than a message of its can need, decoded or not. Inflating and parsing a long
- * one for nothing is the cheapest way to keep a service busy.
+ * Registers services with small messages. Each RPC reads no more bytes than its message can need, compressed or not. Inflating and
+ * parsing long messages in vain would be the cheapest way to keep a service busy.
  */
 export function withSmallMessages(router: ConnectRouter, maxBodyBytes: number): ConnectRouter {
   const small: ConnectRouter = {

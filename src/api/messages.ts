@@ -1,4 +1,7 @@
-/** Message ↔ domain: what both APIs return of a session, and the rules of requests that the contract cannot express. */
+/**
+ * Converts between messages and the domain: the parts of a session that both APIs return, and the rules of requests that the contract
+ * cannot express.
+ */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Duration, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
@@ -7,10 +10,10 @@ import { type Audience, type Authentication, parseSessionId, type Session, type 
 import { later, type WallMs, wallMs } from "../session/time.ts";
 import { shownTime } from "./times.ts";
 
-/** The longest claims as JSON, bytes. */
+/** The maximum length of claims as JSON, in bytes. */
 const MAX_CLAIMS_BYTES = 4096;
 
-/** @returns the times of a session as both APIs show them: by the wall clock */
+/** @returns the times of a session as both APIs show them, by the wall clock */
 export function timesOf(
   session: Session,
   shiftMs: number,
@@ -34,14 +37,14 @@ export function sessionIdOf(field: string, text: string): SessionId {
   return sid;
 }
 
-/** @param byDefault for a request that names none */
+/** @param byDefault the value for a request that names none */
 export function audienceOf(one: string, several: readonly string[], byDefault: string): Audience {
   const [first, ...others] = several;
   if (first === undefined) return one || byDefault;
   return others.length === 0 ? first : [first, ...others];
 }
 
-/** How far a caller's clock may be ahead. */
+/** How far a caller's clock may be ahead, in ms. */
 const MAX_CLOCK_SKEW_MS = 60_000;
 
 type AuthenticationFields = {
@@ -51,7 +54,7 @@ type AuthenticationFields = {
 };
 
 /**
- * The authentication in a request; undefined if its fields are empty.
+ * Returns the authentication in a request; undefined if its fields are empty.
  * @throws ServiceError if its time is out of range
  */
 export function authenticationOf(
@@ -66,7 +69,7 @@ export function authenticationOf(
 }
 
 /**
- * An optional duration in ms; `maxMs` if it is absent.
+ * Returns an optional duration in ms; `maxMs` if it is absent.
  * @throws ServiceError if it is longer than `maxMs`
  */
 export function durationOf(field: string, duration: Duration | undefined, maxMs: number): number {
@@ -76,7 +79,7 @@ export function durationOf(field: string, duration: Duration | undefined, maxMs:
   return ms;
 }
 
-/** The claims of a request as JSON text. @throws ServiceError */
+/** Returns the claims of a request as JSON text. @throws ServiceError */
 export function claimsOf(claims: JsonObject | undefined): string {
   if (claims === undefined) return "{}";
   for (const name of RESERVED_CLAIMS) {
@@ -94,8 +97,8 @@ export function claimsOf(claims: JsonObject | undefined): string {
 }
 
 /**
- * Why a value cannot be written as JSON and read again as the same: JavaScript makes Infinity of `1e400`, which becomes null,
- * and keeps half of a surrogate pair, which UTF-8 cannot hold.
+ * Returns why a value changes when it is written as JSON and read again. JavaScript reads `1e400` as Infinity, which becomes null, and
+ * accepts half of a surrogate pair, which UTF-8 cannot hold.
  */
 function faultOfJson(value: JsonValue): string | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : "has a number that is out of range";

@@ -1,6 +1,6 @@
 /**
- * A buf plugin that writes gen/openapi-admin.json: the unary RPCs of the admin API as Connect serves them, each a POST of JSON to
- * its own path.
+ * A buf plugin that writes gen/openapi-admin.json. It describes the unary RPCs of the admin API as Connect serves them: each is a POST of
+ * JSON to a path of its own.
  */
 import { readFileSync } from "node:fs";
 import { create, createFileRegistry } from "@bufbuild/protobuf";
@@ -20,7 +20,7 @@ const SERVICE = "auth.admin.v1.SessionAdminService";
 
 const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
 
-/** Requests to begin with: what a form made from the schema would send is refused, and an empty one may end all sessions. */
+/** Requests that a reader can start with. A form filled in from the schema would be refused, and an empty one may end all sessions. */
 const EXAMPLES = {
   CreateSession: { subject: "alice", client: { displayName: "laptop" } },
   GetSession: { sessionId: SESSION_ID },

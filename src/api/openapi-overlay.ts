@@ -7,7 +7,7 @@ const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly ver
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
 
-/** The body of a failure with these codes. */
+/** Describes the body of a failure with these codes. */
 const envelope = (code: object) => ({
   type: "object",
   required: ["error"],
@@ -23,7 +23,7 @@ const envelope = (code: object) => ({
   },
 });
 
-/** A response with a single code. */
+/** Describes a response with a single code. */
 function failure(code: ErrorCode) {
   const { http, message } = ERRORS[code];
   const headers = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[http as number];
@@ -39,7 +39,7 @@ function failure(code: ErrorCode) {
   };
 }
 
-/** Failure responses by status. */
+/** Describes failure responses by status. */
 const failures = (...codes: ErrorCode[]) =>
   Object.fromEntries(codes.map((code) => [ERRORS[code].http, ref("responses", code)]));
 
@@ -49,7 +49,7 @@ const setsCookie = (description: string) => ({
 
 const bearer = [{ bearer: [] }];
 
-/** A header that browsers with Device Bound Session Credentials send or take. */
+/** Describes a header of Device Bound Session Credentials. */
 const deviceHeader = (description: string) => ({ description, schema: { type: "string" } });
 const proof = {
   name: "Secure-Session-Response",
@@ -57,9 +57,9 @@ const proof = {
   ...deviceHeader("The proof: a JWS (`dbsc+jwt`) of the challenge by the device key."),
 };
 
-/** Without a usable proof: the challenge for the next one. */
+/** The response to a request without a usable proof has the challenge for the next one. */
 const proofRequired = {
-  $ref: null, // in place of that of all operations
+  $ref: null, // replaces the patch of all operations
   ...failure("E403_FORBIDDEN"),
   headers: { "Secure-Session-Challenge": deviceHeader("The challenge for the next proof.") },
 };

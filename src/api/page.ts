@@ -1,23 +1,23 @@
-/** Pages of lists (AIP-158): their sizes, and the tokens that continue them. */
+/** Reads and writes the pages of lists (AIP-158): their sizes, and the tokens that continue them. */
 import { invalidRequest } from "../session/errors.ts";
 import { InvalidCursor } from "../session/ports.ts";
 
-/** Sessions. */
+/** Numbers of sessions. */
 const DEFAULT_PAGE_SIZE = 20;
 const MAX_PAGE_SIZE = 100;
 
-/** The size of a page: 0 means the default, more than the maximum means the maximum. */
+/** Returns the size of a page: 0 means the default, more than the maximum means the maximum. */
 export function pageSizeOf(size: number): number {
   return size === 0 ? DEFAULT_PAGE_SIZE : Math.min(size, MAX_PAGE_SIZE);
 }
 
-/** A position of the store as a page token: opaque, so that no client learns to make its own. */
+/** Returns a position of the store as a page token. It is opaque, so that no client makes its own. */
 export function toPageToken(position: string | undefined): string {
   return position === undefined ? "" : Buffer.from(position).toString("base64url");
 }
 
 /**
- * The position in a page token; undefined for the first page.
+ * Returns the position in a page token; undefined for the first page.
  * @throws ServiceError
  */
 export function parsePageToken(token: string): string | undefined {
@@ -26,7 +26,7 @@ export function parsePageToken(token: string): string | undefined {
   return position.toString("base64url") === token ? position.toString() : rejectPageToken();
 }
 
-/** The store decides which positions are its own: `.catch(rejectForeignPosition)`. */
+/** Rejects a position that is not one of the store's. Only the store knows its own: `.catch(rejectForeignPosition)`. */
 export function rejectForeignPosition(error: unknown): never {
   if (error instanceof InvalidCursor) rejectPageToken();
   throw error;

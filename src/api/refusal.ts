@@ -1,4 +1,4 @@
-/** What a caller with a bad credential gets: 401, and once its address has presented too many, 429. */
+/** Refuses callers with a bad credential: with 401, and with 429 after their address has presented too many. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { Audit, AuditEvent } from "../session/audit.ts";
 import { UNCOUNTED_REFUSALS } from "../session/errors.ts";
@@ -8,14 +8,14 @@ import { requestContextOf } from "./request-context.ts";
 
 export type RefusalDeps = {
   readonly audit: Audit;
-  /** How many requests with a bad credential, or with none, an address may make. */
+  /** How many requests with a bad credential, or without one, an address may make. */
   readonly failureLimit: RateLimit;
 };
 
 /**
- * Reports a refused credential, and returns the error for its caller. Valid credentials never come here: an address over its
- * limit, with all clients that share it, is still served when its credential is valid.
- *
+ * Reports a refused credential, and returns the error for its caller. Valid credentials never come here: even over the limit of its
+ * address, a client with a valid credential is served.
+ * 
  * @param unauthenticated the error below the limit
  */
 export function refusal(

@@ -1,25 +1,25 @@
-/** What the API knows of a request beyond its message: where it comes from, and which admin makes it. */
+/** The facts about a request beyond its message: where it comes from, and which admin makes it. */
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
-/** What the listener knows of a request. Looked up only when it is needed. */
+/** The facts that the listener knows about a request. Each is looked up when it is used. */
 interface RequestSource {
-  /** The origin that the request was sent to, such as `https://auth.example.com`; null when it names no host. */
+  /** The origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
   origin(): string | null;
   /** The network address of the client. */
   address(): string | undefined;
   /** The certificate that the client presented. */
   certificate(): ClientCertificate | undefined;
-  /** How long the request may have waited in this process with its connection, ms; 0 where that was no long time. */
+  /** How long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
   waitMs(): number;
-  /** Ids for the log. */
+  /** The ids for the log. */
   correlation(): Correlation;
   /** Aborts the call and drops unread output. */
   abort(): void;
 }
 
-/** Passed through the calls as a context value, and to the use cases as the requester of what is audited. */
+/** The context of a request. Calls carry it as a context value; for use cases it is the requester that the audit records. */
 class RequestContext implements Requester {
   readonly source: RequestSource;
   /** The caller of an admin RPC, once it is authenticated. */
@@ -44,20 +44,20 @@ class RequestContext implements Requester {
 
 const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
-/** The context values of a call. */
+/** Returns the context values of a call. */
 export function contextValuesOf(source: RequestSource): ContextValues {
   return createContextValues().set(key, new RequestContext(source));
 }
 
-/** The ids of a call for the log; none for one that did not come through a listener. */
+/** Returns the ids of a call for the log; none if it did not come through a listener. */
 export function correlationOf(values: ContextValues | undefined): Correlation | undefined {
   return values?.get(key)?.correlation();
 }
 
-/** Throws for a call that did not come through a listener: `contextValuesOf` was not used. */
+/** @throws Error if a call did not come through a listener, which uses `contextValuesOf` */
 export function requestContextOf({ values }: Pick<HandlerContext, "values">): RequestContext {
   const request = values.get(key);
-  // A shared default would let one request's admin be seen by another.
+  // There is no shared default: one request would see the admin of another.
   if (request === undefined) throw new Error("the call has no request context");
   return request;
 }

@@ -1,4 +1,7 @@
-/** Times of messages: of the wall clock, but for those of the revocation feed. No other file of the API makes timestamps. */
+/**
+ * Converts the times of messages. They are by the wall clock, except those of the revocation feed. No other file of the API makes
+ * timestamps.
+ */
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type StoreMs, toStoreTime, toWallClock, type WallMs, wallMs } from "../session/time.ts";
 
@@ -6,22 +9,22 @@ export function wallTime(time: WallMs): Timestamp {
   return timestampFromMs(time);
 }
 
-/** Returns a time of the store as it is shown: by the wall clock. */
+/** Returns a time of the store as the APIs show it: by the wall clock. */
 export function shownTime(time: StoreMs, shiftMs: number): Timestamp {
   return wallTime(toWallClock(time, shiftMs));
 }
 
 /**
- * Returns a time of the revocation feed, which is the store's own: the feed's times continue when a clock is set. A verifier compares
- * them with each other, and `revoked_until_time` with the claim `sct` of tokens.
+ * Returns a time of the revocation feed, which is the store's own: the feed's times go on steadily when a clock is set. A verifier
+ * compares them with each other, and `revoked_until_time` with the claim `sct` of tokens.
  */
 export function feedTime(time: StoreMs): Timestamp {
   return timestampFromMs(time);
 }
 
 /**
- * Returns the time of the store for a time that a caller gives. It is rounded up: a session that was created within the last millisecond
- * was created before.
+ * Returns the time of the store for a time that a caller gives. It is rounded up, so that a session created within the last millisecond
+ * counts as created before.
  */
 export function givenTime({ seconds, nanos }: Timestamp, shiftMs: number): StoreMs {
   return toStoreTime(wallMs(Number(seconds) * 1000 + Math.ceil(nanos / 1e6)), shiftMs);

@@ -15,12 +15,12 @@ import {
 import { observed } from "./observed.ts";
 
 export type ServerTracingOptions = TracingOptions & {
-  /** Whether a call has a span only inside of another, such as that of the HTTP request. Default: false. */
+  /** Whether a call gets a span only inside another span, such as that of the HTTP request. Default: false. */
   readonly onlyInside?: boolean;
 };
 
 export type TracingOptions = {
-  /** Default: the global one, at the time of the first call. */
+  /** Default: the global one at the time of the first call. */
   readonly tracerProvider?: TracerProvider;
 };
 
@@ -39,9 +39,10 @@ const SERVER_FAULTS: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * A span for every call of a server, until its response is complete, a stream's too. Its parent is the current span, such as
- * that of the HTTP request, or else what the caller sent (by the global propagator). Where the current span is not recorded,
- * none is made. To be the first interceptor: it sees errors as callers get them.
+ * Makes a span for every call of a server, until its response, streams included, is complete.
+ * The parent is the current span, such as that of the HTTP request; without one it is the span that the caller sent (by the global
+ * propagator). If the current span is not recorded, none is made.
+ * It should be the first interceptor, so that it sees errors as callers get them.
  */
 export function tracingServerInterceptor(options: ServerTracingOptions = {}): Interceptor {
   const tracer = createTracer(options);
@@ -61,8 +62,8 @@ export function tracingServerInterceptor(options: ServerTracingOptions = {}): In
 }
 
 /**
- * A span for every call of a client, until its response is complete, a stream's too; its context goes out with the call (by the
- * global propagator). Where the current span is not recorded, none is made, and that span's context goes out.
+ * Makes a span for every call of a client, until its response, streams included, is complete. The call carries the span's context (by the
+ * global propagator). If the current span is not recorded, none is made, and the call carries that span's context.
  */
 export function tracingClientInterceptor(options: TracingOptions = {}): Interceptor {
   const tracer = createTracer(options);
@@ -81,7 +82,7 @@ export function tracingClientInterceptor(options: TracingOptions = {}): Intercep
   };
 }
 
-/** Whether a span is not recorded. That of another process, as a middleware extracts it, is recorded there if it is sampled. */
+/** Whether a span is not recorded. A span of another process, as a middleware extracts it, is recorded if it is sampled. */
 function isDropped(span: Span): boolean {
   return !span.isRecording() && (span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0;
 }
@@ -137,7 +138,7 @@ function serverOf(url: string): Record<string, string | number> {
   return { "server.address": hostname, "server.port": Number(port) || (protocol === "https:" ? 443 : 80) };
 }
 
-/** The code alone: messages of errors may hold what a caller sent. */
+/** Only the code is recorded: messages of errors may hold what a caller sent. */
 function recordFailure(span: Span, error: ConnectError, isFault: boolean): void {
   const code = codeToString(error.code);
   span.setAttribute("rpc.response.status_code", code);

@@ -2,8 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Context, context } from "@opentelemetry/api";
 
 /**
- * The messages, each awaited in a context, and one call of `onEnd` when the stream ends, fails, is left or is aborted: with the
- * error, or undefined.
+ * Passes on the messages, each awaited in a context. It calls `onEnd` once when the stream ends, fails, is left or is aborted, with the
+ * error or undefined.
  */
 export function observed<T>(
   messages: AsyncIterable<T>,
@@ -18,7 +18,7 @@ export function observed<T>(
     signal.removeEventListener("abort", onAbort);
     onEnd(error);
   };
-  // A stream may be aborted before its first message is read, or between two: no iterator learns of that.
+  // A stream may be aborted before its first message is read, or between two messages. No iterator is notified of that.
   const onAbort = () => end(abortOf(signal));
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
@@ -52,7 +52,7 @@ export function observed<T>(
   };
 }
 
-/** What Connect gives as the reason, such as the deadline; anything else: the stream was left. */
+/** Returns the code of an abort. Connect gives its own reason, such as the deadline. Any other reason means that the stream was left. */
 function abortOf({ reason }: AbortSignal): ConnectError {
   return reason instanceof ConnectError ? reason : new ConnectError("canceled", Code.Canceled);
 }

@@ -12,8 +12,8 @@ import { isOpen, scopeOf } from "./scopes.ts";
 const NOT_ALLOWED = "not allowed";
 
 /**
- * Requires a credential with the scope of the RPC, before the message is read. A caller without a valid credential gets
- * E001_AUTH_FAILURE and learns nothing else; one whose credential lacks the scope gets E403_FORBIDDEN.
+ * Requires a credential with the scope of the RPC, before the message is read. A caller without a valid credential gets E001_AUTH_FAILURE
+ * and learns nothing else. A caller whose credential lacks the scope gets E403_FORBIDDEN.
  */
 export function adminAuthentication(
   access: AdminAccess,
@@ -40,7 +40,7 @@ export function adminAuthentication(
   };
 }
 
-/** @throws ServiceError when the credential of a running stream was withdrawn */
+/** @throws ServiceError if the credential of a running stream was withdrawn */
 export function requireScopeStill(context: HandlerContext): void {
   const scope = scopeOf(context.method);
   const { admin } = requestContextOf(context);

@@ -2,19 +2,19 @@ import type { AdminAccess, Scope } from "../../session/admin-access.ts";
 import type { RefusalReason } from "../../session/errors.ts";
 import { bearerToken } from "../../verifier/bearer-token.ts";
 
-/** A client certificate as the connection knows it. */
+/** A client certificate, as the connection reports it. */
 export type ClientCertificate = {
-  /** Whether an authority that we trust has issued it, for clients, and it was valid when the connection was made. */
+  /** Whether a trusted authority has issued it for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
   /** Its subject's common name and its alternative names: DNS names and URIs. */
   readonly names: readonly string[];
-  /** ms since the epoch. */
+  /** The end of its validity, in ms since the epoch. */
   readonly expiresAt: number;
 };
 
-/** A caller of the admin API whose credential is in order. */
+/** A caller of the admin API with a valid credential. */
 export type AdminCaller = {
-  /** For the audit. */
+  /** The name for the audit. */
   readonly name: string;
   /** Whether the credential has this scope now: it may be withdrawn while a stream runs. */
   readonly may: (scope: Scope) => boolean;
@@ -25,8 +25,8 @@ type Identified =
   | { readonly ok: false; readonly reason: RefusalReason };
 
 /**
- * Identifies the caller by the bearer token, or by the client certificate where no `Authorization` header is sent.
- *
+ * Identifies the caller by the bearer token; by the client certificate if no `Authorization` header is sent.
+ * 
  * @param now ms since the epoch
  */
 export function identifyAdmin(

@@ -5,7 +5,7 @@ import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } fro
 import type { WallClock } from "../../session/time.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 
-/** What the handlers of the admin API take. */
+/** The dependencies of the admin API's handlers. */
 export type SessionAdminServiceDeps = {
   readonly store: SessionStore;
   readonly refreshTokens: RefreshTokens;
@@ -18,16 +18,16 @@ export type SessionAdminServiceDeps = {
   /** Signing keys that were revoked in an emergency. */
   readonly revokedKeyIds: () => readonly string[];
   readonly issuer: string;
-  /** `aud` of a session whose request names none. */
+  /** The `aud` of a session whose request names none. */
   readonly audience: string;
-  /** ms; also the maximum that a request may set. */
+  /** In ms; the maximum that a request may set, too. */
   readonly sessionIdleTtlMs: number;
-  /** ms; also the maximum that a request may set. */
+  /** In ms; the maximum that a request may set, too. */
   readonly sessionAbsoluteTtlMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
   /** Checks the times in requests. */
   readonly clock: WallClock;
-  /** By subject. */
+  /** The rate limit of calls by subject. */
   readonly createLimit: RateLimit;
 };

@@ -1,4 +1,4 @@
-/** The closed lists of the domain as the enums of the contract. A value without its enum does not compile. */
+/** Maps the closed lists of the domain to the enums of the contract. A value without an enum does not compile. */
 import { RevocationReason, SessionEventType, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { SessionEvent } from "../../session/events.ts";
 import type { Introspection } from "../../session/introspect.ts";

@@ -9,7 +9,7 @@ import { EVENT_TYPES, REVOCATION_REASONS } from "./enums.ts";
 
 type Deps = { readonly store: Pick<SessionStore, "events"> };
 
-/** Events newest first. There are few of each subject: a page is cut from all of them. */
+/** Lists events, newest first. A subject has few, so a page is cut from all of them. */
 export async function listSessionEvents({ store }: Deps, request: ListSessionEventsRequest) {
   const { subject, sessionId } = request;
   const of = sessionId === "" ? { subject } : { sid: sessionIdOf("session_id", sessionId) };
@@ -25,7 +25,7 @@ export async function listSessionEvents({ store }: Deps, request: ListSessionEve
 
 type Position = { readonly time: number; readonly place: number };
 
-/** An event, and its place in what the store returned: events of one millisecond keep their order. */
+/** An event and its index in the store's response: events of the same millisecond keep their order. */
 function placed(event: SessionEvent, place: number) {
   return { event, time: event.time, place };
 }

@@ -12,17 +12,17 @@ export const RPC_SCOPES = {
   revokeSession: "sessions:revoke",
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
-  elevateSession: "sessions:create", // it states how the user signed in, as creating does
-  unbindDevice: "sessions:create", // without the key, the cookie alone is the session, as it was created
+  elevateSession: "sessions:create", // this states how the user signed in, as the creation of a session does
+  unbindDevice: "sessions:create", // without its key, the session depends on the cookie alone, as after its creation
   introspectToken: "introspect",
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
 
-/** Undefined for other services on the same listener (reflection): any admin may call those. */
+/** Undefined for other services on the same listener (reflection), which any admin may call. */
 export function scopeOf(method: DescMethod): Scope | undefined {
   const own = method.parent.typeName === SessionAdminService.typeName;
   return own ? RPC_SCOPES[method.localName as keyof typeof RPC_SCOPES] : undefined;
 }
 
-/** Whether an RPC needs no credential: health, as `/readyz`. Probes of orchestrators cannot present one. */
+/** Whether an RPC needs no credential: only health, as `/readyz`. Probes of orchestrators cannot present one. */
 export const isOpen = (method: DescMethod): boolean => method.parent.typeName === Health.typeName;

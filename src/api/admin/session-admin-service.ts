@@ -1,4 +1,4 @@
-/** auth.admin.v1.SessionAdminService: message ↔ domain; nothing is decided here. */
+/** auth.admin.v1.SessionAdminService: converts between messages and the domain. It decides nothing. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   ElevateSessionRequest,

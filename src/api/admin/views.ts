@@ -1,4 +1,4 @@
-/** Sessions and revocations as messages of the admin API. */
+/** Converts sessions and revocations to messages of the admin API. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { DeviceBinding } from "../../session/device-key.ts";
@@ -8,7 +8,7 @@ import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";
 import { REVOCATION_REASONS } from "./enums.ts";
 
-/** @param shiftMs by how much the wall clock is ahead of the store's time where the session is */
+/** @param shiftMs how far the wall clock is ahead of the time of the session's store */
 export function sessionMessage(session: Session, shiftMs: number) {
   return {
     sessionId: session.sid,

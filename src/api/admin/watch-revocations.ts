@@ -10,8 +10,8 @@ import { requireScopeStill } from "./authentication.ts";
 import { revocationMessage } from "./views.ts";
 
 /**
- * How long a batch may wait for a watcher that reads nothing, ms; then the call is aborted. A slow watcher that still reads
- * gets an error before that (feed.ts).
+ * How long a batch may wait for a watcher that reads nothing, in ms. Then the call is aborted. A slow watcher that still reads gets an
+ * error earlier (feed.ts).
  */
 const WATCHER_TIMEOUT_MS = 30_000;
 
@@ -20,7 +20,7 @@ type Deps = {
   readonly revokedKeyIds: () => readonly string[];
 };
 
-/** Streams what is revoked now, then every revocation. The scope is checked again before each batch. */
+/** Streams the current revocations, then every new one. The scope is checked again before each batch. */
 export async function* watchRevocations(
   { feed, revokedKeyIds }: Deps,
   request: WatchRevocationsRequest,
@@ -39,7 +39,7 @@ export async function* watchRevocations(
     }
   } catch (error) {
     if (error instanceof InvalidCursor) throw invalidRequest("cursor", "is not a cursor");
-    // Revoked keys are known without the store, and a watcher that connects during an outage must receive them.
+    // Revoked keys are known without the store, so a watcher that connects during an outage must receive them.
     const keyIds = [...revokedKeyIds()];
     if (error instanceof StoreUnavailable && keyIds.length > 0) yield { cursor: request.cursor, revokedKeyIds: keyIds };
     throw error;

@@ -1,4 +1,4 @@
-/** The one place where a failure of the domain becomes what RPC callers see (and, through it, HTTP callers). */
+/** Translates failures of the domain to the errors that RPC callers (and, through them, HTTP callers) see. No other module does. */
 import { Code, ConnectError, type ContextValues, type Interceptor } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
@@ -18,7 +18,7 @@ const RPC_CODES = {
   unavailable: Code.Unavailable,
 } as const;
 
-/** What Connect itself raises: deadlines, sizes, callers that leave. */
+/** The codes of errors that Connect itself raises: deadlines, sizes, callers that leave. */
 const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.InvalidArgument, "E400_INVALID_REQUEST"],
   [Code.NotFound, "E404_NOT_FOUND"],
@@ -30,19 +30,19 @@ const FRAMEWORK_CODES = new Map<Code, ErrorCode>([
   [Code.Unavailable, "E503_UNAVAILABLE"],
 ]);
 
-/** Codes that mean the same wherever they are raised. Any other error of a message that is being read is that of a bad one. */
+/** These codes mean the same wherever they are raised. While a message is being read, any other error means that the message is bad. */
 const CODES_WHILE_READING = new Map(FRAMEWORK_CODES);
 CODES_WHILE_READING.delete(Code.NotFound);
 CODES_WHILE_READING.delete(Code.Unimplemented);
 
-/** Headers that a response with the code carries (RFC 9110 sections 10.2.3 and 11.6.1). */
+/** The headers of a response with the code (RFC 9110 sections 10.2.3 and 11.6.1). */
 const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
   E001_AUTH_FAILURE: { "www-authenticate": "Bearer" },
   E429_RATE_LIMITED: { "retry-after": "1" },
   E503_UNAVAILABLE: { "retry-after": "1" },
 };
 
-/** The codes of errors that were built here: decoding one from a detail takes as long as a small request. */
+/** The codes of errors that were built here. Decoding a code from an error's detail would take as long as a small request. */
 const CODES = new WeakMap<ConnectError, ErrorCode>();
 
 function build(
@@ -60,17 +60,17 @@ function build(
 }
 
 /**
- * Errors that any caller can cause, built once: most of an error's cost is its stack trace, which is of no use here. Requests
- * share them, so they must not be changed.
+ * Errors that any caller can cause. They are built once, because most of an error's cost is its stack trace, which is of no use here.
+ * Requests share them, so they must not be changed.
  */
 export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
-  /** A bearer credential was presented and is proven bad (RFC 6750 section 3.1). */
+  /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
   crossSite: shared("E403_FORBIDDEN"),
   notFound: shared("E404_NOT_FOUND"),
   unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),
-  /** The same as gRPC has it (compression.md). */
+  /** The code is the one that gRPC prescribes (compression.md). */
   unknownGrpcEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE", undefined, Code.Unimplemented),
   overloaded: shared("E503_UNAVAILABLE"),
   retryLater: shared("E503_UNAVAILABLE"),
@@ -82,10 +82,13 @@ function shared(code: ErrorCode, headers = HEADERS[code], rpcCode?: Code): Conne
   return build(code, ERRORS[code].message, headers, undefined, [], rpcCode);
 }
 
-/** By seconds to wait; as many as the longest window of a limit has. */
+/** The errors by seconds to wait. There are at most as many as the longest window of a limit has seconds. */
 const rateLimitErrors = new Map<number, ConnectError>();
 
-/** Over a rate limit. @param retryAfterMs rounded up to whole seconds, so that a caller that waits is served */
+/**
+ * Returns the error for a caller over a rate limit. @param retryAfterMs rounded up to whole seconds, so that a caller that waits is
+ * served
+ */
 export function rateLimited(retryAfterMs: number): ConnectError {
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
   let error = rateLimitErrors.get(seconds);
@@ -96,7 +99,7 @@ export function rateLimited(retryAfterMs: number): ConnectError {
   return error;
 }
 
-/** The code of the closed table that an error carries; undefined for an error of the framework. */
+/** Returns the code of the closed table that an error carries; undefined for an error of the framework. */
 export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   const known = CODES.get(error);
   if (known !== undefined) return known;
@@ -104,7 +107,10 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
 }
 
-/** @param onBug takes errors that no rule covers; the caller gets E500_INTERNAL and nothing of their text */
+/**
+ * Translates any error to one of the closed table. @param onBug receives errors that no rule covers; the caller gets E500_INTERNAL
+ * without their text
+ */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
   if (error instanceof ServiceError) {
@@ -120,35 +126,35 @@ export function toConnectError(error: unknown, onBug: (error: unknown) => void):
   return build("E500_INTERNAL", ERRORS.E500_INTERNAL.message, undefined, undefined);
 }
 
-/** Translates an error that was raised while the message of a request was read: it is the caller's, whatever its code. */
+/** Translates an error that was raised while the message of a request was read. Such an error is the caller's fault, whatever its code. */
 export function faultOfCaller(error: unknown): ConnectError {
   const raised = ConnectError.from(error);
   if (errorCodeOf(raised) !== undefined) return raised;
   return translate(raised, CODES_WHILE_READING.get(raised.code) ?? "E400_INVALID_REQUEST");
 }
 
-/** Translates the reason with which Connect aborts a call: its deadline, or the code by which its caller has reset the stream. */
+/** Translates the reason with which Connect aborts a call: its deadline, or the code with which its caller reset the stream. */
 function endOfCall(reason: ConnectError): ConnectError {
   return translate(reason, FRAMEWORK_CODES.get(reason.code) ?? "E499_CANCELED");
 }
 
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
-  // Connect's text on a bad message names the field; otherwise the table's text is sent.
+  // Connect's text on a bad message is sent because it names the field. For other errors the table's text is sent.
   const message = code === "E400_INVALID_REQUEST" ? error.rawMessage : ERRORS[code].message;
-  // So gRPC has it where a method takes one message, and another number is sent (statuscodes.md).
+  // gRPC prescribes this code if a method takes one message and another number is sent (statuscodes.md).
   const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
   return build(code, message, HEADERS[code], error, [], rpcCode);
 }
 
-/** Takes the failures that need an operator or a fix. */
+/** Receives the failures that need an operator or a fix. */
 export type FailureReports = {
   readonly onBug: (error: unknown, method: string, values?: ContextValues) => void;
   readonly onUnavailable: (error: StoreUnavailable) => void;
 };
 
 /**
- * Translates every error of the interceptors and handlers after it into one of the closed table. Where it comes from tells whose fault it
- * is: Connect raises errors of callers by codes that are those of bugs too.
+ * Translates every error of the later interceptors and handlers to one of the closed table. The place where an error is raised decides
+ * whose fault it is, because Connect raises errors of callers with the same codes as bugs.
  */
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   return (next) => async (request) => {
@@ -168,7 +174,7 @@ export function errorTranslation({ onBug, onUnavailable }: FailureReports): Inte
   };
 }
 
-/** The messages of a request, which are read while the call runs. */
+/** Yields the messages of a streamed request. Errors while reading them are the caller's. */
 async function* fromCaller<T>(messages: AsyncIterable<T>) {
   const iterator = messages[Symbol.asyncIterator]();
   try {
@@ -196,7 +202,7 @@ async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unk
       isBeingSent = false;
     }
   } catch (error) {
-    // What reads the messages reports that one cannot be sent: its caller has left.
+    // The reader of the responses reports that a message cannot be sent: the caller has left.
     throw isBeingSent ? SHARED_ERRORS.canceled : translate(error);
   }
 }

@@ -1,4 +1,4 @@
-/** The HTTP face of the closed error table: `{"error":{"code":"…","message":"…"}}`. */
+/** The HTTP form of the closed error table: `{"error":{"code":"…","message":"…"}}`. */
 import type { Failure, FailureEncoder } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
 import { errorCodeOf, toConnectError } from "./connect-errors.ts";
@@ -17,16 +17,16 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
   return { error: { code, message } };
 }
 
-/** @param onBug takes errors that no rule covers */
+/** Encodes failures. @param onBug receives errors that no rule covers */
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
   return (failure) => {
     if (failure.kind !== "rpc") {
       const code = CODES[failure.kind];
-      // A bad request names what is bad; of all else there is no more to say than the table does.
+      // The response to a bad request names the invalid part. All other responses have only the table's text.
       const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
       return { status: ERRORS[code].http, body: envelope(code, message) };
     }
-    // The interceptors have translated what passed them; a deadline may strike outside.
+    // The interceptors have translated most errors. But a deadline may expire outside of them.
     const error = toConnectError(failure.error, onBug);
     const code = errorCodeOf(error) ?? "E500_INTERNAL";
     return {

@@ -1,6 +1,6 @@
 /**
- * Brings errors that Connect raises before any interceptor runs (a malformed message, one that is too large or in an unknown
- * encoding) into the closed table. Each protocol carries its errors in another part of the response.
+ * Translates errors that Connect raises before any interceptor runs (a malformed message, one that is too large or in an unknown
+ * encoding) to the closed table. Each protocol carries its errors in another part of the response.
  */
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import {
@@ -27,7 +27,7 @@ type Translate = (error: ConnectError | undefined) => ConnectError | undefined;
 type OnBug = FailureReports["onBug"];
 type Body = AsyncIterable<Uint8Array>;
 
-/** Flags and length before the data of an envelope, bytes. */
+/** Length of the flags and the length before the data of an envelope, in bytes. */
 const ENVELOPE_HEAD = 5;
 
 /** Makes the routes of `router` respond with errors of the closed table only. @param onBug as for `toConnectError` */
@@ -47,7 +47,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
         return refusedCall(request, response, handler) ?? (await withTranslatedError(response, translate));
       } catch (error) {
         if (ConnectError.from(error).code !== Code.Aborted) onBug(error, handler.method.name, contextValues);
-        // The adapter prints any other error on the console.
+        // The adapter would print any other error on the console.
         throw new ConnectError("no response", Code.Aborted, undefined, undefined, error);
       }
     }, handler);
@@ -56,7 +56,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
   return router;
 }
 
-/** The body; fails with Code.Canceled where the caller stops in the middle of it. Connect would report an internal error. */
+/** Reads the body. It fails with Code.Canceled if the caller stops in the middle of it; Connect would report an internal error. */
 function fromCaller(body: Body): Body {
   return {
     [Symbol.asyncIterator]() {
@@ -107,14 +107,16 @@ async function* only(bytes: Uint8Array): Body {
   yield bytes;
 }
 
-/** The trailers are complete once the body has been read. */
+/** The trailers are complete only after the body has been read. */
 async function* withTranslatedTrailers(body: Body, trailer: Headers | undefined, translate: Translate): Body {
   yield* body;
   const ours = trailer && translate(findTrailerError(trailer));
   if (trailer && ours) setTrailerStatus(trailer, ours);
 }
 
-/** Maps the data of the envelope with the flag. A compressed one has a second flag, but errors are too short for that. */
+/**
+ * Changes the data of the envelope that has the flag. Compressed envelopes have a second flag, but errors are too short for compression.
+ */
 async function* mapLast(body: Body, flag: number, map: (data: Uint8Array) => Uint8Array | undefined): Body {
   for await (const envelope of body) {
     const data = envelope[0] === flag ? map(envelope.subarray(ENVELOPE_HEAD)) : undefined;

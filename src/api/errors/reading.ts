@@ -1,17 +1,18 @@
 /**
- * Where a call stands: Connect raises what is wrong with a message with the same codes, or none, as what is wrong with the service. Between
- * the request gate and the first interceptor nothing runs but Connect's reader of the message.
+ * Records whether the message of a call is being read.
+ * Connect raises errors of a message with the same codes as errors of the service. Only Connect's reader of the message runs between the
+ * request gate and the first interceptor, so an error in between is an error of the message.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 
 const reading = createContextKey(false, { description: "the message is being read" });
 
-/** The request gate has passed the call: its message is read next. */
+/** Called when the request gate has passed the call. Its message is read next. */
 export function beginReading(values: ContextValues): void {
   values.set(reading, true);
 }
 
-/** The message has been read, or is read by the call itself, as a stream. */
+/** Called when the message has been read. A stream's messages are read by the call itself. */
 export function endReading(values: ContextValues): void {
   values.set(reading, false);
 }

@@ -1,4 +1,4 @@
-/** What Connect refuses with a status alone, before any RPC: it gets the error of the closed table, in the form of its protocol. */
+/** Translates what Connect refuses with a status alone, before any RPC, to an error of the closed table in the form of its protocol. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
@@ -12,7 +12,7 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   415: "E415_UNSUPPORTED_MEDIA_TYPE",
 };
 
-/** The response to a call by another HTTP method or of another content type; undefined for any other response. */
+/** Returns the response to a call with another HTTP method or content type; undefined for any other response of Connect. */
 export function refusedCall(
   { method }: Pick<UniversalServerRequest, "method">,
   { status, body }: UniversalServerResponse,
@@ -38,7 +38,7 @@ export type PlainResponse = {
   readonly body: Buffer;
 };
 
-/** An error as Connect has it outside of streams, with the HTTP status of the table. */
+/** Returns an error in Connect's form outside of streams, with the HTTP status of the table. */
 export function connectError(code: ErrorCode, error = toConnectError(new ServiceError(code), () => {})): PlainResponse {
   const body = Buffer.from(errorToJsonBytes(error, undefined));
   const headers = { "content-type": "application/json", "content-length": String(body.length) };
@@ -51,10 +51,10 @@ const UNKNOWN_METHOD = new ConnectError("no such method", Code.Unimplemented, un
   { desc: ErrorDetailSchema, value: { code: "E404_NOT_FOUND" satisfies ErrorCode } },
 ]);
 
-/** The response to a call of a method that nobody has, as Connect has it. Not `not_found`: that is what methods return. */
+/** The response to a call of an unknown method, in Connect's form. Its code is not `not_found`, because methods return that one. */
 export const unknownMethod: PlainResponse = connectError("E404_NOT_FOUND", UNKNOWN_METHOD);
 
-/** The headers of the same over gRPC and gRPC-Web, which leave 404 to proxies; undefined for what is no such call. */
+/** Returns the headers of that response over gRPC and gRPC-Web, which leave 404 to proxies; undefined if the call is neither. */
 export function unknownGrpcMethod(method = "", contentType = ""): Readonly<Record<string, string>> | undefined {
   const [type] = GRPC.exec(contentType) ?? [];
   if (type === undefined || method !== "POST") return undefined;

@@ -1,13 +1,14 @@
 /**
- * Refuses calls before anything of them is read: under overload ordinary ones, while those that end sessions, and probes, go on;
- * after a stall of the process those that may be too old to be acted upon.
+ * Refuses calls before anything of them is read.
+ * Under overload it refuses ordinary calls; those that end sessions, and probes, go on. After a stall of the process it refuses calls
+ * that may be too old to be acted upon.
  */
 import type { HandlerContext } from "@connectrpc/connect";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 
-/** By name of the RPC: what has to work while all else waits. The feed costs a call at its start alone. */
+/** The names of RPCs that must work under overload. The feed costs something at its start only. */
 const URGENT: ReadonlySet<string> = new Set([
   "Logout",
   "LogoutByCookie",
@@ -18,13 +19,13 @@ const URGENT: ReadonlySet<string> = new Set([
   "WatchRevocations",
 ]);
 
-/** By name of the RPC: what presents a refresh token, which the rules of rotation want young. */
+/** The names of RPCs that present a refresh token. The rules of rotation need them young. */
 const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "RegisterDevice", "RenewDevice"]);
 
-/** How long calls may have waited, ms. */
+/** How long calls may have waited, in ms. */
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
-/** @param accept accepts an ordinary call, or not */
+/** @param accept whether an ordinary call is accepted now */
 export function admissionControl(
   accept: () => boolean,
   tolerances: CallTolerances,
@@ -33,7 +34,7 @@ export function admissionControl(
     const { method } = context;
     if (method.parent.typeName === Health.typeName) return;
     const waitMs = requestContextOf(context).source.waitMs();
-    // A stream acts upon nothing that may be too old.
+    // A stream may be old, because it does not act on its request at once.
     if (waitMs > 0 && method.methodKind === "unary") {
       const isRotation = ROTATIONS.has(method.name);
       if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) throw SHARED_ERRORS.stalled;

@@ -1,6 +1,6 @@
 /**
- * Cross-site defence of the public API: browsers report where a request comes from, and what comes
- * from elsewhere is refused before any credential is read (OWASP ASVS 5.0, 3.5).
+ * Protects the public API against cross-site requests. Browsers report where a request comes from, and a request from elsewhere is
+ * refused before any credential is read (OWASP ASVS 5.0, 3.5).
  */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Correlation } from "../../session/audit.ts";
@@ -9,16 +9,16 @@ import { requestContextOf } from "../request-context.ts";
 
 type CrossSiteRules = {
   readonly allowedOrigins: readonly string[];
-  /** Whether siblings under the same registrable domain may call. */
+  /** Whether sibling domains under the same registrable domain may call. */
   readonly allowSameSite: boolean;
-  /** Whether allowed origins may be on other sites altogether: only sensible with SameSite=None cookies. */
+  /** Whether allowed origins may be on other sites. That only makes sense with SameSite=None cookies. */
   readonly allowCrossSite: boolean;
 };
 
 /**
- * The header for which a request is refused, or undefined. Requests with neither header do not come from a browser.
- *
- * @param target what the request was sent to
+ * Returns the header for which a request is refused, or undefined. A request without either header does not come from a browser.
+ * 
+ * @param target the target of the request
  */
 export function crossSiteFault(
   headers: Pick<Headers, "get">,
@@ -45,19 +45,19 @@ export function crossSiteFault(
   return origin === target.origin() ? undefined : "origin";
 }
 
-/** What was refused, to find out why a front end gets no access. */
+/** A refused request, for operators who must find out why a front end has no access. */
 export type CrossSiteRefusal = {
   readonly header: string;
   readonly value: string | null;
   readonly ownOrigin: string | null;
-  /** What would have let it in, if it is a browser's request. */
+  /** The permissions that the request would need, if it comes from a browser. */
   readonly missing: readonly MissingPermission[];
   readonly correlation: Correlation;
 };
 
 /**
- * `origin`: it is not listed. `same_site`, `cross_site`: callers from there are not allowed at all. `host`: the browser sent the
- * request to its own origin, so a proxy has replaced the host or the scheme on the way here.
+ * `origin`: the origin is not listed. `same_site`, `cross_site`: callers of this kind are not allowed at all. `host`: the browser sent
+ * the request to its own origin, so a proxy has replaced the host or the scheme on the way.
  */
 export type MissingPermission = "host" | "origin" | "same_site" | "cross_site";
 
@@ -77,7 +77,7 @@ function missingPermissions(
   return missing;
 }
 
-/** Refuses before the message is read, and any credential. */
+/** Refuses the call before its message and its credentials are read. */
 export function crossSiteDefence(
   rules: CrossSiteRules,
   onRefused: (refusal: CrossSiteRefusal) => void,

@@ -1,4 +1,4 @@
-/** How callers of Connect, gRPC and gRPC-Web encode their messages. The routes of the HTTP layer have a reader of their own. */
+/** Checks how callers of Connect, gRPC and gRPC-Web encode their messages. The routes of the HTTP layer have a check of their own. */
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { acceptCompression } from "../compression.ts";
@@ -13,8 +13,8 @@ const ACCEPTED = acceptCompression.map(({ name }) => name);
 const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
 
 /**
- * Refuses what connect-es refuses too, by errors that only their text sets apart from others: a message in an unknown compression, and
- * one in a query that is not base64 although the query says so (`base64=1`).
+ * Refuses two encodings before connect-es does, because its errors for them differ from others only by their text: an unknown
+ * compression, and a message in a query that is not base64 although the query says so (`base64=1`).
  */
 export function refuseUnknownEncoding(context: Encoded): void {
   const { protocolName, requestMethod, requestHeader, url } = context;
@@ -25,7 +25,7 @@ export function refuseUnknownEncoding(context: Encoded): void {
   if (query?.get("base64") === "1") refuseBadBase64(query.get("message") ?? "");
 }
 
-/** Every protocol has a response header that lists what is accepted instead. */
+/** Every protocol has a response header that lists the accepted compressions. */
 function unknownEncoding(context: Encoded): ConnectError {
   const name = compressionHeader(context).replace(/(?:content-)?encoding$/, "accept-encoding");
   context.responseHeader.set(name, ACCEPTED.join(","));

@@ -1,13 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
 
-/** Returns a promise only where it refuses the call, which rejects. */
+/** Returns a promise only if it refuses the call; the promise then rejects. */
 type RefusingGate = (context: HandlerContext) => Promise<never> | undefined;
 
 /**
- * Shows what a gate refuses to interceptors that observe: a refused call comes to no other, and is to be measured and traced as any. They
- * see the request without its message, which is not read.
- *
+ * Shows refused calls to the interceptors that observe. A refused call reaches no interceptor, but must be measured and traced like any
+ * other. The observers see the request without its message, which is not read.
+ * 
  * @param observers the first is the outermost
  */
 export function observedGate(observers: readonly Interceptor[], gate: RefusingGate): RefusingGate {

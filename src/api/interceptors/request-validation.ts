@@ -5,7 +5,7 @@ import { type FieldViolation, invalidFields } from "../../session/errors.ts";
 import type { Rules } from "../rules/model.ts";
 import { prepareRules, type ViolationsOf } from "../rules/violations.ts";
 
-/** Violations that are reported of one request. */
+/** How many violations of one request are reported. */
 const MAX_VIOLATIONS = 20;
 
 /**

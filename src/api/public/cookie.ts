@@ -1,4 +1,4 @@
-/** The refresh token cookie (RFC 6265bis), and beside it the hint and the access token: read, set, cleared. */
+/** Reads, sets and clears the refresh token cookie (RFC 6265bis), and beside it the hint and the access token. */
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../net/cookie-values.ts";
 import type { AccessToken } from "../../session/ports.ts";
@@ -6,17 +6,17 @@ import type { PresentedCookie } from "../../session/presented-cookie.ts";
 import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./cookie-scopes.ts";
 
 export type RefreshCookie = {
-  /** The refresh tokens of a `Cookie` header. */
+  /** Returns the refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /** The `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds: the first is the token's. */
+  /** Returns the `Set-Cookie` values that keep `token` of the session `sid` for `maxAge` seconds. The first one is the token's. */
   set(token: string, maxAge: number, sid: string, access: AccessToken): readonly [string, ...string[]];
-  /** The `Set-Cookie` values that remove it. */
+  /** Returns the `Set-Cookie` values that remove the cookies. */
   clear(): readonly string[];
-  /** The `Set-Cookie` values that remove cookies of its name from every other scope of a host. */
+  /** Returns the `Set-Cookie` values that remove cookies with this name from every other scope of a host. */
   expireElsewhere(host: string): readonly string[];
 };
 
-/** The value of a cookie in a `Cookie` header; several that differ as a list. An empty one is no value beside another. */
+/** Returns the value of a cookie in a `Cookie` header; a list if there are different ones. An empty value beside another is ignored. */
 function read(header: string, name: string): PresentedCookie {
   const values = cookieValues(header, name);
   if (values.length < 2) return values[0];
@@ -25,9 +25,10 @@ function read(header: string, name: string): PresentedCookie {
 }
 
 /**
- * With a prefixed name (`__Secure-refresh_token`) the plain name is read too until `migrateUntilMs`, so that a deployment can move
- * over. No longer: a sibling domain can plant a plain name, and with it a session of its own.
- *
+ * Creates the cookie.
+ * With a prefixed name (`__Secure-refresh_token`) the plain name is read too until `migrateUntilMs`, so that a deployment can move over.
+ * After that it is ignored: a sibling domain can plant a plain name, and with it a session of its own.
+ * 
  * @param clock ms since the epoch
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
@@ -35,7 +36,8 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   const plain = { ...settings, name: plainName(settings) };
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
   const attributes = cookieAttributes(settings);
-  // Pages of every path are rendered with them. Scripts may read the hint. A session id is no credential; a tab compares it with that of a token it holds.
+  // The hint and the access token have Path=/, because pages of every path are rendered with them. Scripts may read the hint: a session
+  // id is not a credential, and a tab compares it with the id in its token.
   const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
   const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
   const companions = (hint: string, hintMaxAge: number, access: string, accessMaxAge: number) => [
@@ -66,7 +68,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
     },
     clear() {
       const cleared = [expiry(settings)];
-      // A cookie is removed where it was set, and the plain one was set without the demands of a prefix.
+      // The plain cookie is removed in its own way, because it was set without the requirements of a prefix.
       if (migrating()) cleared.push(expiry(plain));
       return [...cleared, ...companions("", 0, "", 0), ...previous()];
     },

@@ -1,6 +1,6 @@
 /**
- * The credential comes first: it is verified before anything of the message is read, inflated or parsed, and once. The store decides whether
- * its session is live, in the step that acts on it.
+ * Verifies the credential of a call once, before its message is read, inflated or parsed.
+ * The store decides whether the session is live, in the step that acts on it.
  */
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
@@ -34,11 +34,15 @@ const CHECKS = {
   refresh: byCookie,
   logoutByCookie: byCookie,
   registerDevice(deps: CredentialDeps, headers: Headers) {
-    // What another instance has offered is honoured; a challenge would be an offer.
+    // A proof is accepted even if this instance offers no binding, because another instance may have made the offer. But a challenge
+    // would be an offer.
     if (!deps.device.offers && !headers.get(PROOF)) throw SHARED_ERRORS.notFound;
     return byCookie(deps, headers);
   },
-  /** Without a token there is nothing to renew, which is a response and no refusal: a browser that was refused would keep its key. */
+  /**
+   * A missing token is not refused here: the response is then that there is nothing to renew. A browser that was refused would keep its
+   * key.
+   */
   renewDevice: (deps: CredentialDeps, headers: Headers) => ({ ok: true, presented: byCookie(deps, headers) }) as const,
   logout: (deps: CredentialDeps, headers: Headers) =>
     authenticateLogout(deps, bearerOf(headers), deps.cookie.read(headers.get("cookie"))),
@@ -54,7 +58,7 @@ const key = createContextKey<{ readonly ok: true } | undefined>(undefined, { des
 export function requireCredential(deps: CredentialDeps): (context: HandlerContext) => undefined | Promise<never> {
   return (context) => {
     const { method, requestHeader, values } = context;
-    // Probes of orchestrators cannot present one.
+    // Health has no credential: probes of orchestrators cannot present one.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader);
     if (!checked.ok) return refuse(deps, checked, context);
@@ -63,7 +67,7 @@ export function requireCredential(deps: CredentialDeps): (context: HandlerContex
   };
 }
 
-/** What the credential of a call proves. @throws Error for a call that did not pass `requireCredential` */
+/** Returns the verified credential of a call. @throws Error for a call that did not pass `requireCredential` */
 export function credentialOf<R extends Rpc>({ values }: Pick<HandlerContext, "values">, _rpc: R): Credential<R> {
   const credential = values.get(key);
   if (credential === undefined) throw new Error("the call has not been authenticated");

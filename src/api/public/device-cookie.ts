@@ -1,42 +1,42 @@
-/** The device cookies: one that the browser renews, and the mark, which stays as long as the session. */
+/** The two device cookies: the device cookie itself, which the browser renews, and the mark, which stays as long as the session. */
 import type { CookieSettings } from "../../config/cookie.ts";
 import { cookieValues } from "../../net/cookie-values.ts";
 import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
 
-/** The name of a cookie, as the cookie of the refresh token has it, and these. */
+/** A device cookie's name is the name of the refresh token's cookie with one of these suffixes. */
 const DEVICE = "_device";
 const MARK = "_device_mark";
 
-/** Values that are looked at: more were planted. */
+/** How many values are read. If there are more, some were planted. */
 const MAX_VALUES = 4;
 
-/** How long before the service does a browser take its device cookie for expired: the request must be here by then. */
+/** A browser takes its device cookie for expired this long before the service does, in ms, because the request must arrive in time. */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.1;
 
 export type DeviceCookie = {
   readonly name: string;
-  /** Domain, Path, HttpOnly, Secure and SameSite, as a browser compares them. */
+  /** Domain, Path, HttpOnly, Secure and SameSite, in the form in which a browser compares them. */
   readonly attributes: string;
-  /** The values in a `Cookie` header: those of device cookies before those of marks. */
+  /** Returns the values in a `Cookie` header: those of device cookies before those of marks. */
   read(header: string | null): readonly string[];
-  /** The `Set-Cookie` values of both. @param secondsLeft of the session */
+  /** Returns the `Set-Cookie` values of both. @param secondsLeft how long the session still lives */
   set(value: string, mark: string, secondsLeft: number): readonly string[];
-  /** The `Set-Cookie` values that make the browser renew. */
+  /** Returns the `Set-Cookie` values that make the browser renew. */
   expire(): readonly string[];
-  /** The `Set-Cookie` values that remove both. */
+  /** Returns the `Set-Cookie` values that remove both. */
   clear(): readonly string[];
 };
 
-/** How long browsers keep a device cookie, seconds. @param lifeMs how long it is fresh */
+/** Returns how long browsers keep a device cookie, in seconds. @param lifeMs how long it is fresh */
 function deviceCookieMaxAge(lifeMs: number): number {
   return Math.max(1, Math.floor((lifeMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE)) / 1000));
 }
 
 /**
- * While a deployment moves to a prefixed name, the cookies of the plain one are read too, as that of the refresh token is: its browsers
- * would be refused.
- *
+ * Creates the device cookies. While a deployment moves to a prefixed name, the cookies with the plain name are read too, as for the
+ * refresh token. Otherwise their browsers would be refused.
+ * 
  * @param clock ms since the epoch
  */
 export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: () => number): DeviceCookie {

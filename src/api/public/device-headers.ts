@@ -2,24 +2,24 @@
 import { type Item, parseItem, parseList, serializeItem, serializeList, Token } from "structured-headers";
 import type { SessionId } from "../../session/model.ts";
 
-/** On a response: the browser may register a key. */
+/** A response header: the browser may register a key. */
 export const REGISTRATION = "secure-session-registration";
-/** On a response: what the next proof signs. */
+/** A response header: the challenge that the next proof signs. */
 export const CHALLENGE = "secure-session-challenge";
-/** On a request: a proof. */
+/** A request header: a proof. */
 export const PROOF = "secure-session-response";
-/** On a request: the session that a browser renews. Scripts cannot set it. */
+/** A request header: the session that a browser renews. Scripts cannot set it. */
 export const SESSION_ID = "sec-secure-session-id";
-/** On a request: a session that the browser could not renew before. */
+/** A request header: a session that the browser could not renew before. */
 export const SKIPPED = "secure-session-skipped";
 
-/** Longer values are not of these headers. */
+/** A longer value is not valid for any of these headers. */
 const MAX_LENGTH = 1024;
 
-/** Why a browser could not renew. Browsers may come to know others. */
+/** Why a browser could not renew. Future browsers may report other reasons. */
 type SkippedRenewal = {
   readonly reason: string;
-  /** Absent where the browser does not say it. */
+  /** Absent if the browser does not report it. */
   readonly sessionId: string | undefined;
 };
 
@@ -28,12 +28,15 @@ const ALGORITHMS: Item[] = [
   [new Token("RS256"), new Map()],
 ];
 
-/** The value of `Secure-Session-Registration`. @param path where to register */
+/** Returns the value of `Secure-Session-Registration`. @param path the path of the registration */
 export function registrationValue(path: string, challenge: string): string {
   return `${registrationOf(path)}${challenge}"`;
 }
 
-/** By path: all of the value before the challenge, which is base64url and comes with nearly every refresh of an unbound session. */
+/**
+ * Caches by path the part of the value before the challenge. The challenge is base64url, and nearly every refresh of an unbound session
+ * carries this header.
+ */
 const registrations = new Map<string, string>();
 
 function registrationOf(path: string): string {
@@ -45,12 +48,12 @@ function registrationOf(path: string): string {
   return start;
 }
 
-/** The value of `Secure-Session-Challenge`. */
+/** Returns the value of `Secure-Session-Challenge`. */
 export function challengeValue(challenge: string, sid: SessionId): string {
   return serializeItem([challenge, new Map([["id", sid]])]);
 }
 
-/** The session id in a `Sec-Secure-Session-Id`; undefined where it is absent, malformed or sent twice. */
+/** Returns the session id in a `Sec-Secure-Session-Id`; undefined if the header is absent, malformed or sent twice. */
 export function readSessionId(value: string | null): string | undefined {
   if (value === null || value.length > MAX_LENGTH) return undefined;
   try {
@@ -61,7 +64,7 @@ export function readSessionId(value: string | null): string | undefined {
   }
 }
 
-/** The renewals that a `Secure-Session-Skipped` reports; none where it is absent or malformed. */
+/** Returns the renewals that a `Secure-Session-Skipped` reports; none if the header is absent or malformed. */
 export function readSkipped(value: string | null): readonly SkippedRenewal[] {
   if (value === null || value.length > MAX_LENGTH) return [];
   try {
@@ -74,7 +77,7 @@ export function readSkipped(value: string | null): readonly SkippedRenewal[] {
   }
 }
 
-/** Browsers have sent strings and, where the text allows it, bare tokens. */
+/** Browsers have sent both strings and bare tokens. */
 function textOf(value: unknown): string | undefined {
   if (value instanceof Token) return value.toString();
   return typeof value === "string" ? value : undefined;

@@ -1,4 +1,4 @@
-/** RegisterDevice and RenewDevice: message ↔ domain, in the wire form of Device Bound Session Credentials. */
+/** RegisterDevice and RenewDevice: converts between messages and the domain, in the wire form of Device Bound Session Credentials. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeviceSessionSchema } from "../../../gen/auth/v1/session_pb.ts";
@@ -21,11 +21,11 @@ import type { DeviceCookie } from "./device-cookie.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
 import { type RefusedDeps, refuse } from "./refused.ts";
 
-/** The routes, as proto/auth/v1/session.proto has them. */
+/** These routes are also in proto/auth/v1/session.proto. */
 export const REGISTER_PATH = "/v1/auth/device";
 const RENEW_PATH = "/v1/auth/device/refresh";
 
-/** Device binding, with its cookies. */
+/** The use cases of device binding, and the cookies. */
 export type DeviceBindingParts = DeviceTools & {
   readonly cookie: DeviceCookie;
   /** The hosts of other origins whose pages may refresh. */
@@ -39,7 +39,7 @@ export type DeviceServiceDeps = RefusedDeps & {
 
 type DeviceSessionInit = MessageInitShape<typeof DeviceSessionSchema>;
 
-/** What wait for a fresh device cookie: refreshes, over JSON and over RPC. The last rule that matches decides. */
+/** The requests that wait for a fresh device cookie: refreshes over JSON and over RPC. The last rule that matches decides. */
 const SCOPE_RULES = [
   { type: "exclude", domain: "*", path: "/" },
   { type: "include", domain: "*", path: "/v1/auth/refresh" },
@@ -78,19 +78,19 @@ function renewed(
   return { continue: false };
 }
 
-/** Two proofs are one that is malformed. */
+/** Two proofs count as one malformed proof. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
 
 const NONE: readonly string[] = [];
 
-/** The sessions for which a browser reports that it could not renew. */
+/** Returns the sessions that a browser reports it could not renew. */
 function skippedSessions(headers: Headers): readonly string[] {
   const value = headers.get(SKIPPED);
   if (value === null) return NONE;
   return readSkipped(value).flatMap(({ sessionId }) => sessionId ?? []);
 }
 
-/** What a refresh request presents of a device. */
+/** Returns what a refresh request presents of a device. */
 export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader }: HandlerContext): PresentedDevice {
   return { cookies: cookie.read(requestHeader.get("cookie")), skipped: skippedSessions(requestHeader) };
 }
@@ -112,7 +112,7 @@ function grant(device: DeviceBindingParts, granted: DeviceGranted, context: Hand
   };
 }
 
-/** 403, and the challenge for the next attempt. */
+/** Returns a 403 with the challenge for the next attempt. */
 function proofRequired({ challenge, sid }: ProofRequired, { responseHeader }: HandlerContext): Error {
   responseHeader.set(CHALLENGE, challengeValue(challenge, sid));
   return new ServiceError("E403_FORBIDDEN", "a device proof is required");

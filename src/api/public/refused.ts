@@ -1,4 +1,4 @@
-/** What a caller of the public API gets whose credential is refused. */
+/** Refuses callers of the public API whose credential is not accepted. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Refused } from "../../session/errors.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
@@ -12,17 +12,17 @@ export type RefusedDeps = RefusalDeps & {
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };
 
-/** Operations without a bearer credential. `RegisterDevice` is refused apart, and `RenewDevice` never is. */
+/** The operations without a bearer credential. `RegisterDevice` has its own refusal below, and `RenewDevice` is never refused. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
-/** The reason goes to the audit; the caller gets one error for all of them. */
+/** Refuses a call. The audit gets the reason; callers get the same error for all reasons. */
 export async function refuse(deps: RefusedDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
   const event = { event: "authn_failed", operation, reason, sid } as const;
   const { noCredential, invalidToken } = SHARED_ERRORS;
   if (operation === "RegisterDevice") {
-    // Never 429: it would end what the browser has of the session.
+    // The response is never 429: on 429 the browser would end its device binding.
     deps.audit(event, requestContextOf(context));
     throw noCredential;
   }
@@ -30,8 +30,8 @@ export async function refuse(deps: RefusedDeps, { reason, sid }: Refused, contex
 }
 
 /**
- * Removes the cookies that a changed `COOKIE_DOMAIN` or `COOKIE_PATH` has left, where a request brings several. Not if one of them is no
- * token of ours: it may belong to another service below the same domain.
+ * If a request brings several cookies, removes those that a change of `COOKIE_DOMAIN` or `COOKIE_PATH` has left. If one is not a token of
+ * this service, none is removed: it may belong to another service below the same domain.
  */
 export function expireElsewhere({ cookie, refreshTokens }: RefusedDeps, context: HandlerContext): void {
   const presented = cookie.read(context.requestHeader.get("cookie"));

@@ -1,4 +1,4 @@
-/** auth.v1.SessionService: message ↔ domain; nothing is decided here. */
+/** auth.v1.SessionService: converts between messages and the domain. It decides nothing. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ListSessionsRequest, SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
@@ -29,7 +29,7 @@ export type SessionServiceDeps = DeviceServiceDeps &
     readonly refreshTokens: RefreshTokens;
     readonly device: DeviceBindingParts;
     readonly random: Random;
-    /** By session. */
+    /** The rate limit of calls by session. */
     readonly refreshLimit: RateLimit;
   };
 
@@ -124,7 +124,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
 }
 
-/** The result, or a rejection. */
+/** Returns the result, or rejects if it is a refusal. */
 function granted<T extends { readonly ok: true }>(
   deps: SessionServiceDeps,
   result: T | Refused | Limited,

@@ -1,6 +1,6 @@
 /**
- * The rules of `buf.validate` that fields of requests may have, by their ids: how each is checked and how a violation of it is
- * described, both as protovalidate has it. The plugin of src/protoc-gen-rules refuses all others.
+ * The supported rules of `buf.validate`, by their ids: how each is checked and how a violation is described, both as in protovalidate.
+ * The plugin of src/protoc-gen-rules refuses all other rules.
  */
 import type { Duration } from "@bufbuild/protobuf/wkt";
 
@@ -24,7 +24,7 @@ export const CHECKS = {
     description: `must be greater than or equal to ${least}`,
     holds: (value: number) => value >= least,
   }),
-  /** @param leastSeconds whole seconds */
+  /** @param leastSeconds in whole seconds */
   "duration.gte": (leastSeconds: number) => {
     const least = BigInt(leastSeconds);
     return {

@@ -1,30 +1,30 @@
-/** The rules of requests as `gen/` has them: plain data, made from `buf.validate` options by src/protoc-gen-rules. */
+/** The rules of requests in `gen/`: plain data, made from `buf.validate` options by src/protoc-gen-rules. */
 import type { ArgumentOf, RuleId } from "./checks.ts";
 
-/** The rules of a message and of those inside of it, by their full names. */
+/** The rules of a message and of the messages inside it, by their full names. */
 export type Rules = Readonly<Record<string, MessageRules>>;
 
 export type MessageRules = {
-  /** In the order of declaration: those with rules, and those whose message has rules. */
+  /** The fields with rules, and the fields whose message has rules, in the order of declaration. */
   readonly fields: readonly FieldRules[];
   readonly groups: readonly ExclusiveGroup[];
 };
 
 export type FieldRules = {
-  /** The name in TypeScript. */
+  /** The name of the field in TypeScript. */
   readonly field: string;
   readonly required?: true;
   /** Whether the checks are left out while the field is not set. */
   readonly ifSet?: true;
   readonly checks?: readonly RuleCheck[];
-  /** Checks of each item of a list. */
+  /** The checks of each item of a list. */
   readonly items?: readonly RuleCheck[];
 };
 
-/** Fields by their names in TypeScript, of which at most one may be set. */
+/** Names in TypeScript of fields of which at most one may be set. */
 export type ExclusiveGroup = {
   readonly fields: readonly string[];
-  /** Whether one has to be set. */
+  /** Whether one of them must be set. */
   readonly required?: true;
 };
 

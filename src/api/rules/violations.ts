@@ -1,4 +1,4 @@
-/** Finds what breaks the rules of a request (model.ts): the violations that protovalidate reports, in its order. */
+/** Finds the violations of a request's rules (model.ts): those that protovalidate reports, in its order. */
 import {
   type DescField,
   type DescMessage,
@@ -11,7 +11,7 @@ import type { FieldViolation } from "../../session/errors.ts";
 import { CHECKS } from "./checks.ts";
 import type { ExclusiveGroup, FieldRules, MessageRules, RuleCheck, Rules } from "./model.ts";
 
-/** Adds the violations of a message at a path to what was found. */
+/** Adds the violations of the message at `path` to `found`. */
 type Examine = (message: Message, path: string, found: FieldViolation[]) => void;
 
 type Check = {
@@ -25,7 +25,7 @@ export type ViolationsOf = (request: Message) => readonly FieldViolation[];
 /**
  * Prepares the rules of a service.
  * @param most how many violations of one request are looked for
- * @returns what finds the violations of a method's requests; methods whose requests have no rules are left out
+ * @returns for each method the function that finds the violations of a request; methods whose requests have no rules are left out
  */
 export function prepareRules(rules: Rules, service: DescService, most: number): ReadonlyMap<DescMethod, ViolationsOf> {
   const prepared = new Map<DescMessage, Examine>();
@@ -95,7 +95,7 @@ function examineField(
 
 function examineWith(listed: readonly RuleCheck[] = []) {
   const checks = listed.map(([ruleId, argument]): Check => {
-    // The compiler cannot see that an argument belongs to its rule; the type of the listed pairs has that.
+    // The compiler cannot see that an argument belongs to its rule. The type of the listed pairs ensures it.
     const create = CHECKS[ruleId] as (argument: unknown) => Omit<Check, "ruleId">;
     return { ruleId, ...create(argument) };
   });
