@@ -15,7 +15,7 @@ export type RefusalDeps = {
 /**
  * Reports a refused credential, and returns the error for its caller. Valid credentials never come here: even over the limit of its
  * address, a client with a valid credential is served.
- * 
+ *
  * @param unauthenticated the error below the limit
  */
 export function refusal(

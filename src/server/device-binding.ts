@@ -1,10 +1,10 @@
 /** Device binding, as the configuration has it. */
-import { deviceCookie } from "../api/public/device-cookie.ts";
+import { deviceCookie } from "../api/public/device-cookie-headers.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
 import type { Config } from "../config/config.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createDeviceChallenges } from "../tokens/device-challenge.ts";
-import { createDeviceCookies } from "../tokens/device-cookie.ts";
+import { createDeviceCookies } from "../tokens/device-cookie-value.ts";
 import { verifyDeviceProof } from "../tokens/device-proof.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";

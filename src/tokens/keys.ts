@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from "node:crypto";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
 import { CHALLENGE_MAC_AT } from "./device-challenge.ts";
-import { DEVICE_COOKIE_MAC_AT } from "./device-cookie.ts";
+import { DEVICE_COOKIE_MAC_AT } from "./device-cookie-value.ts";
 import { createMac, type Mac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
 import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";

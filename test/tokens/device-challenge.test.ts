@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
 import { createDeviceChallenges } from "../../src/tokens/device-challenge.ts";
-import { createDeviceCookies } from "../../src/tokens/device-cookie.ts";
+import { createDeviceCookies } from "../../src/tokens/device-cookie-value.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { createMac } from "../../src/tokens/hmac.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";

@@ -26,7 +26,7 @@ type Identified =
 
 /**
  * Identifies the caller by the bearer token; by the client certificate if no `Authorization` header is sent.
- * 
+ *
  * @param now ms since the epoch
  */
 export function identifyAdmin(

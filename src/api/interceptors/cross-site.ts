@@ -17,7 +17,7 @@ type CrossSiteRules = {
 
 /**
  * Returns the header for which a request is refused, or undefined. A request without either header does not come from a browser.
- * 
+ *
  * @param target the target of the request
  */
 export function crossSiteFault(

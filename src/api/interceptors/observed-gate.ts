@@ -7,7 +7,7 @@ type RefusingGate = (context: HandlerContext) => Promise<never> | undefined;
 /**
  * Shows refused calls to the interceptors that observe. A refused call reaches no interceptor, but must be measured and traced like any
  * other. The observers see the request without its message, which is not read.
- * 
+ *
  * @param observers the first is the outermost
  */
 export function observedGate(observers: readonly Interceptor[], gate: RefusingGate): RefusingGate {

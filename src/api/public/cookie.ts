@@ -28,7 +28,7 @@ function read(header: string, name: string): PresentedCookie {
  * Creates the cookie.
  * With a prefixed name (`__Secure-refresh_token`) the plain name is read too until `migrateUntilMs`, so that a deployment can move over.
  * After that it is ignored: a sibling domain can plant a plain name, and with it a session of its own.
- * 
+ *
  * @param clock ms since the epoch
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {

@@ -11,9 +11,9 @@ import { authenticateCookie } from "../../session/presented-cookie.ts";
 import { bearerToken } from "../../verifier/bearer-token.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { PROOF } from "./device-headers.ts";
-import { type RefusedDeps, refuse } from "./refused.ts";
+import { type RefuseDeps, refuse } from "./refuse.ts";
 
-export type CredentialDeps = RefusedDeps & {
+export type CredentialDeps = RefuseDeps & {
   readonly accessTokens: Pick<AccessTokens, "verify">;
   /** Access tokens act on sessions if their `aud` names one of these. */
   readonly audiences: ReadonlySet<string>;

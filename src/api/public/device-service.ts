@@ -17,9 +17,9 @@ import { secondsLeft } from "../../session/refresh.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";
-import type { DeviceCookie } from "./device-cookie.ts";
+import type { DeviceCookie } from "./device-cookie-headers.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
-import { type RefusedDeps, refuse } from "./refused.ts";
+import { type RefuseDeps, refuse } from "./refuse.ts";
 
 /** These routes are also in proto/auth/v1/session.proto. */
 export const REGISTER_PATH = "/v1/auth/device";
@@ -32,7 +32,7 @@ export type DeviceBindingParts = DeviceTools & {
   readonly allowedInitiators: readonly string[];
 };
 
-export type DeviceServiceDeps = RefusedDeps & {
+export type DeviceServiceDeps = RefuseDeps & {
   readonly store: Pick<SessionStore, "find" | "registerKey">;
   readonly device: DeviceBindingParts;
 };
@@ -95,8 +95,8 @@ export function presentedDevice({ cookie }: DeviceBindingParts, { requestHeader 
   return { cookies: cookie.read(requestHeader.get("cookie")), skipped: skippedSessions(requestHeader) };
 }
 
-function grant(device: DeviceBindingParts, granted: DeviceGranted, context: HandlerContext): DeviceSessionInit {
-  const { session, cookie: value, mark, challenge } = granted;
+function grant(device: DeviceBindingParts, outcome: DeviceGranted, context: HandlerContext): DeviceSessionInit {
+  const { session, cookie: value, mark, challenge } = outcome;
   const { cookie } = device;
   const { responseHeader } = context;
   const lifeLeft = secondsLeft(session.absoluteExpiresAt, device.now(session.sid));

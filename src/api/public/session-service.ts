@@ -20,7 +20,7 @@ import {
   register,
   renew,
 } from "./device-service.ts";
-import { expireElsewhere, refuse, setCookies } from "./refused.ts";
+import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
 
 export type SessionServiceDeps = DeviceServiceDeps &
   CredentialDeps & {
@@ -56,7 +56,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
 
     async logout(_request, context) {
       const result = await owner.logout(deps, credentialOf(context, "logout"), requestContextOf(context));
-      await granted(deps, result, context);
+      await requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
     },
@@ -64,7 +64,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async logoutByCookie(_request, context) {
       const { tokens } = credentialOf(context, "logoutByCookie");
       const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context));
-      await granted(deps, result, context);
+      await requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
     },
@@ -76,14 +76,14 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const target = parseSessionId(request.sessionId);
       const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
       if (!result.ok && result.reason === "not_found") throw new ServiceError("E404_NOT_FOUND");
-      await granted(deps, result, context);
+      await requireOk(deps, result, context);
       return { data: {} };
     },
 
     async revokeOtherSessions(_request, context) {
       const { claims: caller } = credentialOf(context, "revokeOtherSessions");
       const result = await owner.revokeOthers(deps, caller, requestContextOf(context));
-      return { data: { revokedCount: (await granted(deps, result, context)).count } };
+      return { data: { revokedCount: (await requireOk(deps, result, context)).count } };
     },
   };
 }
@@ -113,7 +113,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   const limit = pageSizeOf(request.pageSize);
   const from = parsePageToken(request.pageToken);
   const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
-  const { page } = await granted(deps, result, context);
+  const { page } = await requireOk(deps, result, context);
   const sessions = page.sessions.map((session) => ({
     sessionId: session.sid,
     ...session.client,
@@ -125,7 +125,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
 }
 
 /** Returns the result, or rejects if it is a refusal. */
-function granted<T extends { readonly ok: true }>(
+function requireOk<T extends { readonly ok: true }>(
   deps: SessionServiceDeps,
   result: T | Refused | Limited,
   context: HandlerContext,

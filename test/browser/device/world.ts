@@ -8,7 +8,7 @@ import type { DeviceKey } from "../../../src/session/device-ports.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import { storeMs } from "../../../src/session/time.ts";
 import { createDeviceChallenges } from "../../../src/tokens/device-challenge.ts";
-import { createDeviceCookies } from "../../../src/tokens/device-cookie.ts";
+import { createDeviceCookies } from "../../../src/tokens/device-cookie-value.ts";
 import { verifyDeviceProof } from "../../../src/tokens/device-proof.ts";
 import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
 import { someKeys } from "../../tokens/support.ts";

@@ -7,7 +7,7 @@ import { type RefusalDeps, refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { RefreshCookie } from "./cookie.ts";
 
-export type RefusedDeps = RefusalDeps & {
+export type RefuseDeps = RefusalDeps & {
   readonly cookie: RefreshCookie;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };
@@ -16,7 +16,7 @@ export type RefusedDeps = RefusalDeps & {
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
 /** Refuses a call. The audit gets the reason; callers get the same error for all reasons. */
-export async function refuse(deps: RefusedDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
+export async function refuse(deps: RefuseDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
   const event = { event: "authn_failed", operation, reason, sid } as const;
@@ -33,7 +33,7 @@ export async function refuse(deps: RefusedDeps, { reason, sid }: Refused, contex
  * If a request brings several cookies, removes those that a change of `COOKIE_DOMAIN` or `COOKIE_PATH` has left. If one is not a token of
  * this service, none is removed: it may belong to another service below the same domain.
  */
-export function expireElsewhere({ cookie, refreshTokens }: RefusedDeps, context: HandlerContext): void {
+export function expireElsewhere({ cookie, refreshTokens }: RefuseDeps, context: HandlerContext): void {
   const presented = cookie.read(context.requestHeader.get("cookie"));
   if (typeof presented !== "object" || presented.some((value) => !refreshTokens.parse(value).ok)) return;
   const url = URL.parse(requestContextOf(context).source.origin() ?? "");

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
-import { createDeviceCookies } from "../../src/tokens/device-cookie.ts";
+import { createDeviceCookies } from "../../src/tokens/device-cookie-value.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { NOW, SID, someKeys } from "./support.ts";

@@ -36,7 +36,7 @@ function deviceCookieMaxAge(lifeMs: number): number {
 /**
  * Creates the device cookies. While a deployment moves to a prefixed name, the cookies with the plain name are read too, as for the
  * refresh token. Otherwise their browsers would be refused.
- * 
+ *
  * @param clock ms since the epoch
  */
 export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: () => number): DeviceCookie {
