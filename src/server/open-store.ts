@@ -10,8 +10,8 @@ import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
-/** How long verifiers' clocks and responses in flight may outlast the last access token of a session, ms. */
-const MARKER_SLACK = 60_000;
+/** How long verifiers' clocks and responses in flight may outlast the last access token of a session. */
+const MARKER_SLACK_MS = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: SessionStore };
 
@@ -23,7 +23,7 @@ export const loadRedisStore = () => import("../store/redis/store.ts");
 
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
   const { reuseIntervalMs } = config;
-  const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK;
+  const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK_MS;
   if (config.redis === undefined) {
     const path = embeddedFile(config);
     return {

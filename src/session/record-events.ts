@@ -119,11 +119,11 @@ class Recorder implements EventRecorder {
     this.#schedule(GATHER_MS);
   }
 
-  #schedule(delay: number): void {
+  #schedule(delayMs: number): void {
     if (this.#isWriting) return; // which goes on with what waits
     this.#timer ??= setTimeout(() => {
       this.#writing = this.#write();
-    }, delay).unref();
+    }, delayMs).unref();
   }
 
   async #write(): Promise<void> {

@@ -77,8 +77,8 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: Acces
      */
     issue(session: Session, now: StoreMs, deviceProven = false): AccessToken {
       const { signing } = keys.current;
-      const life = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
-      const end = earliest(earliest(later(now, life), session.idleExpiresAt), session.absoluteExpiresAt);
+      const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
+      const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
       const shiftMs = time.shiftMs(session);
       const exp = secondsOf(toWallClock(end, shiftMs));
       const iat = secondsOf(toWallClock(now, shiftMs));

@@ -20,11 +20,11 @@ export class NodeClock {
   #shift = 0;
   /** By how much the node's clock was set since all agreed, ms. */
   #step = 0;
-  readonly #timeout: number;
+  readonly #timeoutMs: number;
 
-  /** @param timeout how long a command may wait, ms. By less than that a clock may drift or be set unnoticed. */
-  constructor(timeout: number) {
-    this.#timeout = timeout;
+  /** @param timeoutMs how long a command may wait. By less than that a clock may drift or be set unnoticed. */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
   }
 
   /** By how much the node's clock is ahead of the store's time, ms. */
@@ -47,7 +47,7 @@ export class NodeClock {
     }
     if (this.#ahead !== undefined) {
       const step = Math.round(least > this.#aheadAtMost ? least - this.#aheadAtMost : most - this.#ahead);
-      if (Math.abs(step) > this.#timeout) this.#step += step;
+      if (Math.abs(step) > this.#timeoutMs) this.#step += step;
     }
     this.#ahead = least;
     this.#aheadAtMost = most;
@@ -71,7 +71,7 @@ export class NodeClock {
   expected(now: number): Window {
     if (this.#ahead === undefined) return { from: 1, until: 0, shift: this.#shift };
     const sentAt = Math.floor(this.#ahead + now);
-    return { from: sentAt - this.#timeout, until: sentAt + this.#timeout, shift: this.#shift };
+    return { from: sentAt - this.#timeoutMs, until: sentAt + this.#timeoutMs, shift: this.#shift };
   }
 
   /** What the node's clock shows now; undefined while it is unknown. */

@@ -20,15 +20,15 @@ export type Sender = {
 /** With so many bytes, some eight refreshes, Redis can begin while we go on. */
 const MAX_GATHERED_BYTES = 2_560;
 
-/** @param timeout how long a reply is awaited, ms; a turn more at most */
-export function createSender(timeout: number): Sender {
+/** @param timeoutMs how long a reply is awaited; a turn more at most */
+export function createSender(timeoutMs: number): Sender {
   /** What is under way since this turn and since each of those before. */
   let turn = new Set<Command>();
-  const before = Array.from({ length: Math.ceil(timeout / TURN_MS) }, () => new Set<Command>());
+  const before = Array.from({ length: Math.ceil(timeoutMs / TURN_MS) }, () => new Set<Command>());
   const stop = turns.follow(() => {
     before.unshift(turn);
     turn = before.pop() ?? turn;
-    for (const command of turn) command.reject(new Error(`no reply for ${timeout} ms`));
+    for (const command of turn) command.reject(new Error(`no reply for ${timeoutMs} ms`));
     turn.clear();
   });
   return {
