@@ -96,7 +96,7 @@ const source = (file: string): string => readFileSync(join(SRC, file), "utf8");
 const importsOf = (file: string): string[] =>
   [...source(file).matchAll(/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g)].map((match) => match[1] as string);
 
-/** A relative import as a path from the root without `src/`: `session/words.ts`, `gen/auth/v1/session_pb.ts`. */
+/** A relative import as a path from the root without `src/`: `session/model.ts`, `gen/auth/v1/session_pb.ts`. */
 const target = (file: string, specifier: string) =>
   !specifier.startsWith(".")
     ? specifier

@@ -1,6 +1,6 @@
-/** Which internal service may do what: the port between the admin API and whatever keeps its credentials. */
+/** Decides which internal service may do what: the port between the admin API and the store of its credentials. */
 
-/** What a credential of the admin API can be allowed to do. */
+/** The scopes that a credential of the admin API can have. */
 export const SCOPES = [
   "sessions:create",
   "sessions:read",
@@ -14,7 +14,7 @@ export type Scope = (typeof SCOPES)[number];
 /** A caller of the admin API. The name is for the audit. */
 export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope> };
 
-/** The credentials in force at this moment. */
+/** The credentials that are in force now. */
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;
   /** @param names of a certificate that has been verified; the first entry that has one of them counts */

@@ -1,4 +1,4 @@
-/** What an internal service does with sessions of any subject. */
+/** The operations of an internal service on sessions of any subject. */
 import type { Audit, Requester } from "./audit.ts";
 import { originOf } from "./due-lines.ts";
 import type { Authentication, SessionId } from "./model.ts";
@@ -7,17 +7,17 @@ import type { StoreMs } from "./time.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
-/** Ends one session; how many lived: 0 or 1. */
+/** Ends one session, and returns how many were live: 0 or 1. */
 export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
   const outcome = await deps.store.end(sid, "revoked_by_admin", originOf(requester));
-  // Without a live session it is not known whether there ever was one.
+  // If no session is live, it is unknown whether there ever was one.
   if (!outcome.ok || !outcome.wasLive) return 0;
   const { subject } = outcome;
   deps.audit({ event: "session_ended", sid, subject, reason: "revoked_by_admin" }, requester);
   return 1;
 }
 
-/** Ends what a subject has at this moment; a login that comes after lives. */
+/** Ends the sessions that a subject has now. Sessions of later logins stay. */
 export async function revokeSubject(
   deps: Deps<"endAll">,
   subject: string,
@@ -32,7 +32,7 @@ export async function revokeSubject(
   return outcome.count;
 }
 
-/** Ends every session that was created before a time, or all that there are now; the time of creation up to which they ended. */
+/** Ends every session that was created before a time, or all that exist now. Returns the time of creation up to which they ended. */
 export async function revokeAll(
   deps: Deps<"revokeAll">,
   createdBefore: StoreMs | undefined,

@@ -14,7 +14,7 @@ export type AuditEvent =
       readonly event: "session_created";
       readonly sid: SessionId;
       readonly subject: string;
-      /** For the events that are kept; logs do not have it. */
+      /** Present for the events that are kept. Logs leave it out. */
       readonly session: Pick<Session, "client" | "clientId">;
       readonly happenedAt?: StoreMs;
     }
@@ -29,7 +29,7 @@ export type AuditEvent =
       readonly sid: SessionId;
       readonly subject?: string | undefined;
       readonly reason: EndReason;
-      /** The time of its step: present where its record was found later (events.ts), as in the other events. */
+      /** The time of the event's step. It is present if the event's record was found later (events.ts); the same holds for other events. */
       readonly happenedAt?: StoreMs;
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
@@ -45,11 +45,11 @@ export type AuditEvent =
       readonly event: "authn_token_reuse";
       readonly sid: SessionId;
       readonly subject: string;
-      /** Who presented it has never had the device key, and the token is from before its first use. */
+      /** The session was bound after this token was issued, and whoever presented the token has never had the device key. */
       readonly cause?: "two_holders";
       readonly happenedAt?: StoreMs;
     }
-  /** A device key was registered: it is the session's with its first use. */
+  /** A device key was registered. It becomes the session's with its first use. */
   | ({ readonly event: "device_registered" } & DeviceOfSession)
   /** A device key was used for the first time: refreshing the session needs it from now on. */
   | ({ readonly event: "device_bound" } & DeviceOfSession)
@@ -69,7 +69,7 @@ export type AuditEvent =
     }
   /** A refresh of a bound session without a fresh device cookie of its key: a copied cookie. */
   | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }
-  /** The same, and the browser reports that it could not renew the device cookie: it is to try again. */
+  /** As above, but the browser reports that it could not renew the device cookie: it must try again. */
   | { readonly event: "device_renewal_skipped"; readonly sid: SessionId; readonly subject: string }
   | { readonly event: "device_unbound"; readonly sid: SessionId; readonly subject: string }
   | {
@@ -80,7 +80,7 @@ export type AuditEvent =
       /** Whether it was a credential of the admin API. */
       readonly admin?: true;
     }
-  /** A credential of the admin API that is in order, outside its scopes. */
+  /** A valid credential of the admin API was used outside its scopes. */
   | { readonly event: "authz_failed"; readonly operation: string; readonly scope: Scope }
   | {
       readonly event: "rate_limited";
@@ -93,11 +93,11 @@ type DeviceOfSession = {
   readonly sid: SessionId;
   readonly subject: string;
   readonly algorithm: DeviceKey["algorithm"];
-  /** RFC 7638, base64url. */
+  /** The thumbprint of RFC 7638, base64url. */
   readonly thumbprint: string;
 };
 
-/** Why a proof of possession was refused. A closed list. */
+/** Why a proof of possession was refused, as a closed list. */
 export type DeviceRefusalReason =
   | DeviceProofRefusal
   | `challenge_${Extract<DeviceChallengeCheck, { readonly ok: false }>["reason"]}`;
@@ -111,11 +111,11 @@ export interface Requester {
   address(): string | undefined;
   /** The name of the credential that was presented to the admin API. */
   readonly adminName: string | undefined;
-  /** What finds the other records of the request. Looked up only when an event is recorded. */
+  /** Finds the other records of the request. It is called only when an event is recorded. */
   correlation?(): Correlation;
 }
 
-/** Nothing is known of the requester. */
+/** A requester of which nothing is known. */
 export const UNKNOWN_REQUESTER: Requester = { address: () => undefined, adminName: undefined };
 
 /** Records an event. */

@@ -9,28 +9,28 @@ import type { DeviceBinding } from "./device-key.ts";
 import type { PresentedToken } from "./rotation.ts";
 import { later, type StoreMs } from "./time.ts";
 
-/** What a refresh presents beside its token. */
+/** The parts of a refresh that concern its device. */
 export type DevicePresentation = {
-  /** How long a device cookie is fresh, ms; also how long a session that requires a binding may go without one. */
+  /** How long a device cookie is fresh, in ms. A session that requires a binding may go without one for as long. */
   readonly lifeMs: number;
-  /** From an authentic device cookie of this session, fresh or not. */
+  /** From an authentic device cookie of this session, whether fresh or not. */
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
   /** The browser reports that it could not renew its device cookie. */
   readonly skipped: boolean;
 };
 
 /**
- * - `unproven`: goes on; there is nothing to prove (yet).
- * - `proven`: goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and binds the key.
- * - `missing`: is refused, nothing changes. `required`: the same, since the session requires a binding and has none.
- * - `two_holders`: the session ends. The token was issued while nobody had to prove anything, and its holder has never had the key.
+ * - `unproven`: the refresh goes on, because there is nothing to prove (yet).
+ * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and it binds the key.
+ * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
+ * - `two_holders`: the session ends. The token was issued before a proof was needed, and its holder has never had the key.
  */
 export type DeviceVerdict = ServingVerdict | "missing" | "required" | "two_holders";
 
-/** With these a refresh goes on to the rules of rotation. */
+/** With these verdicts a refresh goes on to the rules of rotation. */
 export type ServingVerdict = "unproven" | "proven" | "first_use";
 
-/** A request of a client that knows nothing of device binding, to a store that asks for a key only where there is one. */
+/** The presentation of a client that knows nothing of device binding. */
 export const NO_PRESENTATION: DevicePresentation = {
   lifeMs: Number.POSITIVE_INFINITY,
   cookie: undefined,
@@ -44,9 +44,9 @@ type DeviceSubject = {
 };
 
 /**
- * Decides on a refresh before its token is looked at.
+ * Decides about a refresh before its token is checked.
  *
- * @param reuseIntervalMs R, ms
+ * @param reuseIntervalMs R, in ms
  */
 export function judgeDevice(
   { device, deviceRequired, createdAt }: DeviceSubject,
@@ -59,23 +59,23 @@ export function judgeDevice(
   if (device === undefined) return isGraceOver ? "required" : "unproven";
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
-    // Only who had the profile has such a cookie: without a fresh one it proves nothing, and accuses nobody.
+    // Only a holder of the profile has such a cookie. If it is not fresh, it proves nothing, but it is not evidence of theft either.
     if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "missing";
     return isBound ? "proven" : "first_use";
   }
   if (!isBound) return isGraceOver ? "required" : "unproven";
-  // A request that left before the browser had its first device cookie, or a token that was returned to one.
+  // The request left before the browser had its first device cookie, or its token was returned to such a request.
   const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
   return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing";
 }
 
-/** Whether another key may be registered in place of one: the first wins, unless its response was lost on the way. */
+/** Whether another key may be registered in place of this one. The first key wins, unless the response to its registration was lost. */
 export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseIntervalMs: number): boolean {
   return device.state === "registered" && Math.abs(now - device.since) > 2 * reuseIntervalMs;
 }
 
-/** Whether a refresh token may register a key: one that is older was replaced in every browser that may have it. */
+/** Whether a refresh token may register a key. An older token was replaced in every browser that may have it. */
 export function mayRegister(
   token: Pick<PresentedToken, "generation">,
   state: { readonly generation: number },

@@ -1,4 +1,4 @@
-/** What device binding needs from outside: proofs of possession, challenges and device cookies. No I/O in any of them. */
+/** The functions that device binding needs: proofs of possession, challenges and device cookies. They do no I/O. */
 
 import type { DeviceKey } from "./device-key.ts";
 import type { SessionId } from "./model.ts";
@@ -6,7 +6,7 @@ import type { StoreMs } from "./time.ts";
 
 export type { DeviceKey } from "./device-key.ts";
 
-/** At registration the proof brings its key; at renewal it must be by the key that the session is bound to. */
+/** At registration the proof brings its key. At renewal it must be made with the key that the session is bound to. */
 export type DeviceProofExpectation =
   | { readonly kind: "registration" }
   | { readonly kind: "renewal"; readonly key: DeviceKey };
@@ -24,12 +24,12 @@ export type DeviceProofResult =
   | {
       readonly ok: true;
       readonly key: DeviceKey;
-      /** To be checked by its reader. */
+      /** The challenge of the proof, which the caller must check. */
       readonly challenge: string;
     }
   | { readonly ok: false; readonly reason: DeviceProofRefusal };
 
-/** `expired` also means: from the future by more than the maximum age. */
+/** `expired`, or from the future by more than the maximum age. */
 export type DeviceChallengeCheck =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "other_session" | "expired" };
@@ -44,9 +44,9 @@ type DeviceCookieResult =
   | {
       readonly ok: true;
       readonly sid: SessionId;
-      /** Of the key that the cookie was issued for, 32 bytes. */
+      /** The thumbprint of the key that the cookie was issued for, 32 bytes. */
       readonly thumbprint: Uint8Array;
-      /** Decides whether it is fresh. One that is not still shows that its holder had the profile. */
+      /** Decides whether the cookie is fresh. A cookie that is not fresh still shows that its holder had the profile. */
       readonly issuedAtMs: StoreMs;
     }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
@@ -54,6 +54,6 @@ type DeviceCookieResult =
 export interface DeviceCookies {
   /** A new cookie value, 124 characters of base64url. */
   issue(sid: SessionId, thumbprint: Uint8Array, now: StoreMs): string;
-  /** Parses and verifies. */
+  /** Parses and verifies a cookie value. */
   read(value: string): DeviceCookieResult;
 }

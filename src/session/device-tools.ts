@@ -1,4 +1,4 @@
-/** What device binding adds to a refresh: what it presents, and what it is offered. No I/O. */
+/** The parts of a refresh that device binding adds: what is presented, and what is offered. There is no I/O. */
 import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
 import type { DeviceBinding } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
@@ -6,36 +6,39 @@ import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
 import { type StoreMs, storeMs } from "./time.ts";
 
-/** What device binding works with. */
+/** The dependencies of device binding. */
 export type DeviceTools = {
   /**
-   * Whether sessions without a key are offered one: the switch. Nothing else depends on it: a key that a session has is asked for by every
-   * instance, or one that is switched off would serve, and unbind, whoever has copied its cookies.
+   * Whether sessions without a key are offered one. Nothing else depends on this switch: every instance demands the key that a session
+   * has. Otherwise an instance with the switch off would serve, and unbind, anybody who has copied the cookies.
    */
   readonly offers: boolean;
   readonly verifyProof: (jwt: string, expected: DeviceProofExpectation) => DeviceProofResult;
   readonly challenges: DeviceChallenges;
   readonly cookies: DeviceCookies;
-  /** How long a device cookie is fresh, ms. */
+  /** How long a device cookie is fresh, in ms. */
   readonly lifeMs: number;
-  /** R, ms. */
+  /** R, in ms. */
   readonly reuseIntervalMs: number;
-  /** Stamps challenges: the clocks of the instances that a browser meets may differ, the store's time is one. */
+  /**
+   * The store's time, which stamps challenges. The clocks of the instances that serve a browser may differ; the store's time is the same
+   * for all.
+   */
   readonly now: SessionStore["now"];
 };
 
 /** What a request presents of a device. */
 export type PresentedDevice = {
-  /** The values of its device cookies, before those of its marks (device.ts): the first that is of the session counts. */
+  /** The values of the device cookies, before those of the marks (device.ts). The first value that belongs to the session counts. */
   readonly cookies: readonly string[];
   /** The sessions for which the browser reports that it could not renew. */
   readonly skipped: readonly string[];
 };
 
-/** When marks were issued: no store's time is near it. */
+/** The time at which marks are issued. It is far from any real time of the store. */
 export const NEVER_FRESH = storeMs(0);
 
-/** What a refresh presents for the precondition of rotation. */
+/** Returns what a refresh presents to the rules of device binding. */
 export function devicePresentation(
   { cookies, lifeMs }: DeviceTools,
   presented: PresentedDevice,
@@ -43,7 +46,7 @@ export function devicePresentation(
 ): DevicePresentation {
   const skipped = presented.skipped.includes(sid);
   let newest: DevicePresentation["cookie"];
-  // A browser may send an older one from another scope.
+  // A browser may also send an older cookie from another scope.
   for (const value of presented.cookies) {
     const cookie = cookies.read(value);
     if (cookie.ok && cookie.sid === sid && !(newest && newest.issuedAtMs >= cookie.issuedAtMs)) newest = cookie;
@@ -52,14 +55,14 @@ export function devicePresentation(
 }
 
 /**
- * The key under which the rate limit counts a refresh. Those with a fresh device cookie have a count of their own, so that copied cookies
- * without one cannot use up what the holder of the device key may.
+ * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie have a count of their own, so that
+ * copied cookies without one cannot use up the limit of the key's holder.
  */
 export function refreshLimitKey({ now }: DeviceTools, { cookie, lifeMs }: DevicePresentation, sid: SessionId): string {
   return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
-/** A challenge to register a key by, if a session that was refreshed is to have one. @param at when it was refreshed */
+/** Returns a challenge to register a key with, if the refreshed session should have one. @param at the time of the refresh */
 export function registrationOffer(
   { offers, challenges, reuseIntervalMs, now }: DeviceTools,
   { sid, device }: Pick<Session, "sid" | "device">,
@@ -70,7 +73,7 @@ export function registrationOffer(
 }
 
 export function thumbprintOf({ key }: Pick<DeviceBinding, "key">): string {
-  // No Buffer here: the domain imports nothing.
+  // Buffer is not used: the domain imports nothing.
   const text = btoa(String.fromCharCode(...key.thumbprint));
   return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }

@@ -1,4 +1,4 @@
-/** Registration and renewal of a device key, and its end. */
+/** Registers, renews and removes the device key of a session. */
 import type { Audit, DeviceRefusalReason, Requester } from "./audit.ts";
 import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
 import { type DeviceTools, NEVER_FRESH, thumbprintOf } from "./device-tools.ts";
@@ -11,8 +11,8 @@ import type { StoreMs } from "./time.ts";
 /**
  * A device cookie to set, and a challenge for the next renewal.
  *
- * A browser drops a cookie that has expired. The mark stays: a device cookie that was never fresh, which shows that its holder has had the
- * profile. So a copied profile is refused, and accuses nobody.
+ * A browser drops a cookie that has expired, but the mark stays. It is a device cookie that was never fresh, and shows that its holder
+ * has had the profile. So a copied profile is refused, but does not end the session as stolen.
  */
 export type DeviceGranted = {
   readonly ok: true;
@@ -22,7 +22,7 @@ export type DeviceGranted = {
   readonly challenge: string;
 };
 
-/** The proof is absent or refused, or the key is: the next attempt needs a proof of this challenge. */
+/** The proof is absent or refused, or its key is. The next attempt needs a proof of this challenge. */
 export type ProofRequired = {
   readonly ok: false;
   readonly reason: "proof_required";
@@ -30,13 +30,13 @@ export type ProofRequired = {
   readonly challenge: string;
 };
 
-/** There is nothing to renew: the session has ended, or is not bound, or the request is not of it. */
+/** There is nothing to renew: the session has ended or is not bound, or the request does not belong to it. */
 export type NothingToRenew = { readonly ok: false; readonly reason: "nothing_to_renew" };
 const NOTHING_TO_RENEW: NothingToRenew = { ok: false, reason: "nothing_to_renew" };
 
 /**
- * Which session it is cannot be decided now: a sibling domain has planted a second token, or this instance does not know the key yet under which
- * another one has made it. A browser that took it for the end of its key would be logged out for good.
+ * The session cannot be determined now. Either a sibling domain has planted a second token, or another instance made the token with a key
+ * that this one does not know yet. A refusal would make the browser end its key, and log it out for good.
  */
 export type Undecided = { readonly ok: false; readonly reason: "undecided" };
 const UNDECIDED: Undecided = { ok: false, reason: "undecided" };
@@ -93,7 +93,7 @@ export async function registerDevice(
 /**
  * Renews the device cookie of the session of a refresh token.
  *
- * @param presented a refusal is no error: a browser that has no token of ours has nothing to renew
+ * @param presented a refusal is no error: a browser without a valid token has nothing to renew
  * @param sessionId the session that the browser names, if it names one
  * @throws StoreUnavailable
  */
@@ -114,7 +114,7 @@ export async function renewDevice(
   if (named === undefined) return NOTHING_TO_RENEW;
   const { sid } = named;
   const found = await deps.store.find(sid);
-  // Also without a proof: whoever asks learns in one request whether there is anything to prove.
+  // The session is found even without a proof, so that one request shows whether there is anything to prove.
   if (!found.ok || found.session.device === undefined) return NOTHING_TO_RENEW;
   const { session, now } = found;
   const { key } = found.session.device;
@@ -129,7 +129,7 @@ export async function renewDevice(
   return grant(tools, session, key.thumbprint, now);
 }
 
-/** Takes the device key of a session away; undefined if there is no live session. */
+/** Removes the device key of a session; undefined if there is no live session. */
 export async function unbindDevice(
   deps: Pick<Deps<"unbind">, "store" | "audit">,
   sid: SessionId,
@@ -144,7 +144,7 @@ export async function unbindDevice(
 
 type Checked =
   | Extract<DeviceProofResult, { readonly ok: true }>
-  /** Undefined: there is no proof. */
+  /** Verifies a proof; undefined if there is none. */
   | { readonly ok: false; readonly reason: DeviceRefusalReason | undefined };
 
 function checkProof(
@@ -164,7 +164,7 @@ function proofRequired({ challenges, now }: DeviceTools, sid: SessionId): ProofR
   return { ok: false, reason: "proof_required", sid, challenge: challenges.issue(sid, now(sid)) };
 }
 
-/** Returns a device cookie of this moment, the mark and the next challenge. */
+/** Returns a new device cookie, the mark and the next challenge. */
 function grant(
   { cookies, challenges, now }: DeviceTools,
   session: Session,

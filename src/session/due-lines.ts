@@ -1,10 +1,13 @@
-/** Between audit events and the events that are kept: what a due record tells is recorded as the instance that asked would have. */
+/**
+ * Converts audit events and due records to the events that are kept. A due record gives the same event as the instance that asked would
+ * have written.
+ */
 import type { AuditEvent, Requester } from "./audit.ts";
 import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./events.ts";
 import type { SessionStore } from "./ports.ts";
 import { storeMs, toWallClock, type WallClock } from "./time.ts";
 
-/** What a step that creates or ends sessions takes along, to be recorded with it. */
+/** The part of a due record that its caller knows. A step that creates or ends sessions stores it. */
 export function originOf(requester: Requester): Origin {
   const address = requester.address();
   const { adminName: admin } = requester;
@@ -12,10 +15,10 @@ export function originOf(requester: Requester): Origin {
   return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }), ...ids };
 }
 
-/** What keeping an event needs: the clock that it is stamped by, and what converts times of the store to that clock. */
+/** The clock that stamps kept events, and the conversion of the store's times to it. */
 export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
 
-/** Returns what is kept of an audit event; undefined for those that are not kept. Refreshes come here, too. */
+/** Returns the event to keep for an audit event; undefined if it is not kept. Every refresh calls this. */
 export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping): EventRecord | undefined {
   switch (event.event) {
     case "session_created": {
@@ -60,7 +63,7 @@ function common(requester: Requester, { clock }: Keeping) {
   };
 }
 
-/** Returns what is kept of a due record. */
+/** Returns the event to keep for a due record. */
 export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, "shiftMs">): EventRecord {
   const { time, revokedUntil, ...rest } = event;
   const shift = shiftMs(rest.sid === undefined ? undefined : { sid: rest.sid });
@@ -68,7 +71,7 @@ export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, 
   return { event: { ...rest, ...until, time: toWallClock(time, shift) }, dueKey: key };
 }
 
-/** The lines that are due. */
+/** Returns the audit lines that are due. */
 export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   const { type, sid, subject = "", reason, revokedUntil = storeMs(0), time: happenedAt, client, clientId = "" } = event;
   if (type === "all_ended") return [{ event: "all_sessions_ended", revokedUntil, happenedAt }];
@@ -82,7 +85,7 @@ export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   return [{ event: "authn_token_reuse", sid, subject, ...(cause && { cause }), happenedAt }, ended];
 }
 
-/** Who asked for it. */
+/** Returns the requester that a due record names. */
 export function requesterOf({ event, ids }: DueRecord): Requester {
   const { requestId, traceId } = ids;
   return {

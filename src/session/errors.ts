@@ -89,13 +89,16 @@ export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalRea
   ...(["two_holders", "device_proof_missing", "device_required"] as const),
 ]);
 
-/** Reasons of normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. The others are manufactured. */
+/**
+ * Refusals of normal operation, at times for many clients at once: tokens age, sessions end, keys are lost. All other refusals come from
+ * manufactured credentials.
+ */
 export const EVERYDAY_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>(["absent", ...UNCOUNTED_REFUSALS]);
 
-/** A credential that is proven bad. */
+/** A credential that is proven invalid. */
 export type Refused = { readonly ok: false; readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
 
-/** What is limited by rate. */
+/** The operations that have a rate limit. */
 export type RateLimitName = "refresh" | "failures" | "create";
 
 /** Over a rate limit, until `retryAfterMs` have passed. */

@@ -1,10 +1,10 @@
 import type { Revocation, SessionId } from "./model.ts";
 import type { StoreMs } from "./time.ts";
 
-/** The revocations that have not expired, in memory. Each has a position, which counts all that were ever appended. */
+/** The revocations that have not expired, in memory. The position of an entry is the number of entries appended before it. */
 export class FeedLog {
   readonly #entries: Revocation[] = [];
-  /** Until when each session is revoked: a second ending of a session may last longer than the first. */
+  /** The time until which each session is revoked. A second ending of a session may last longer than the first. */
   readonly #latestExpiry = new Map<SessionId, StoreMs>();
   #start = 0;
 
@@ -18,13 +18,13 @@ export class FeedLog {
     return this.#start + this.#entries.length;
   }
 
-  /** At most `limit` entries from a position on; those that have been forgotten are left out. */
+  /** Returns at most `limit` entries from a position on. Entries that have been forgotten are left out. */
   read(position: number, limit: number): Revocation[] {
     const from = Math.max(0, position - this.#start);
     return this.#entries.slice(from, from + limit);
   }
 
-  /** Appends what is news. */
+  /** Appends the entries that are new. */
   append(revocations: readonly Revocation[], now: StoreMs): void {
     for (const entry of revocations) {
       const { sid, expiresAt } = entry;
@@ -34,7 +34,7 @@ export class FeedLog {
     }
   }
 
-  /** Forgets what is of no use any more. */
+  /** Forgets entries that have expired. */
   forgetExpired(now: StoreMs): void {
     let expired = 0;
     for (const { sid, expiresAt } of this.#entries) {

@@ -1,15 +1,15 @@
-/** Which sessions a list has. */
+/** Decides which sessions a list contains. */
 import type { Session } from "./model.ts";
 import type { StoreMs } from "./time.ts";
 
-/** A session matches when everything that is given does. */
+/** A session matches if it meets every condition that is given. */
 export type SessionFilter = {
-  /** What the subject begins with. */
+  /** The beginning of the subject. */
   readonly subjectPrefix?: string;
   readonly clientId?: string;
-  /** Part of the user agent or of the display name, in any case. */
+  /** A part of the user agent or of the display name, in any case. */
   readonly device?: string;
-  /** The device's address as the login gave it; one that ends in `.` or `:` stands for all that begin so. */
+  /** The device's address at the login. An address that ends in `.` or `:` matches all addresses that begin with it. */
   readonly ipAddress?: string;
   /** Created at this time or later. */
   readonly createdFrom?: StoreMs;
@@ -19,12 +19,12 @@ export type SessionFilter = {
 
 export const EVERY_SESSION: SessionFilter = {};
 
-/** Whether the filter looks at more than times: most sessions may not match then. */
+/** Whether the filter has conditions other than times. Few sessions may match then. */
 export function isSelective({ subjectPrefix, clientId, device, ipAddress }: SessionFilter): boolean {
   return (subjectPrefix ?? clientId ?? device ?? ipAddress) !== undefined;
 }
 
-/** Returns whether a session is one of those. */
+/** Returns whether a session matches the filter. */
 export function matches(session: Session, filter: SessionFilter): boolean {
   const { subjectPrefix = "", clientId, device, ipAddress, createdFrom, createdBefore } = filter;
   if (!session.subject.startsWith(subjectPrefix)) return false;

@@ -1,4 +1,4 @@
-/** What the holder of an access token does with sessions: log out, list, revoke. */
+/** The operations of the holder of an access token on sessions: log out, list, revoke. */
 import type { Audit, Requester } from "./audit.ts";
 import { originOf } from "./due-lines.ts";
 import type { Refused } from "./errors.ts";
@@ -43,11 +43,11 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
 
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
-/** What a logout is authenticated by. */
+/** The credential of a logout. */
 export type LogoutCredential = {
   readonly ok: true;
   readonly caller: AccessClaims;
-  /** Then `byCookie` has the session of the caller. */
+  /** If this is undefined, `byCookie` has the session of the caller. */
   readonly isExpired: boolean;
   /** The sessions of the refresh tokens that came along. */
   readonly byCookie: readonly SessionId[];
@@ -87,12 +87,12 @@ export async function logout(
 ): Promise<Done | Refused> {
   const { sid } = caller;
   const origin = originOf(requester);
-  // Before the session of the caller: should one of them fail, the client can try again.
+  // These sessions end before that of the caller: if one of them fails, the client can try again.
   for (const other of byCookie) {
     if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
   }
-  // The token proves that there was a session.
+  // The token proves that the session existed.
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);

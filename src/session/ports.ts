@@ -1,6 +1,6 @@
 /**
- * What the domain needs from outside. Each store verb is one atomic step (one script, one transaction):
- * nothing is ever read through this port in order to be written back.
+ * The interfaces that the domain needs from outside. Each store verb is one atomic step (one script, one transaction): nothing is ever
+ * read through this port in order to be written back.
  */
 
 import type { DevicePresentation } from "./device-binding.ts";
@@ -31,12 +31,12 @@ export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 }
 
-/** The store was not asked: too much waits for it. */
+/** The store was not asked, because too many commands wait for it. */
 export class StoreBusy extends StoreUnavailable {
   override readonly name = "StoreBusy";
 }
 
-/** The store responds and must not be used until an operator has fixed it: the start fails; later it is an outage. */
+/** The store responds but must not be used until an operator has fixed it. At the start, the start fails; later it is an outage. */
 export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
@@ -79,13 +79,16 @@ export interface SessionStore extends SessionEventLog {
   /** Takes the device key of a session away. */
   unbind(sid: SessionId): Promise<UnbindOutcome>;
 
-  /** A session, its rotation state and the time that this is to be compared with. */
+  /** A session, its rotation state, and the store's time to compare it with. */
   find(sid: SessionId): Promise<Found>;
 
-  /** The subject's live sessions, newest first (by creation, then sid), from the `next` of a page on. */
+  /** Returns the subject's live sessions, newest first (by creation, then sid). `from` is the `next` of the previous page. */
   list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage>;
 
-  /** Those of all subjects. Its cost is bounded: a page may have fewer than `limit`, or none, and a `next`. */
+  /**
+   * Returns the live sessions of all subjects. Its cost is bounded: a page may have fewer than `limit` sessions, or none, and still a
+   * `next`.
+   */
   listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage>;
 
   /** How many sessions are live: an estimate where counting them all would cost too much. */
@@ -150,7 +153,7 @@ export class InvalidCursor extends Error {
   override readonly name = "InvalidCursor";
 }
 
-/** A parsed refresh token, its MAC verified. */
+/** A parsed refresh token whose MAC is verified. */
 export type RefreshToken = PresentedToken & { readonly sid: SessionId };
 
 export type RefreshTokenResult =
@@ -158,9 +161,9 @@ export type RefreshTokenResult =
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
 
 export interface RefreshTokens {
-  /** The canonical text of a token, under the current MAC key. */
+  /** Returns the canonical text of a token, under the current MAC key. */
   mint(token: RefreshToken): string;
-  /** Parses and verifies. No I/O: a forged token dies here. */
+  /** Parses and verifies a token. There is no I/O: a forged token is refused here. */
   parse(text: string): RefreshTokenResult;
 }
 
@@ -178,12 +181,12 @@ export type AccessClaims = {
   readonly all: Readonly<Record<string, unknown>>;
 };
 
-/** A token whose signature, type and issuer are right. */
+/** A token whose signature, type and issuer are valid. */
 export type AuthenticAccessToken =
   | { readonly ok: true; readonly claims: AccessClaims }
   | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "wrong_issuer" };
 
-/** An expired token is authentic in everything else. */
+/** The token has expired but is authentic in everything else. */
 export type AccessTokenResult =
   | AuthenticAccessToken
   | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
@@ -199,11 +202,11 @@ export interface AccessTokens {
   verify(text: string): AccessTokenResult;
 }
 
-/** How often something may be done, by key. */
+/** Limits how often something may be done, by key. */
 export interface RateLimit {
-  /** Counts one more for `key`. Returns undefined within the limit, and over it how long to wait, ms. */
+  /** Counts one event for `key`. Returns undefined within the limit; over it, how long to wait, in ms. */
   take(key: string): number | undefined;
-  /** Takes one back that came to nothing for no fault of its caller. */
+  /** Takes back one event that had no result through no fault of its caller. */
   giveBack(key: string): void;
 }
 
@@ -215,5 +218,5 @@ export interface Random {
   nonce(): string;
 }
 
-/** A steady clock, ms: it is never set, and only differences between its times mean anything. */
+/** A steady clock, in ms. It is never set, and only differences between its times have a meaning. */
 export type Clock = () => number;

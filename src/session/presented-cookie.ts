@@ -9,7 +9,7 @@ import type { Refused } from "./errors.ts";
 import type { RefreshToken, RefreshTokens, SessionStore } from "./ports.ts";
 import type { PresentedToken } from "./rotation.ts";
 
-/** Nearly always one value. Several are different ones. */
+/** The value, nearly always a single one. A list holds different values. */
 export type PresentedCookie = string | undefined | readonly string[];
 
 /** How many sessions the tokens of one request may belong to: the store is asked for each. */
@@ -28,7 +28,7 @@ export function compareAge(a: PresentedToken, b: PresentedToken): number {
 
 type Parser = Pick<RefreshTokens, "parse">;
 
-/** Verifies the refresh tokens of a cookie, without the store: those that are none of ours mean nothing beside one that is. */
+/** Verifies the refresh tokens of a cookie without the store. Invalid tokens are ignored if a valid one is among them. */
 export function authenticateCookie(refreshTokens: Parser, cookie: PresentedCookie): AuthenticTokens | Refused {
   if (cookie === undefined || cookie === "") return { ok: false, reason: "absent" };
   if (typeof cookie === "object") return parseAll(refreshTokens, cookie);
@@ -42,7 +42,7 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
   for (const value of values) {
     const result = refreshTokens.parse(value);
     if (!result.ok) {
-      // A key that is not loaded yet is no proof of anything: it is reported before the others.
+      // A key that is not loaded yet proves nothing, so it is reported before the other reasons.
       if (refusal.reason !== "unknown_key") refusal = result;
       continue;
     }
