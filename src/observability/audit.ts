@@ -46,8 +46,8 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftM
       const address = requester.address();
       const ids = requester.correlation?.();
       // The session is left out: what its client sent is not for logs.
-      const shown = { ...event, ...shownTimes(event, shiftMs), session: undefined };
-      log[level]({ ...shown, address, ...(by !== undefined && { by }), ...ids }, event.event);
+      const rest = { ...shownTimes(event, shiftMs), session: undefined, address, ...(by !== undefined && { by }) };
+      log[level]({ ...event, ...rest, ...ids }, event.event);
     } catch {
       // An error here is ignored, because the operation is done.
     }
