@@ -15,10 +15,7 @@ const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.fl
 const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;
 const LICENSE = /^(licen[cs]e|notice|copying)/i;
 /** Parts of packages that Node does not load for the service: other forms of the same modules, other pages. */
-const UNUSED: readonly (readonly [name: RegExp, path: RegExp])[] = [
-  [/^@opentelemetry\//, /^build\/(esm|esnext)$/],
-  [/^@(bufbuild|connectrpc)\//, /^dist\/cjs$/],
-];
+const UNUSED: readonly (readonly [name: RegExp, path: RegExp])[] = [[/^@opentelemetry\//, /^build\/(esm|esnext)$/]];
 
 export type Manifest = {
   readonly name: string;
