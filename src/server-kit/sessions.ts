@@ -106,12 +106,17 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
 
-  /** The user that a token is of. `ended` here means that the token is proven bad. */
-  async function userOf(accessToken: string | undefined): Promise<User> {
-    const verdict = accessToken ? await verifier.verify(accessToken) : undefined;
-    if (accessToken && verdict?.ok) return { state: "active", claims: verdict.claims, accessToken };
-    return verdict && !verdict.ok && verdict.reason === "unavailable" ? UNAVAILABLE : ENDED;
+  /** The user that a token is of. @param isEnd whether a reason against the token means that nobody is signed in */
+  async function userOf(accessToken: string | undefined, isEnd: (reason: string) => boolean): Promise<User> {
+    if (!accessToken) return ENDED;
+    const verdict = await verifier.verify(accessToken);
+    if (verdict.ok) return { state: "active", claims: verdict.claims, accessToken };
+    return isEnd(verdict.reason) ? ENDED : UNAVAILABLE;
   }
+
+  /** By the token in the request's cookies, which may be old. */
+  const presentedUser = (headers: Pick<Headers, "get">) =>
+    userOf(accessTokenOf(headers), (reason) => reason !== "unavailable");
 
   /** Of several, one may have been set by a sibling domain: then none counts. */
   function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {
@@ -122,7 +127,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   return {
     async authenticate(request, address) {
       const { headers } = request;
-      const user = await userOf(accessTokenOf(headers));
+      const user = await presentedUser(headers);
       const isFresh = user.state === "active" && user.claims.exp * 1000 - clock() > minValidityMs;
       const tokens = cookieValues(headers.get("cookie"), refreshCookie);
       if (isFresh || user.state === "unavailable" || tokens.length === 0) return outcome(request, user);
@@ -135,13 +140,13 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
         const stale = cookieValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
         return outcome(request, ENDED, refreshed.headers, [...refreshed.headers.getSetCookie(), ...stale]);
       }
-      const renewed = await userOf(refreshed.accessToken);
-      // The service has just issued it: a verdict against it says that the verifier does not know enough, or is configured wrongly.
-      return outcome(request, renewed.state === "active" ? renewed : UNAVAILABLE, refreshed.headers);
+      // The service has just issued it: but for a logout meanwhile, a verifier that refuses it is configured wrongly.
+      const renewed = await userOf(refreshed.accessToken, (reason) => reason === "revoked");
+      return outcome(request, renewed, refreshed.headers);
     },
 
     async current(headers) {
-      const user = await userOf(accessTokenOf(headers));
+      const user = await presentedUser(headers);
       if (user.state !== "ended") return user;
       const found = headers.get(STATE_HEADER);
       if (found !== null) return found === "ended" ? ENDED : UNAVAILABLE;

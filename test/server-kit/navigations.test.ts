@@ -11,6 +11,8 @@ import { COOKIES } from "./world.ts";
 
 const IS_LONG = process.env.PROOF === "long";
 const [TABS, NAVIGATIONS] = IS_LONG ? [20, 1_000] : [5, 60];
+/** However fast the machine is, tokens expire while the tabs navigate. */
+const ROTATIONS = 3;
 const REUSE_INTERVAL_MS = 10_000;
 /** Tokens live 12 to 15 s and are renewed when 10 s are left. */
 const SHORTEST_USE_MS = 2_000;
@@ -81,7 +83,7 @@ test(
       const browse = async () => {
         const tab = await context.newPage();
         tab.on("pageerror", (error) => seen.problems.push(String(error)));
-        while (left-- > 0) {
+        while (seen.other.length === 0 && (left-- > 0 || behind.tokens.size < ROTATIONS)) {
           const response = await tab.goto(`${front.url}/account`, { waitUntil: "commit" }).catch(() => null);
           const html = await response?.text().catch(() => undefined);
           if (html === undefined) seen.lost++;
@@ -94,8 +96,7 @@ test(
 
       expect([seen.other, seen.problems]).toEqual([[], []]);
       expect(seen.active).toBeGreaterThan(NAVIGATIONS / 2);
-      expect(seen.active + seen.lost).toBe(NAVIGATIONS);
-      console.log({ ...seen, tookMs, rotations: behind.tokens.size, refreshes: behind.refreshes });
+      expect(seen.active + seen.lost).toBeGreaterThanOrEqual(NAVIGATIONS);
       expect(behind.tokens.size).toBeLessThanOrEqual(1 + Math.ceil(tookMs / SHORTEST_USE_MS));
       front.delayMs = () => 0;
       await first.goto(`${front.url}/account`);
