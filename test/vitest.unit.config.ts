@@ -1,0 +1,23 @@
+import { configDefaults, defineConfig } from "vitest/config";
+import { HANG_MS } from "./support/patience.ts";
+
+/** The rooms whose tests need nothing but `npm ci`: no root, no server, no browser. */
+const ROOMS = [
+  ...["session", "tokens", "clock", "net", "api", "browser/simulation"],
+  ...["http/call", "http/client", "http/codec", "http/fetch", "http/response", "http/routes"],
+];
+
+/** The long searches, and what gives files to another user, which only root can do. */
+const LEFT_OUT = [
+  "test/session/*.search.test.ts",
+  "test/session/rotation.theft.test.ts",
+  "test/tokens/key-ring.test.ts",
+];
+
+export default defineConfig({
+  test: {
+    include: ROOMS.map((room) => `test/${room}/**/*.test.ts`),
+    exclude: [...configDefaults.exclude, ...LEFT_OUT],
+    testTimeout: HANG_MS,
+  },
+});
