@@ -1,10 +1,10 @@
 /**
- * Records what happens to sessions: a line of the audit at once, and an event that is kept, beside the operations, which never wait for
- * it. Creations and endings are recorded once, whatever the responses to their callers (events.ts): a due record that stays is found here.
- *
- * It is taken over when it is old enough and its part of the store has been readable all that time: an instance that has written the
- * line, lives and reaches the store has taken its due record away by then. So nothing is recorded twice, unless an instance dies, or is
- * cut off from a store that others reach, between its line and the event: some 20 ms.
+ * Records what happens to sessions: a line of the audit at once, and an event that is kept. Operations never wait for it.
+ * Creations and endings are recorded once, whatever the responses to their callers (events.ts). This module finds the due records that
+ * stay.
+ * A due record is taken over when it is old enough and its part of the store has been readable all that time. By then an instance that
+ * has written the line, lives and reaches the store has taken its due record away. So nothing is recorded twice, unless an instance dies,
+ * or is cut off from a store that others reach, between its line and the event: some 20 ms.
  */
 import type { Audit } from "./audit.ts";
 import { dueLines, type Keeping, keptOf, keptOfDue, requesterOf } from "./due-lines.ts";
@@ -12,44 +12,44 @@ import type { DueRecord, EventRecord } from "./events.ts";
 import type { Clock, SessionStore } from "./ports.ts";
 import { later, type WallClock } from "./time.ts";
 
-/** How long events wait for others, to be written with them, ms. */
+/** How long events wait, in ms, to be written together with others. */
 const GATHER_MS = 20;
-/** How long events wait for a store that did not take them, ms. */
+/** How long events wait, in ms, for a store that did not accept them. */
 const RETRY_MS = 2_000;
-/** Events that wait; more of them are lost. */
+/** How many events may wait. Further ones are lost. */
 const MAX_WAITING = 5_000;
-/** How often due records are looked for, ms; and what is no longer one reading after the other. */
+/** How often due records are looked for, in ms; and the longest pause between readings that still count as continuous. */
 const LOOK_MS = 5_000;
 const MAX_GAP_MS = 3 * LOOK_MS;
-/** How often this process looks whether it was stopped, ms, and what counts as such. */
+/** How often this process checks whether it was stopped, in ms, and how long a gap counts as a stop. */
 const TICK_MS = 1_000;
 const MAX_STALL_MS = 5_000;
-/** What a due record is older than a step may take, before it is taken over: time for a stall, and to write the event, ms. */
+/** A due record is taken over when it is older than a step may take, plus this time, in ms, for a stall and for writing the event. */
 const PATIENCE_MS = 20_000;
 
 type Deps = {
   readonly log: Pick<SessionStore, "recordEvents" | "dueRecords" | "claimRecord" | "shiftMs">;
-  /** Where the lines go. */
+  /** Receives the lines of the audit. */
   readonly lines: Audit;
   readonly clock: WallClock;
-  /** Our own clock, never set, ms. */
+  /** The process's own clock, which is never set, in ms. */
   readonly steady: Clock;
-  /** What tells apart events that are equal otherwise. */
+  /** Makes the texts that distinguish events that are otherwise equal. */
   readonly newId: () => string;
-  /** How long events are kept, ms; 0: not at all. */
+  /** How long events are kept, in ms; 0 keeps none. */
   readonly retentionMs: number;
-  /** How long a step of the store may take in a process that is not stopped, ms. */
+  /** How long a step of the store may take, in ms, in a process that is not stopped. */
   readonly maxStepMs: number;
   readonly onLost: (count: number) => void;
 };
 
 export type EventRecorder = {
   readonly audit: Audit;
-  /** Looks for due records, and takes over what is overdue. Done every five seconds: for tests that move the clock. */
+  /** Looks for due records and takes over those that are overdue. It runs every five seconds; tests call it when they move the clock. */
   lookForDue(): Promise<void>;
-  /** Writes what waits, if the store takes it. Done in time: for tests, as well. */
+  /** Writes the events that wait, if the store accepts them. It runs by itself; tests call it, too. */
   flush(): Promise<void>;
-  /** Writes what waits, and stops. */
+  /** Writes the events that wait, and stops. */
   close(): Promise<void>;
 };
 
@@ -64,7 +64,7 @@ class Recorder implements EventRecorder {
   readonly #ticking: NodeJS.Timeout;
   readonly #looking: NodeJS.Timeout;
   #waiting: EventRecord[] = [];
-  /** Sent, and not confirmed yet. */
+  /** Events that were sent and are not confirmed yet. */
   #sent: readonly EventRecord[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -73,7 +73,7 @@ class Recorder implements EventRecorder {
   #closed = false;
   #tickedAt: number;
   #doubtfulUntil = Number.NEGATIVE_INFINITY;
-  /** Since when each part of the store has been readable, and when it was read last, by our own clock, ms. */
+  /** Since when each part of the store has been readable, and when it was read last, in ms by the process's own clock. */
   #readable = new Map<string, { readonly since: number; readonly last: number }>();
 
   constructor(deps: Deps) {
@@ -89,8 +89,8 @@ class Recorder implements EventRecorder {
     const { lines } = this.#deps;
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
-    // The step may be so long ago that another instance has claimed its record. It is there, if nobody has.
-    // And what cannot be kept now would be recorded anew when its record is found.
+    // The step may be so long ago that another instance has claimed its record. If the record still exists, no instance has.
+    // An event that cannot be kept now would be recorded again when its due record is found.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;
@@ -120,7 +120,7 @@ class Recorder implements EventRecorder {
   }
 
   #schedule(delayMs: number): void {
-    if (this.#isWriting) return; // which goes on with what waits
+    if (this.#isWriting) return; // a later call goes on with the waiting events
     this.#timer ??= setTimeout(() => {
       this.#writing = this.#write();
     }, delayMs).unref();
@@ -137,7 +137,7 @@ class Recorder implements EventRecorder {
     try {
       if (rest.length > 0) rest = await log.recordEvents(rest, retentionMs);
     } catch {
-      // Whatever it was: they are written again.
+      // Whatever the error was, the events are written again.
     }
     this.#sent = [];
     this.#keep([...rest, ...this.#waiting]);
@@ -156,7 +156,7 @@ class Recorder implements EventRecorder {
     this.#tickedAt = this.#deps.steady();
   }
 
-  /** Whether a step that is done now may have been done long ago: this process was stopped, and is not through with what it found. */
+  /** Whether a step that seems to be done now may be old: this process was stopped, and has not handled everything that it found. */
   #isDoubtful(): boolean {
     const now = this.#deps.steady();
     if (now - this.#tickedAt > MAX_STALL_MS) this.#doubtfulUntil = now + this.#deps.maxStepMs;
@@ -170,7 +170,7 @@ class Recorder implements EventRecorder {
     return this.#look;
   }
 
-  /** Goes on while there is something to take over. */
+  /** The loop goes on while there are due records to take over. */
   async #takeOver(): Promise<void> {
     try {
       let claimed = Number.POSITIVE_INFINITY;

@@ -31,7 +31,7 @@ type Deps = {
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Pick<Random, "nonce">;
   readonly audit: Audit;
-  /** How often one session may be refreshed. */
+  /** The rate limit of refreshes by session. */
   readonly refreshLimit: RateLimit;
   readonly device: DeviceTools;
 };
@@ -41,13 +41,13 @@ type Refreshed = {
   readonly sid: SessionId;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  /** Seconds until the refresh token is of no more use. */
+  /** Seconds until the refresh token expires. */
   readonly secondsLeft: number;
-  /** The session may be bound to a device: a challenge to register a key by. */
+  /** A challenge to register a key with, if the session may be bound to a device. */
   readonly offer: string | undefined;
 };
 
-/** The session requires a device key and has none: the browser may register one by this challenge, and try again. */
+/** The session requires a device key and has none. The browser may register one with this challenge, and try again. */
 type KeyRequired = Refused & {
   readonly reason: "device_required";
   readonly sid: SessionId;
@@ -55,10 +55,10 @@ type KeyRequired = Refused & {
 };
 
 /**
- * The browser is to try again. Nothing is proven bad, nothing was changed.
+ * The browser must try again. Nothing is proven invalid, and nothing was changed.
  *
- * - `device_renewal_skipped`: it could not renew its device cookie.
- * - `device_cookie_stale`: it takes its device cookie for a valid one, by a clock that was set back. Without that cookie it renews.
+ * - `device_renewal_skipped`: the browser could not renew its device cookie.
+ * - `device_cookie_stale`: a clock was set back, so the browser takes its device cookie for a valid one. Without that cookie it renews.
  */
 type RenewalDue =
   | { readonly ok: false; readonly reason: "device_renewal_skipped" }
@@ -66,18 +66,18 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** A session that requires a key and has none is offered one whatever the time. */
+/** A session that requires a key and has none is offered one at any time. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
 /**
- * Trades a refresh token for a fresh access token and the session's current child. Of the tokens of several sessions, which one browser
- * has, that of the newest counts.
+ * Exchanges a refresh token for a new access token and the session's current child. If a browser presents tokens of several sessions, the
+ * token of the newest session counts.
  *
- * Commit first, then sign: a client whose response is lost tries again and gets `repeat`.
+ * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
- * @throws StoreUnavailable when the store cannot decide
+ * @throws StoreUnavailable if the store cannot decide
  */
 export async function refresh(
   deps: Deps,
@@ -90,7 +90,8 @@ export async function refresh(
   if (!ordered.ok) return ordered;
   const [token, ...others] = ordered.tokens;
 
-  // After the MAC: only its client uses up a session's limit. Before the store: nothing is rotated over the limit.
+  // The limit is checked after the MAC, so that only its client uses up a session's limit, and before the store, so that nothing is
+  // rotated over the limit.
   const { device } = deps;
   const presentation = devicePresentation(device, presented, token.sid);
   const limitKey = refreshLimitKey(device, presentation, token.sid);
@@ -103,11 +104,11 @@ export async function refresh(
   try {
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation);
   } catch (error) {
-    // Without a reply the attempt does not count: tabs that retry during an outage would be held back after it.
+    // Without a reply of the store the attempt does not count. Otherwise tabs that retry during an outage would be limited after it.
     deps.refreshLimit.giveBack(limitKey);
     throw error;
   }
-  if (!rotated.ok) return refused(deps, token.sid, rotated, presentation, requester);
+  if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now } = rotated;
   const { sid, subject } = session;
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
@@ -122,12 +123,12 @@ export async function refresh(
     accessToken: deps.accessTokens.issue(session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // One offer for requests in parallel: a browser makes a key for each, and may sign six times in nine minutes.
+    // Of parallel requests only one gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }
 
-/** Ends the older sessions of the same browser: the response leaves it the cookie of this one alone. */
+/** Ends the older sessions of the same browser, because the response leaves it only the cookie of this one. */
 async function replace(
   { store, audit }: Deps,
   { sid, subject }: Pick<Session, "sid" | "subject">,
@@ -140,12 +141,12 @@ async function replace(
   }
 }
 
-/** Whether there is a device cookie that was fresh once: the mark, which a copied profile has for good, never was. */
+/** Whether one of the cookies was a fresh device cookie once. The mark, which a copied profile keeps, never was. */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }
 
-function refused(
+function refuse(
   { audit, device }: Deps,
   sid: SessionId,
   rotated: Extract<RotateOutcome, { readonly ok: false }>,

@@ -67,10 +67,10 @@ export function firstState(childNonce: string): RotationState {
 }
 
 /**
- * Decides on a token with a valid MAC, in a session that is there and within both lifetimes.
+ * Decides about a token with a valid MAC, in a session that exists and is within both lifetimes.
  *
- * @param freshNonce nonce of the child, should one be minted
- * @param reuseIntervalMs R, ms
+ * @param freshNonce the nonce of the child, if one is minted
+ * @param reuseIntervalMs R, in ms
  */
 export function decide(
   state: RotationState,
@@ -79,17 +79,17 @@ export function decide(
   now: StoreMs,
   reuseIntervalMs: number,
 ): Decision {
-  // A clock that was set back makes a time lie in the future: that is as far from now as one in the past.
+  // If a clock was set back, a time may lie in the future. It then counts as if it were equally far in the past.
   const within = (time: StoreMs, limitMs: number) => Math.abs(now - time) <= limitMs;
   const { childNonce, childMintedAt, childServedAt, siblingsSince } = state;
   const ahead = token.generation - state.generation;
 
   const child = ahead === 1 && (token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
   const confirmed = ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince);
-  // A request that left before its tab saw what is confirmed now.
+  // The request left before its tab received the token that is confirmed now.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
-  // Rule 1: another tab, a resent command, a slow request.
+  // Rule 1: another tab, a command sent again, or a slow request has presented the token.
   if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }
@@ -97,16 +97,16 @@ export function decide(
   const fresh = { childNonce: freshNonce, childMintedAt: now, childServedAt: now };
   const { generation, nonce } = token;
   if (child) {
-    // Rule 2: any child is used. The cookie jar may be left with the current one although a sibling of it was used first.
+    // Rule 2: a child is used. The cookie jar may hold the current child although one of its siblings was used first.
     const since = within(childServedAt, reuseIntervalMs) ? childMintedAt : NEVER;
     return { outcome: "rotate", next: { generation, nonce, siblingsSince: since, ...fresh } };
   }
   if (ahead > 1) {
-    // Rule 3: the store lost its last writes; the MAC proves that we minted this.
+    // Rule 3: the store lost its last writes. The MAC proves that this service minted the token.
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the response was lost, however long ago.
+  // Rule 4: the response was lost, however long ago that was.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // rule 5

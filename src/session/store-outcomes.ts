@@ -1,4 +1,4 @@
-/** What the verbs of the store (ports.ts) return. */
+/** The results of the store's verbs (ports.ts). */
 import type { ServingVerdict } from "./device-binding.ts";
 import type { Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
@@ -8,7 +8,7 @@ export type CreateOutcome = {
   readonly session: Session;
   /** The subject's oldest sessions, ended because the subject had too many (`session_limit`). */
   readonly evicted: readonly SessionId[];
-  /** Whether the session to replace was live, and ended now. */
+  /** Whether the session to replace was live and has ended now. */
   readonly replaced: boolean;
 };
 
@@ -26,7 +26,7 @@ export type RegisterKeyOutcome =
   | { readonly ok: false; readonly reason: "other_key" | "outdated" | "revoked" | "unknown" };
 
 export type UnbindOutcome =
-  | { readonly ok: true; readonly session: Session /** Whether it had a key. */; readonly hadKey: boolean }
+  | { readonly ok: true; readonly session: Session /** Whether the session had a key. */; readonly hadKey: boolean }
   | { readonly ok: false; readonly reason: "revoked" | "unknown" };
 
 export type RotateOutcome =
@@ -34,10 +34,10 @@ export type RotateOutcome =
       readonly ok: true;
       readonly outcome: "repeat" | "rotate" | "heal" | "recover";
       readonly session: Session;
-      /** The current child: what the client is to present next. */
+      /** The current child: the token that the client must present next. */
       readonly child: PresentedToken;
       readonly now: StoreMs;
-      /** What was proven of the session's device key. */
+      /** The verdict on the session's device key. */
       readonly device: ServingVerdict;
     }
   /**

@@ -1,4 +1,4 @@
-/** Due records as stores keep them: who asked, as a line of JSON with short names; beside it what the step itself knows. */
+/** Due records as stores keep them: the requester, as a line of JSON with short names, and the facts that the step itself knows. */
 import type { DueRecord, Origin } from "../session/events.ts";
 import type { EndReason, NewSession, SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
@@ -10,18 +10,18 @@ type Short = {
   readonly q?: string | undefined;
   readonly t?: string | undefined;
   readonly c?: ReturnType<typeof shortClient> | undefined;
-  /** Of a reuse: it was found by two holders. */
+  /** Of a reuse: whether two holders were found. */
   readonly h?: 1 | undefined;
 };
 
-/** The word for what happened, where it is not the reason of an ending. */
+/** The word for the kind of a record that is not an ending. */
 export const CREATED = "created";
 export const ENDED_ALL = "revoked_all";
 
-/** The note of a reuse, whose presentation brings none along: that would cost every refresh. As in lua/rotate.lua. */
+/** The note of a reuse. A refresh brings no note along, because that would cost every refresh. lua/rotate.lua writes the same. */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
-/** Nothing is to be recorded: ''. @param created the session that the step creates */
+/** Returns the note of a step; '' if nothing is to be recorded. @param created the session that the step creates */
 export function noteOf(origin: Origin | undefined, created?: NewSession): string {
   if (origin === undefined) return "";
   const { address: a, admin: b, requestId: q, traceId: t } = origin;
@@ -30,8 +30,8 @@ export function noteOf(origin: Origin | undefined, created?: NewSession): string
 }
 
 /**
- * How long a step may take whose caller records all that it has ended, ms. Due records that are older may have been claimed by others: so
- * after a longer one all are left to be claimed.
+ * How long a step may take, in ms, if its caller records everything that it has ended. After a longer step other instances may have
+ * claimed some due records, so all are left to be claimed.
  */
 export const RECORDED_WITHIN_MS = 5_000;
 

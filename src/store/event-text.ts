@@ -1,9 +1,9 @@
-/** Events of sessions as stores keep them: a line of JSON each, without the fields that are empty. */
+/** Events of sessions as stores keep them: each is a line of JSON, without empty fields. */
 import type { EventRecord, SessionEvent } from "../session/events.ts";
 import type { ClientData, EndReason, SessionId } from "../session/model.ts";
 import type { WallMs } from "../session/time.ts";
 
-/** Texts that clients choose are cut: they are for display. */
+/** Texts that clients choose are cut, because they are for display only. */
 const MAX_TEXT = 200;
 
 type Short = {
@@ -16,13 +16,13 @@ type Short = {
   readonly a?: string | undefined;
   readonly b?: string | undefined;
   readonly c?: ShortClient | undefined;
-  /** Tells apart what else is equal. */
+  /** Distinguishes events that are otherwise equal. */
   readonly i?: string | undefined;
 };
 
 type ShortClient = readonly [clientId: string, userAgent: string, address: string, name: string];
 
-/** What is kept of a client. */
+/** The facts about a client that are kept. */
 export function shortClient({ clientId = "", client }: { clientId?: string; client: ClientData }): ShortClient {
   const texts = [clientId, client.userAgent, client.ipAddress, client.displayName];
   return texts.map((text) => text.slice(0, MAX_TEXT)) as unknown as ShortClient;

@@ -4,10 +4,10 @@ import { parseSessionId, type Session, type SessionId } from "../session/model.t
 import { InvalidCursor } from "../session/ports.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 
-/** The last session of a page; the next one starts after it, even if it has ended meanwhile. */
+/** The last session of a page. The next page starts after it, even if that session has ended in the meantime. */
 export type PagePosition = { readonly createdAt: StoreMs; readonly sid: SessionId };
 
-/** Before every session: the first page starts after this. */
+/** The position before every session, where the first page starts. */
 const TOP: PagePosition = { createdAt: storeMs(Number.MAX_SAFE_INTEGER), sid: "" as SessionId };
 
 /** @throws InvalidCursor */
@@ -23,7 +23,7 @@ export function formatPosition({ createdAt, sid }: PagePosition): string {
   return `${createdAt}.${sid}`;
 }
 
-/** Those of some sessions that come after a position, in order. */
+/** Returns those sessions that come after a position, in order. */
 export function afterPosition(sessions: readonly Session[], position: PagePosition): Session[] {
   return sessions.filter((session) => newestFirst(position, session) < 0).sort(newestFirst);
 }

@@ -5,9 +5,9 @@ import type { Session } from "../session/model.ts";
 import type { SessionPage } from "../session/ports.ts";
 import { formatPosition, type PagePosition, parsePosition } from "./page.ts";
 
-/** The most sessions that one page examines: a page may have fewer than were asked for, and yet a next one. */
+/** The greatest number of sessions that one page examines. So a page may have fewer sessions than wanted, and still a next page. */
 export const MAX_EXAMINED = 1_000;
-/** Sessions that are read at once when it is not known how many of them match. */
+/** How many sessions are read at once while it is not known how many of them match. */
 const BATCH = 128;
 
 /** A place in the order of creation, and the session that is there if it is live. */
@@ -23,7 +23,7 @@ export function startOf(from: string | undefined, { createdBefore }: SessionFilt
   return { createdAt: createdBefore, sid: "" as PagePosition["sid"] };
 }
 
-/** @param take begins where `startOf` says */
+/** @param take begins at the position of `startOf` */
 export async function search(take: TakeCandidates, limit: number, filter: SessionFilter): Promise<SessionPage> {
   const sessions: Session[] = [];
   const selective = isSelective(filter);

@@ -1,13 +1,13 @@
-/** Whether the file was changed by another process, checked while there are listeners. */
+/** Checks whether another process has changed the file, while there are listeners. */
 import { Wakers } from "../wakers.ts";
 import type { Statements } from "./statements.ts";
 
-/** How often the writes of other processes on the same file are looked for, ms. */
+/** How often writes of other processes to the same file are looked for, in ms. */
 const POLL_INTERVAL_MS = 100;
 
 export function watchChanges(sql: Statements): Wakers & { close(): void } {
   let poll: NodeJS.Timeout | undefined;
-  /** Changes with every commit of another process; unknown is as good as changed. */
+  /** A number that changes with every commit of another process. An unknown number counts as a change. */
   const version = (): unknown => {
     try {
       return sql.dataVersion.get()?.data_version;

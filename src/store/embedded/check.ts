@@ -1,8 +1,8 @@
-/** Whether a database file is whole, without changing it. */
+/** Checks whether a database file is complete, without changing it. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** @returns what is wrong; `absent` when there is no file; undefined when nothing is. @throws errors of SQLite */
+/** @returns the fault; `absent` if there is no file; undefined if there is no fault. @throws errors of SQLite */
 export function checkDatabase(path: string): string | undefined {
   if (!existsSync(path)) return "absent";
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });

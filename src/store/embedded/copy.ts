@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
-/** How often the size of the copy is looked at, ms. */
+/** How often the size of the copy is read, in ms. */
 const LOOK_MS = 100;
 
 type Work = { readonly path: string; readonly copy: string };
@@ -19,7 +19,7 @@ export async function copyDatabase(path: string, copy: string, onProgress: (shar
   const work: Work = { path, copy };
   const worker = new Worker(new URL(import.meta.url), {
     workerData: work,
-    execArgv: ["--disable-warning=ExperimentalWarning"], // of Node 22, about SQLite
+    execArgv: ["--disable-warning=ExperimentalWarning"], // the warning of Node 22 about SQLite
   });
   const bytes = sizeOf(path) + sizeOf(`${path}-wal`);
   const timer = setInterval(() => onProgress(Math.min(1, sizeOf(copy) / bytes)), LOOK_MS);

@@ -1,9 +1,9 @@
-/** Parts of statements: which sessions have ended with others. */
+/** Parts of SQL statements that find sessions which have ended together with others. */
 
 /** Sessions that were created up to this time have all ended. */
 export const ENDED_UNTIL = "(SELECT ended_until FROM store)";
 
-/** What a session ended with: all others (1) or those of its subject (2); 0 if it did not. */
+/** How a session ended: with all others (1), with those of its subject (2), or not with others (0). */
 export const ENDED = `CASE
   WHEN created_at <= ${ENDED_UNTIL} THEN 1
   WHEN EXISTS (

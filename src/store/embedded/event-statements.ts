@@ -9,7 +9,7 @@ export function eventStatements(db: DatabaseSync) {
     claimDue: db.prepare("UPDATE due SET since = ? WHERE key = ? AND since = ?"),
     takeDue: db.prepare("DELETE FROM due WHERE key = ?"),
 
-    // What is written again after a failure that was none is there already.
+    // An event that is written again after an unclear failure may be there already.
     recordEvent: db.prepare(
       `INSERT INTO events (sid, subject, expires_at, text) SELECT :sid, :subject, :expires_at, :text
        WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,
@@ -18,7 +18,7 @@ export function eventStatements(db: DatabaseSync) {
     subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
     eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),
     eventSessions: db.prepare("SELECT sid FROM events WHERE subject = ? GROUP BY sid ORDER BY max(seq) DESC LIMIT ?"),
-    // All but the newest ones.
+    // Deletes all but the newest events.
     trimEvents: db.prepare(
       "DELETE FROM events WHERE sid = ? AND seq NOT IN (SELECT seq FROM events WHERE sid = ? ORDER BY seq DESC LIMIT ?)",
     ),

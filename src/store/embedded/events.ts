@@ -1,4 +1,4 @@
-/** Events of sessions in the embedded store, and what is due to be recorded: tables beside the others. */
+/** Events of sessions in the embedded store, and due records, each in tables of their own. */
 import {
   type DueRecord,
   type DueRecords,
@@ -21,7 +21,7 @@ import type { Transactions } from "./transactions.ts";
 
 /** The `sid` of the ends of all. */
 const ALL = "*";
-/** Due records that are read at once. */
+/** How many due records are read at once. */
 const MAX_DUE = 256;
 
 export class EmbeddedEvents implements SessionEventLog {
@@ -57,7 +57,7 @@ export class EmbeddedEvents implements SessionEventLog {
     return this.#transactions.write("NORMAL", (now) => this.#sql.claimDue.run(now, key, since).changes === 1);
   }
 
-  /** Within a step, as the other two: what is to be recorded of it. */
+  /** Writes due records within a step, as the other two functions do. */
   leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs): void {
     this.#leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session), session.subject, now);
   }

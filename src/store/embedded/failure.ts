@@ -3,7 +3,7 @@ import { StoreUnavailable } from "../../session/ports.ts";
 /** SQLite's result codes for mistakes in a statement or its parameters: bugs, not outages (sqlite.org/rescode.html). */
 const BUGS = new Set([19 /* CONSTRAINT */, 20 /* MISMATCH */, 21 /* MISUSE */, 25 /* RANGE */]);
 
-/** Runs a step on the database; full, locked, unreadable, corrupt or closed becomes StoreUnavailable. */
+/** Runs a step on the database. If it is full, locked, unreadable, corrupt or closed, StoreUnavailable is thrown. */
 export function guarded<T>(step: () => T): T {
   try {
     return step();

@@ -1,19 +1,21 @@
 /**
- * Whether the files that SQLite has open are still those under their names. A process goes on writing to a file that
- * was removed or replaced, and all that it stores there is gone with it (SQLite itself looks only in other journal modes).
+ * Checks whether the files that SQLite has open are still those under their names. A process goes on writing to a file that was removed
+ * or replaced, and everything that it stores there is lost. (SQLite itself checks that only in other journal modes.)
  */
 import { realpathSync, statSync } from "node:fs";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { IN_MEMORY } from "./options.ts";
 
-/** How old a check may be before a write that need not be on disk, or a read, ms. A stat takes some 2 µs, a refresh 60. */
+/**
+ * How old the last check may be, in ms, before a read, or before a write that need not be on disk. A stat takes some 2 µs, a refresh 60.
+ */
 const MAX_AGE_MS = 100;
 
 export class FileGuard {
   readonly #path: string;
-  /** Each file with its identity when it was opened. */
+  /** Each file, with its identity at the time it was opened. */
   readonly #files: readonly (readonly [path: string, identity: string])[];
-  /** By the process's own clock. */
+  /** When the last check was, by the process's own clock. */
   #checkedAt = Number.NEGATIVE_INFINITY;
 
   /** @param path of the database, which is open: its -wal and -shm are there */
@@ -35,7 +37,7 @@ export class FileGuard {
     this.#checkedAt = performance.now();
   }
 
-  /** As `check`, but what was found within the last 100 ms will do. */
+  /** Works as `check`, but accepts a result of the last 100 ms. */
   checkRecent(): void {
     if (performance.now() - this.#checkedAt > MAX_AGE_MS) this.check();
   }
@@ -47,7 +49,7 @@ function filesOf(path: string): readonly string[] {
   return [path, `${real}-wal`, `${real}-shm`];
 }
 
-/** Device and inode, or empty when there is no such file. */
+/** Returns device and inode; an empty text if there is no such file. */
 function identityOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? "" : `${found.dev}:${found.ino}`;

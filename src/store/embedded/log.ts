@@ -50,7 +50,7 @@ export class RevocationLog {
     };
   }
 
-  /** A cursor of another file (this one was replaced) is as good as none: all that the log holds is read again. */
+  /** A cursor of another file (this one was replaced) counts as none: everything that the log holds is read again. */
   #parseCursor(cursor: string): number {
     const [, id, seq] = /^e\.([0-9a-f]{16})\.(\d{1,15})$/.exec(cursor) ?? [];
     if (id === undefined) throw new InvalidCursor("not a cursor of the embedded store");

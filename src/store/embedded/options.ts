@@ -1,17 +1,17 @@
 import type { Clock } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 
-/** The path of a database that is gone when it is closed (SQLite's name for it). */
+/** The path of a database that exists only while it is open (SQLite's name for it). */
 export const IN_MEMORY = ":memory:";
 
 export type EmbeddedStoreOptions = {
-  /** The database file, or IN_MEMORY. Its directory is made (0700) if it is not there. */
+  /** The database file, or IN_MEMORY. Its directory is created (0700) if it does not exist. */
   readonly path: string;
   readonly clock: WallClock;
-  /** Our own clock, ms: never set. That of the process but for tests. */
+  /** A clock that is never set, in ms. Default: that of the process; tests replace it. */
   readonly steady?: Clock;
-  /** R of rotation.ts, ms. */
+  /** R of rotation.ts, in ms. */
   readonly reuseIntervalMs: number;
-  /** How long an ended session is remembered: at least the longest access token life, ms. */
+  /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
   readonly markerLifeMs: number;
 };

@@ -1,4 +1,4 @@
-/** Rows of the embedded store and the domain's words. What stands in the file was written by this room, so it is trusted. */
+/** Converts rows of the embedded store to the domain's types. Only this room writes the file, so its contents are trusted. */
 
 import type { ServingVerdict } from "../../session/device-binding.ts";
 import type { DeviceBinding } from "../../session/device-key.ts";
@@ -6,14 +6,14 @@ import type { EndReason, NewSession, Revocation, Session, SessionId } from "../.
 import type { RotationState } from "../../session/rotation.ts";
 import { earliest, later, latest, type StoreMs } from "../../session/time.ts";
 
-/** What the column `fixed` holds of a session, as JSON. Its durations are milliseconds. */
+/** The JSON in the column `fixed` of a session. Its durations are milliseconds. */
 type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs"> & {
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
   readonly device?: DeviceText;
 };
 
-/** A DeviceBinding, its bytes as base64url. */
+/** A DeviceBinding whose bytes are written as base64url. */
 type DeviceText = Omit<DeviceBinding, "key"> & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];
   readonly bytes: string;
@@ -31,7 +31,7 @@ export type SessionRow = {
   readonly rotation: string;
 };
 
-/** `ended`: with all others (1) or with those of its subject (2); or not (0). */
+/** How the session ended: with all others (1), with those of its subject (2), or not (0). */
 export type FoundRow = SessionRow & { readonly ended: number };
 
 export type LogRow = {
@@ -54,7 +54,7 @@ export function newborn(session: NewSession, now: StoreMs): Session {
   };
 }
 
-/** The session with its idle expiry slid. It was refreshed no sooner than it was created, whatever the clock shows. */
+/** Returns the session with its idle expiry slid. The refresh counts as not earlier than the creation, whatever the clock shows. */
 export function slid(session: Session, now: StoreMs): Session {
   const lastRefreshedAt = latest(session.createdAt, now);
   return {
@@ -133,8 +133,8 @@ export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
 
-/** The outcome of a token that is served. */
-export function served(
+/** Returns the outcome of a token that is served. */
+export function toServed(
   outcome: "repeat" | "rotate" | "heal" | "recover",
   session: Session,
   state: RotationState,

@@ -1,13 +1,13 @@
-/** Whether the tables of a file are those that a version of this service makes, and nothing else is in it. */
+/** Checks that a file has exactly the tables that a version of this service creates, and nothing else. */
 import { DatabaseSync } from "node:sqlite";
 import { CLOCK_TABLE } from "./clock.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /**
- * A trigger or a view in a file from elsewhere, or a constraint that is not ours, may make an ending end nothing. Looks at everything that
- * the file defines.
+ * Examines everything that the file defines. In a foreign file a trigger, a view or a constraint could keep an ending from having an
+ * effect.
  *
- * @returns what is wrong, the end of a sentence; undefined when nothing is. @throws errors of SQLite
+ * @returns the fault, as the end of a sentence; undefined if there is none. @throws errors of SQLite
  */
 export function schemaFault(path: string): string | undefined {
   const db = new DatabaseSync(path, { readOnly: true, timeout: 500 });
@@ -30,7 +30,7 @@ export function schemaFault(path: string): string | undefined {
   }
 }
 
-/** By type and name, without comments, and without what SQLite makes by itself. */
+/** Definitions by type and name, without comments, and without those that SQLite creates by itself. */
 function definitions(db: DatabaseSync): ReadonlyMap<string, string> {
   const rows = db
     .prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")

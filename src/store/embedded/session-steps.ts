@@ -14,7 +14,7 @@ import type { ElevateOutcome, Found, RegisterKeyOutcome, RotateOutcome, UnbindOu
 import { decide, type PresentedToken } from "../../session/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, served, sessionOf, slid } from "./rows.ts";
+import { fixedOf, rotationOf, sessionOf, slid, toServed } from "./rows.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
@@ -22,7 +22,7 @@ type Deps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly log: RevocationLog;
-  /** R, ms. */
+  /** R, in ms. */
   readonly reuseIntervalMs: number;
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };
@@ -34,12 +34,12 @@ export class SessionSteps {
     this.#deps = deps;
   }
 
-  /** Of a session that is not live: whether it was ended. */
+  /** Tells whether a session that is not live was ended. */
   isMarked(sid: SessionId, now: StoreMs): boolean {
     return this.#deps.log.has(sid, now) || this.#deps.sessions.endedWithOthers(sid, now);
   }
 
-  /** Of a session that is not live. */
+  /** Returns the refusal for a session that is not live. */
   gone(sid: SessionId, now: StoreMs): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
     return { ok: false, reason: this.isMarked(sid, now) ? "revoked" : "unknown" };
   }
@@ -52,7 +52,7 @@ export class SessionSteps {
     return { ok: true, session: sessionOf(row), rotation: rotationOf(row), now };
   }
 
-  /** Undefined: it would end the session, and may not. */
+  /** Returns undefined if the refresh would end the session, which a transaction that is not durable must not do. */
   rotate(
     sid: SessionId,
     token: PresentedToken,
@@ -76,9 +76,9 @@ export class SessionSteps {
     if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);
     const { outcome, next } = decision;
     const used = this.#used(session, verdict, now);
-    const after = outcome === "repeat" ? used : slid(used, now); // nothing is new, nothing slides
+    const after = outcome === "repeat" ? used : slid(used, now); // no child is minted, so the expiry does not slide
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-    return served(outcome, after, next, now, verdict);
+    return toServed(outcome, after, next, now, verdict);
   }
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: StoreMs): RegisterKeyOutcome {

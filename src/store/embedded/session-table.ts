@@ -1,4 +1,4 @@
-/** Sessions by id and by subject, as the verbs ask for them. */
+/** Reads and ends sessions by id and by subject, for the verbs of the store. */
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import { firstState } from "../../session/rotation.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";

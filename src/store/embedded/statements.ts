@@ -15,7 +15,7 @@ export function prepareStatements(db: DatabaseSync) {
     ...subjectStatements(db),
 
     storeId: db.prepare("SELECT id FROM store"),
-    // Writes a page whatever stood there; an UPDATE to what is there already writes nothing.
+    // Writes a page whatever its contents are. An UPDATE to the same value writes nothing.
     touch: db.prepare("PRAGMA application_id = 0x73657373"), // "sess"
     dataVersion: db.prepare("PRAGMA data_version"),
 
@@ -38,14 +38,14 @@ export function prepareStatements(db: DatabaseSync) {
         WHERE subject = ? AND created_at > ${ENDED_UNTIL} LIMIT ?)
        ORDER BY position`,
     ),
-    // What it costs depends on the limit alone, as below.
+    // The cost depends on the limit alone, as below.
     page: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions
        WHERE subject = ? AND created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
     ),
 
-    // Expired ones too: what it costs depends on the limit alone.
+    // Expired rows are included, so that the cost depends on the limit alone.
     byCreation: db.prepare(
       `SELECT *, ${ENDED} AS ended FROM sessions WHERE created_at > ${ENDED_UNTIL} AND (created_at, sid) < (?, ?)
        ORDER BY created_at DESC, sid DESC LIMIT ?`,
@@ -68,7 +68,7 @@ export function prepareStatements(db: DatabaseSync) {
     marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),
     after: db.prepare("SELECT * FROM log WHERE seq > ? AND expires_at > ? ORDER BY seq"),
-    // Looks at the oldest entries only: they expire in the order in which they were written.
+    // Reads the oldest entries only: entries expire in the order in which they were written.
     sweepLog: db.prepare(
       `DELETE FROM log WHERE expires_at <= ? AND seq IN (SELECT seq FROM log ORDER BY seq LIMIT ${SWEEP})`,
     ),

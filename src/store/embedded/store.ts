@@ -68,7 +68,7 @@ class EmbeddedStore implements SessionStore {
   readonly #steps: SessionSteps;
   readonly #subjects: Subjects;
   readonly #wakers: ReturnType<typeof watchChanges>;
-  /** Entries of the running transaction: published once it is committed. */
+  /** The entries of the running transaction. They are published once it is committed. */
   #appended: Revocation[] = [];
 
   readonly recordEvents: SessionEventLog["recordEvents"] = (...given) => this.#events.recordEvents(...given);
@@ -119,7 +119,7 @@ class EmbeddedStore implements SessionStore {
     freshNonce: string,
     device?: DevicePresentation,
   ): Promise<RotateOutcome> {
-    // Few refreshes end a session, and an ending must be on disk: it is decided anew in a durable transaction.
+    // Few refreshes end a session, and an ending must be on disk. So it is decided again in a durable transaction.
     return (
       this.#write("NORMAL", (now) => this.#steps.rotate(sid, token, freshNonce, device, now, false)) ??
       this.#write("FULL", (now) => this.#steps.rotate(sid, token, freshNonce, device, now, true)) ?? {
@@ -216,7 +216,7 @@ class EmbeddedStore implements SessionStore {
 
   async ping(): Promise<void> {
     this.#transactions.checkFiles();
-    this.#write("NORMAL", () => this.#sql.touch.run()); // only what is really written finds a full disk
+    this.#write("NORMAL", () => this.#sql.touch.run()); // only a real write finds a full disk
   }
 
   async close(): Promise<void> {
@@ -224,7 +224,7 @@ class EmbeddedStore implements SessionStore {
     if (this.#db.isOpen) this.#db.close();
   }
 
-  /** @param note of its due record */
+  /** @param note the note of its due record */
   #end(sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject = ""): void {
     this.#sql.remove.run(sid);
     this.#events.leaveEnded(sid, reason, note, subject, now);

@@ -4,7 +4,7 @@ import { ENDED, ENDED_UNTIL } from "./ended.ts";
 /** Statements on the sessions of one subject, of which there may be many (subject-steps.ts). */
 export function subjectStatements(db: DatabaseSync) {
   return {
-    // By the index alone.
+    // The statement reads the index alone.
     countOf: db.prepare("SELECT count(*) AS count FROM sessions WHERE subject = ? AND created_at > ?"),
     newestOf: db.prepare("SELECT max(created_at) AS time FROM sessions WHERE subject = ?"),
     countExpired: db.prepare(

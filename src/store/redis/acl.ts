@@ -8,7 +8,7 @@ type AclNeeds = {
   readonly waitReplicas: number;
 };
 
-/** As `ACL SETUSER` and ACL files have them, without the user's name and password. */
+/** The rules in the form of `ACL SETUSER` and ACL files, without the user's name and password. */
 export function aclRules({ clustered, db, waitReplicas }: AclNeeds): readonly string[] {
   const kind = clustered ? "cluster" : "single";
   const needed = neededCommands(loadScripts(), { kind, db }, waitReplicas);

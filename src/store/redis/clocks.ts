@@ -7,13 +7,13 @@ type Ask = (tag: string, args: readonly (string | number)[]) => Promise<unknown>
 
 type Deps = {
   readonly clustered: boolean;
-  /** ms */
+  /** In ms. */
   readonly commandTimeoutMs: number;
   readonly steady: () => number;
   readonly ask: Ask;
 };
 
-/** How often a clock is looked at anew that is being set while it is looked at. */
+/** How often a clock is read again if it is being set while it is read. */
 const ATTEMPTS = 3;
 
 export class Clocks {
@@ -36,7 +36,7 @@ export class Clocks {
     return clock;
   }
 
-  /** Compares what is known of a partition's clock with what it shows, and agrees with the other instances on the rest. */
+  /** Compares the known time of a partition's clock with what it shows now, and agrees on the difference with the other instances. */
   settle(tag: string): Promise<void> {
     const clock = this.of(tag);
     const settling = this.#settling.get(clock) ?? this.#settle(this.#deps.clustered ? tag : (TAGS[0] ?? ""), clock);

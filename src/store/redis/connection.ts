@@ -18,7 +18,7 @@ import { giveUpWhenSilent } from "./silence.ts";
 
 export type Client = Redis | Cluster;
 
-/** How long a TCP or TLS handshake may take, ms. */
+/** How long a TCP or TLS handshake may take, in ms. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** How often a cluster is asked which nodes it has, ms: those that have not been needed yet are connected ahead of use. */
@@ -28,7 +28,7 @@ function backoff(attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), 1_000) * (0.75 + Math.random() / 4);
 }
 
-/** Connects a client that has ended, unless this process ended it. */
+/** Connects a client again that has ended, unless this process ended it. */
 function revive(this: Client): void {
   setTimeout(() => {
     if (this.status === "end" && this.listeners("end").includes(revive)) this.connect().catch(() => {});
@@ -40,7 +40,7 @@ export function disconnect(client: Client): void {
   client.disconnect();
 }
 
-/** @param commandTimeoutMs ms */
+/** @param commandTimeoutMs in ms */
 export function connect(target: RedisTarget, commandTimeoutMs: number): Client {
   const client = createClient(target, commandTimeoutMs);
   if (client instanceof Redis) giveUpWhenSilent(client, commandTimeoutMs);
@@ -60,17 +60,17 @@ export function connectNode(node: Redis, commandTimeoutMs: number): Redis {
   return own.on("end", revive);
 }
 
-/** The name by which a cluster's client knows a node. */
+/** Returns the name under which a cluster's client knows a node. */
 export function nodeKey({ options }: Redis): string {
   return `${options.host}:${options.port}`;
 }
 
-/** The node that serves a hash tag, as far as is known. */
+/** Returns the node that serves a hash tag, if it is known. */
 export function masterOf(cluster: Cluster, tag: string): string | undefined {
   return cluster.slots[slotOf(tag)]?.[0];
 }
 
-/** The nodes that serve our partitions, as far as is known. */
+/** Returns the nodes that serve the service's partitions, if they are known. */
 export function mastersOf(cluster: Cluster): readonly string[] {
   return [...new Set(TAGS.map((tag) => masterOf(cluster, tag) ?? "a slot that no node is known to serve"))];
 }
@@ -100,7 +100,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
-    // A demoted master: find the new one.
+    // The node was demoted, so the new master must be found.
     reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   };
   if (target.kind === "single") return new Redis({ ...common, retryStrategy: backoff, host, port });
@@ -135,7 +135,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
   });
 }
 
-/** A connection for a subscription: nothing is expected on it, so its silence means nothing. */
+/** Creates a connection for a subscription. No reply is expected on it, so its silence means nothing. */
 export function connectSubscriber(client: Redis): Redis {
   return client.duplicate().on("end", revive);
 }

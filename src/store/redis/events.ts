@@ -20,7 +20,7 @@ import { FIRST_TAG, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
-/** Due records that are read of one partition. */
+/** How many due records of one partition are read. */
 const MAX_DUE = 64;
 
 export class RedisEvents implements SessionEventLog {
@@ -32,7 +32,7 @@ export class RedisEvents implements SessionEventLog {
     this.#clustered = clustered;
   }
 
-  /** Partitions stand and fall alone: what one has taken is not written again because of another one. */
+  /** Each partition succeeds or fails alone: events that one has accepted are not written again because of another one. */
   async recordEvents(records: readonly EventRecord[], retentionMs: number): Promise<readonly EventRecord[]> {
     const byTag = Map.groupBy(records, ({ event: { sid } }) => (sid === undefined ? ALL : tagOfSession(sid)));
     const parts = await Promise.all(
@@ -44,7 +44,7 @@ export class RedisEvents implements SessionEventLog {
           await this.#link.run("record", [isAll ? FIRST_TAG : tag], [retentionMs, most, MAX_EVENT_SESSIONS, ...args]);
           return [];
         } catch {
-          return some; // whatever it was: written again, it is written once
+          return some; // whatever the error was: an event that is written again is kept once
         }
       }),
     );

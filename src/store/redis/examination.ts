@@ -1,4 +1,4 @@
-/** What every node of a Redis shows of itself, for an operator: facts, not whether they are right. */
+/** Collects facts about every node of a Redis for an operator. It does not judge them. */
 import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
@@ -7,22 +7,22 @@ import { missingPermissions, neededCommands } from "./permissions.ts";
 import { loadScripts, readLua } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 
-/** How long a connection is awaited, ms. */
+/** How long a connection is awaited, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
 
 export type NodeFacts = {
-  /** host:port */
+  /** The address, host:port. */
   readonly at: string;
-  /** What the node responds to INFO, by field; empty where the user may not ask. */
+  /** The fields of INFO; empty if the user may not call it. */
   readonly info: ReadonlyMap<string, string>;
-  /** Its clock compared with ours, ms: positive when it is ahead, and by how much this may be wrong. */
+  /** How far the node's clock is ahead of this machine's, and how inexact that is, in ms. */
   readonly clock: { readonly aheadMs: number; readonly uncertaintyMs: number } | undefined;
-  /** Permissions that its user lacks, as ACL SETUSER takes them; empty: none. Of masters alone. */
+  /** The permissions that its user lacks, in the form of ACL SETUSER; empty if there are none. Only masters have this field. */
   readonly missingPermissions: string;
-  /** Why it takes no writes now; empty: it does, or is a replica. */
+  /** Why the node refuses writes now; empty if it accepts them or is a replica. */
   readonly refusesWrites: string;
-  /** Why it could not be asked. */
+  /** Why the node could not be examined. */
   readonly error: Error | undefined;
 };
 
@@ -46,7 +46,7 @@ export async function examineRedis(target: RedisTarget, waitReplicas: number, no
   }
 }
 
-/** Why there is no connection, or undefined. A server that refuses credentials is not tried again. */
+/** Returns why there is no connection, or undefined. A server that refuses the credentials is not tried again. */
 function connected(client: Client): Promise<Error | undefined> {
   return new Promise((resolve) => {
     let last: Error = new Error(`no connection within ${CONNECT_TIMEOUT_MS / 1000} s`);
@@ -70,7 +70,7 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
   try {
     await nodeReady(node);
     const info = await infoOf(node, sender);
-    // A replica takes no script; its user is the same line in the same file.
+    // A replica runs no script; its user comes from the same line of the same file.
     const rights = info.get("role") === "slave" ? NO_RIGHTS : await rightsOf(node, sender, needed);
     return { ...none, info, clock: await clockOf(node, sender, now), ...rights };
   } catch (error) {
@@ -78,7 +78,7 @@ async function factsOf(node: Redis, sender: Sender, needed: readonly string[], n
   }
 }
 
-/** A node of a cluster connects when it is first used. @throws when it does not in time */
+/** Connects a node of a cluster, which otherwise connects at its first use. @throws if it does not connect in time */
 async function nodeReady(node: Redis): Promise<void> {
   if (node.status === "ready") return;
   const ready = once(node, "ready", { signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS) });
@@ -113,7 +113,7 @@ async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]):
   }
 }
 
-/** Undefined where the user may not ask for the time. */
+/** Returns undefined if the user may not ask for the time. */
 async function clockOf(node: Redis, sender: Sender, now: () => number): Promise<NodeFacts["clock"]> {
   try {
     const before = now();

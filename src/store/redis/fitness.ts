@@ -35,7 +35,7 @@ export async function checkFitness(
   return found.find(({ ok }) => !ok) ?? checkConnections(client);
 }
 
-/** Whether every master is connected: one may be unreachable from here, though not for the others. */
+/** Checks whether every master is connected: one may be unreachable from here, though not for the others. */
 function checkConnections(client: Client): Fitness {
   if (!(client instanceof Cluster)) return FIT;
   const connected = new Set(client.nodes("master").flatMap((node) => (node.status === "ready" ? [nodeKey(node)] : [])));
@@ -63,7 +63,7 @@ async function checkNode(
   const ask = async (name: string, args: readonly string[]): Promise<(field: string) => string> => {
     const text = String(
       await sender.send(node, name, args).catch(async (error: unknown) => {
-        if (isDenied(error)) await permit(); // names all that is missing
+        if (isDenied(error)) await permit(); // the text names all missing permissions
         throw error;
       }),
     );
@@ -85,7 +85,7 @@ async function checkNode(
       throw new StoreRefused(`${at} is part of a cluster: list several of its nodes, comma-separated`);
     }
     forgets = info("aof_enabled") === "0";
-    // Temporary: it may be promoted, or the client may be redirected to its master.
+    // This is temporary: the node may be promoted, or the client may be redirected to its master.
     if (info("loading") === "1") return unfit(`${at} is loading`);
     if (info("role") !== "master") return unfit(`${at} is a replica`);
     if (clustered && (await ask("cluster", ["info"]))("cluster_state") !== "ok") {
@@ -110,7 +110,7 @@ async function checkNode(
   return FIT;
 }
 
-/** What an operator must fix: a refusal, or a user without permission to run the check. */
+/** Returns the fault that an operator must fix: a refusal, or a user without permission to run the check. */
 function refusal(error: unknown): StoreRefused | undefined {
   if (error instanceof StoreRefused) return error;
   if (!isDenied(error)) return undefined;
@@ -123,7 +123,7 @@ function isDenied(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("NOPERM");
 }
 
-/** Credentials that Redis will not take: more waiting will not help. */
+/** Redis refuses the credentials, so more waiting will not help. */
 export function refusedCredentials(error: unknown): StoreRefused | undefined {
   if (!(error instanceof Error)) return undefined;
   // A cluster's client keeps the last error of a node.

@@ -21,28 +21,28 @@ import { createSender, type Sender } from "./send.ts";
 
 export type LinkOptions = {
   readonly target: RedisTarget;
-  /** How long a command may take, ms. */
+  /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
   /** How many replicas must have an ending before it is acknowledged. */
   readonly waitReplicas: number;
-  /** R of rotation.ts, ms. */
+  /** R of rotation.ts, in ms. */
   readonly reuseIntervalMs: number;
   readonly log?: Log;
-  /** For tests, which bring a clock that they can move. */
+  /** Replaces the clock in Lua, for tests that move it. */
   readonly scripts?: Scripts;
-  /** Our own clock, ms; that of the process but for tests. */
+  /** The process's own clock, in ms. Tests replace it. */
   readonly steady?: () => number;
-  /** How often Redis is asked anew whether it may be used, ms; 2 s but for tests. */
+  /** How often Redis is asked again whether it may be used, in ms. Default: 2 s; tests change it. */
   readonly recheckMs?: number;
 };
 
 type Arguments = readonly (string | number | Buffer)[];
 
-/** @param readUntilMs the request was read after that, by the clock of the turns */
+/** @param readUntilMs the time after which the request was read, by the clock of the turns */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
 
 const RECHECK_INTERVAL_MS = 2_000;
-/** How often a command is sent again that has done nothing. */
+/** How often a command is sent again if it has done nothing. */
 const RESENDINGS = 4;
 
 export class Link {
@@ -56,7 +56,7 @@ export class Link {
   readonly #resendMs: number;
   readonly #clocks: Clocks;
   #recheck: NodeJS.Timeout | undefined;
-  /** Why no script may be run: not checked yet, found unfit, or closed. */
+  /** Why no script may run: Redis is not checked yet, was found unfit, or the store is closed. */
   #obstacle: Error | undefined = new Error("not connected yet");
   /** Checks and losses of the connection are numbered: of two at a time, the later one knows. */
   #asked = 0;
@@ -102,7 +102,7 @@ export class Link {
     };
     this.client.on("ready", look);
     this.client.on("close", () => {
-      this.#known = ++this.#asked; // results of checks that are under way are older than this
+      this.#known = ++this.#asked; // results of checks that are still running are outdated
       this.#obstacle ??= new Error("the connection was lost");
     });
     this.client.on("error", fail);
@@ -157,7 +157,7 @@ export class Link {
           sentAt = this.#steady();
           window = clock.window(sentAt);
         }
-        return await this.#send("eval", text, tags, args, window); // the script is known from now on
+        return await this.#send("eval", text, tags, args, window); // Redis knows the script from now on
       } catch (next) {
         failure = next;
       }
@@ -170,7 +170,7 @@ export class Link {
     return this.#clocks.of(tag);
   }
 
-  /** Our own clock. */
+  /** The process's own clock. */
   now(): number {
     return this.#steady();
   }
@@ -225,7 +225,7 @@ export class Link {
     disconnect(this.client);
   }
 
-  /** Whether this Redis may be used, checked again: an operator may have fixed or broken it. */
+  /** Checks again whether this Redis may be used: an operator may have fixed or broken it. */
   async #check(): Promise<void> {
     const number = ++this.#asked;
     try {

@@ -11,7 +11,7 @@ export const TAGS: readonly string[] = Array.from(
   (_, byte) => `{${byte.toString(16).padStart(2, "0")}}`,
 );
 
-/** The partition that stands for all where one must. */
+/** The partition that is used if one must stand for all. */
 export const FIRST_TAG = TAGS[0] ?? "";
 
 /** The first two characters of an id hold its first byte, and four bits of the second. */

@@ -1,12 +1,12 @@
-/** What the Redis user must be allowed to do. */
+/** The permissions that the Redis user needs. */
 
 import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Scripts } from "./scripts.ts";
 
-/** Where endings are published; as in lua/partition.lua. */
+/** The channel of endings, the same as in lua/partition.lua. */
 export const CHANNEL = "session-revocations";
 
-/** Stands for all keys of ours. */
+/** A pattern for all keys of the service. */
 const KEY = "{00}";
 
 /** The commands, each with a key or the channel, as lua/permissions.lua takes them. What the scripts call is read from them. */

@@ -1,4 +1,4 @@
-/** What the scripts return, read. They are ours: a reply of another shape is a bug. */
+/** Decodes the replies of the scripts. A reply of another form is a bug. */
 
 import type { Session, SessionId } from "../../session/model.ts";
 import type {
@@ -22,7 +22,7 @@ type Refusal = "revoked" | "unknown" | "idle" | "expired" | "two_holders" | "dev
 /** Comes before the letter of an outcome when the refresh has bound the device key. */
 const FIRST_USE = "b";
 
-/** In upper case: a fresh device cookie was presented. */
+/** An upper-case letter means that a fresh device cookie was presented. */
 const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   p: "repeat",
   r: "rotate",
@@ -72,7 +72,7 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
   }
 }
 
-export function found(sid: SessionId, reply: unknown): Found {
+export function decodeFound(sid: SessionId, reply: unknown): Found {
   const bytes = buffer(reply);
   switch (letter(bytes)) {
     case "l": {
@@ -130,7 +130,7 @@ const ENDING = "ending";
 const MARKED = { ok: true, wasLive: false } as const;
 const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
 
-/** Whether the session has ended with others of its subject, and what is left of that is still to be done. */
+/** Whether the session has ended with others of its subject, and a part of that end is still to be done. */
 export function isEnding(reply: unknown): boolean {
   return text(reply) === ENDING;
 }
@@ -148,7 +148,7 @@ export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
   return { ok: false, reason: outcome === "not_found" ? "not_found" : "actor_ended" };
 }
 
-/** Of sid, record, sid, record, … */
+/** Decodes a list of sid, record, sid, record, … */
 export function listed(reply: unknown): Session[] {
   const parts = buffers(reply);
   const sessions: Session[] = [];

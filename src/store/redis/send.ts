@@ -17,12 +17,12 @@ export type Sender = {
   close(): void;
 };
 
-/** With so many bytes, some eight refreshes, Redis can begin while we go on. */
+/** After this many bytes (some eight refreshes) they are written at once, so that Redis can begin in the meantime. */
 const MAX_GATHERED_BYTES = 2_560;
 
-/** @param timeoutMs how long a reply is awaited; a turn more at most */
+/** @param timeoutMs how long a reply is awaited, at most one turn longer */
 export function createSender(timeoutMs: number): Sender {
-  /** What is under way since this turn and since each of those before. */
+  /** The commands that were sent in this turn, and in each of the turns before, and have no reply yet. */
   let turn = new Set<Command>();
   const before = Array.from({ length: Math.ceil(timeoutMs / TURN_MS) }, () => new Set<Command>());
   const stop = turns.follow(() => {
@@ -40,7 +40,7 @@ export function createSender(timeoutMs: number): Sender {
       try {
         return await command.promise;
       } finally {
-        // At once: thousands of them, kept until their turn is over, would keep the garbage collector busy.
+        // A command is removed at once. Thousands of them, kept until their turn is over, would keep the garbage collector busy.
         begun.delete(command);
       }
     },

@@ -17,7 +17,7 @@ type Deps = {
   readonly redis: Redis;
   readonly send: Sender["send"];
   readonly waitReplicas: number;
-  /** How long a command may take, ms. */
+  /** How long a command may take, in ms. */
   readonly commandTimeoutMs: number;
 };
 
@@ -30,7 +30,7 @@ type Waiter = {
 /** The reply of PEXPIRETIME for a key that does not exist. */
 const ABSENT = -2;
 
-/** How long the small write stays, ms. */
+/** How long the key of the small write lives, in ms. */
 const WRITE_LIFE_MS = 1_000;
 
 export function createSharedWait({ redis, send, waitReplicas, commandTimeoutMs }: Deps): SharedWait {

@@ -1,16 +1,16 @@
 /**
- * Notices connections that are dead without a word: half-open ones, behind which a machine or a network is gone.
+ * Detects dead connections that were never closed, because a machine or a network is gone.
  *
- * ioredis can do so by a timer of its own, which runs out while this process does not run, and then drops a healthy connection
- * before the replies on it have been read. So it is counted in turns, and costs a command nothing.
+ * ioredis can do that with a timer of its own. But the timer runs out while this process does not run, and ioredis then drops a healthy
+ * connection before its replies have been read. So silence is counted in turns here, which costs a command nothing.
  */
 import type { Redis } from "ioredis";
 import { TURN_MS, turns } from "../../clock/turns.ts";
 
-/** How many times the timeout of a command a connection may be silent while replies are due. */
+/** A connection may be silent for this many command timeouts while replies are due. */
 const COMMAND_TIMEOUTS = 2;
 
-/** Closes each connection of a client, from now on, that is silent for too long. @param commandTimeoutMs ms */
+/** From now on, closes each connection of a client that is silent for too long. @param commandTimeoutMs in ms */
 export function giveUpWhenSilent(client: Redis, commandTimeoutMs: number): void {
   const mostTurns = Math.ceil((COMMAND_TIMEOUTS * commandTimeoutMs) / TURN_MS);
   client.on("connect", () => {

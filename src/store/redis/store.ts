@@ -37,10 +37,10 @@ import { decodeSession, deviceArguments, encodeAuthentication, encodeBody, nonce
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import {
   buffer,
+  decodeFound,
   elevateOutcome,
   endOutcome,
   endOwnedOutcome,
-  found,
   isEnding,
   rotateOutcome,
   sessionId,
@@ -51,7 +51,7 @@ import { subscribe } from "./subscription.ts";
 type Argument = string | number | Buffer;
 
 export type RedisStoreOptions = LinkOptions & {
-  /** How long an ended session is remembered: at least the longest access token life, ms. */
+  /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
   readonly markerLifeMs: number;
 };
 
@@ -114,7 +114,8 @@ class RedisStore implements SessionStore {
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // Another partition is another subject: two steps, and this one first. One session too few is better than one too many.
+    // Another partition means another subject. So this takes two steps, and this one comes first: one session too few is better than one
+    // too many.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
     const endedElsewhere = elsewhere && (await this.endOwned(replaces, replaces, "replaced", origin)).ok;
     const { markerLifeMs } = this.#options;
@@ -159,7 +160,7 @@ class RedisStore implements SessionStore {
   }
 
   async find(sid: SessionId): Promise<Found> {
-    return found(sid, await this.#link.run("find", [tagOfSession(sid)], [sid]));
+    return decodeFound(sid, await this.#link.run("find", [tagOfSession(sid)], [sid]));
   }
 
   list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
@@ -190,7 +191,7 @@ class RedisStore implements SessionStore {
   async endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome> {
     const tag = tagOfSession(actor);
     if (tag !== tagOfSession(target)) {
-      // Another partition is another subject.
+      // Another partition means another subject.
       return { ok: false, reason: (await this.find(actor)).ok ? "not_found" : "actor_ended" };
     }
     const args = [actor, target, reason, this.#options.markerLifeMs, noteOf(origin)];

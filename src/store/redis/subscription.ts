@@ -16,7 +16,7 @@ export function subscribe(client: Client): Pick<Wakers, "add"> & { close(): void
     if (subscriber.status === "ready") listen();
   };
   const listen = () => {
-    // Whatever was published until now has been missed.
+    // Messages that were published until now have been missed.
     subscriber?.subscribe(CHANNEL).then(() => wakers.wake([]), ignore);
   };
   const onMessage = (channel: string, message: string) => {
