@@ -7,7 +7,7 @@ import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED 
 import { PendingBodies } from "./pending-bodies.ts";
 import { refuseUnread } from "./unread.ts";
 
-/** One version of HTTP on the connections of a listener. */
+/** Serves one version of HTTP on the connections of a listener. */
 export type Protocol = {
   /** Takes over a connection. */
   take(socket: Socket): void;

@@ -6,7 +6,7 @@
  */
 import type { MetricValue, Registry } from "prom-client";
 
-/** One combination of labels. */
+/** The series of one combination of labels. */
 export class Series {
   readonly labels: Readonly<Record<string, string>>;
   readonly #bounds: readonly number[];

@@ -2,7 +2,7 @@ import type { Logger } from "./logger.ts";
 
 /** The same fault is reported again after this time, in ms, because every request of an outage has it. */
 const QUIET_MS = 10_000;
-/** How many faults have a time of their own. */
+/** How many different faults are remembered. If there are more, all are forgotten, and may be reported again. */
 const MAX_FAULTS = 100;
 
 /** Reports that a store is unavailable: each kind of fault at once, and again while it lasts. */

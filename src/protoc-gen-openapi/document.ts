@@ -16,8 +16,8 @@ const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TR
 /** How the runtime is configured. */
 export interface DocumentOptions {
   /**
-   * Whether the runtime's JSON has this option of protobuf-es. Responses then have all fields without presence, even those with a zero
-   * value. Default: false.
+   * Whether the runtime writes JSON with `alwaysEmitImplicit` of protobuf-es. Responses then have all fields without presence, even those
+   * with a zero value. Default: false.
    */
   readonly alwaysEmitImplicit?: boolean;
   readonly mediaTypes?: MediaTypes;

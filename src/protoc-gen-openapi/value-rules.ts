@@ -17,7 +17,7 @@ interface NumberRules<Value extends number | bigint> {
   readonly greaterThan: Bound<Value, "gt", "gte">;
 }
 
-/** @param hasConst whether `const` is set: its zero value is a rule, too */
+/** @param hasConst whether the rules set `const`, which cannot be seen from its value if that is zero */
 export function integerKeywords(rules: NumberRules<number>, hasConst: boolean): Schema {
   return { ...valueKeywords(rules, hasConst, (value) => value), ...bounds(rules) };
 }

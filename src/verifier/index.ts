@@ -1,4 +1,4 @@
-/** What an internal service imports to verify access tokens. docs/verifier.md explains it. */
+/** The functions and types that an internal service imports to verify access tokens. docs/verifier.md explains them. */
 export { type Authorization, authorize, type Rejection } from "./bearer.ts";
 export { accessTokenInterceptor, callerClaims } from "./connect.ts";
 export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";

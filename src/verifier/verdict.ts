@@ -12,7 +12,7 @@ export type Claims = {
   /** The id of the session, by which revocations are matched. */
   readonly sid: string;
   readonly client_id: string;
-  /** When the session was created, ms in the service's own time: the end of all sessions is matched on it. */
+  /** When the session was created, in ms of the service's own time. The end of all sessions is matched on it. */
   readonly sct?: number;
   /** Present when the client proved possession of the device key that the session is bound to. */
   readonly device_bound?: true;

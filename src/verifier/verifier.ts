@@ -131,7 +131,7 @@ class VerifierCore {
     return checked.reason === "unknown_key" ? this.#verifyWithNewerKeys(token) : REFUSED_PROMISES[checked.reason];
   }
 
-  /** Checks what can change about a token with a valid signature: its time, its session, its key, the age of the feed. */
+  /** Checks the facts about a valid token that can change: its time, its session, its key, the age of the feed. */
   #judge(token: string, entry: Entry): Promise<Verdict> {
     const { clock, monotonic, maxStalenessMs } = this.#settings;
     const wallMs = clock();

@@ -6,7 +6,7 @@ import { bearerToken } from "../../verifier/bearer-token.ts";
 export type ClientCertificate = {
   /** Whether a trusted authority has issued it for clients, and it was valid when the connection was made. */
   readonly verified: boolean;
-  /** Its subject's common name and its alternative names: DNS names and URIs. */
+  /** The subject's common name, and the alternative names: DNS names and URIs. */
   readonly names: readonly string[];
   /** The end of its validity, in ms since the epoch. */
   readonly expiresAt: number;

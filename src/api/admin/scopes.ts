@@ -12,8 +12,8 @@ export const RPC_SCOPES = {
   revokeSession: "sessions:revoke",
   revokeSubjectSessions: "sessions:revoke",
   revokeAllSessions: "sessions:revoke",
-  elevateSession: "sessions:create", // this states how the user signed in, as the creation of a session does
-  unbindDevice: "sessions:create", // without its key, the session depends on the cookie alone, as after its creation
+  elevateSession: "sessions:create", // like creating a session, an elevation states how the user signed in
+  unbindDevice: "sessions:create", // unbinding makes the cookie enough again, as if the session were created without a device key
   introspectToken: "introspect",
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };

@@ -70,7 +70,7 @@ export const SHARED_ERRORS = {
   crossSite: shared("E403_FORBIDDEN"),
   notFound: shared("E404_NOT_FOUND"),
   unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),
-  /** The code is the one that gRPC prescribes (compression.md). */
+  /** Over gRPC an unknown compression is `unimplemented`, as gRPC prescribes (compression.md). */
   unknownGrpcEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE", undefined, Code.Unimplemented),
   overloaded: shared("E503_UNAVAILABLE"),
   retryLater: shared("E503_UNAVAILABLE"),

@@ -1,4 +1,4 @@
-/** What `session-service config` does. Values that may hold a secret are never printed. */
+/** Runs `session-service config`. Values that may hold a secret are never printed. */
 import { ConfigError, configVariables, readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { configWarnings } from "../../config/warnings.ts";

@@ -37,7 +37,7 @@ export function variableAsJson(name: string, text: string | undefined, value: un
   const source = text ? "environment" : "default";
   if (SECRET.test(name)) return { name, source, secret: true };
   if (value === undefined) return { name, source, value: null };
-  // For a file that is read with the configuration the text is its path; for an address it is the URL.
+  // A variable ending in `_FILE` or `_URL` is shown as its text, not as the value that was read from it.
   const isText = name.endsWith("_FILE") || name.endsWith("_URL");
   return { name, source, value: open(name, text && isText ? text : value) };
 }

@@ -25,7 +25,7 @@ interface EndpointOptions extends TableOptions {
   readonly readMaxElements?: number;
 }
 
-/** The same JSON options as on the Connect endpoint: unknown fields are ignored by default. */
+/** The JSON options are the same as on the Connect endpoint: unknown fields are ignored by default. */
 function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & JsonWriteOptions> {
   return { ignoreUnknownFields: true, ...options.jsonOptions };
 }

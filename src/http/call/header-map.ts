@@ -78,7 +78,7 @@ export class HeaderMap implements Headers {
     return this.entries();
   }
 
-  /** For console.log: the inspector of Headers accepts only real instances. */
+  /** Shows the headers in console.log, because the inspector of Headers accepts only real instances. */
   [INSPECT](): Headers {
     return this.#list();
   }

@@ -50,7 +50,7 @@ class Pending {
 
 const LINE_FEED = 0x0a;
 
-/** One text per line (ndjson.org); blank lines are skipped. */
+/** Splits one text per line (ndjson.org). Blank lines are skipped. */
 class LineSplitter implements StreamSplitter {
   readonly #line: Pending;
 

@@ -52,7 +52,7 @@ export interface FailureContext {
   readonly rpc: DescMethod | undefined;
   /** Whether a stream has started: the status is sent, and the body becomes the last message. */
   readonly inBand: boolean;
-  /** The types of `jsonOptions`, for error details. */
+  /** The registry of message types, as in `jsonOptions`, with which error details are encoded. */
   readonly registry: Registry | undefined;
 }
 
