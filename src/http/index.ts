@@ -68,5 +68,5 @@ export {
   type MetadataOptions,
 } from "./upstream/metadata.ts";
 
-/** Serves route tables with the types of fetch, on Node. Other runtimes import `connect-http-routes/fetch`. */
+/** Serves route tables with the types of fetch, on Node. The entry `connect-http-routes/fetch` has it for other runtimes. */
 export const createFetchHandler: CreateFetchHandler = fetchHandlersWith(nodeGzip);

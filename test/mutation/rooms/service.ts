@@ -21,7 +21,7 @@ export const SERVICE: readonly Room[] = [
   {
     name: "device binding",
     files: /^src\/tokens\/device-.*\.ts$/,
-    stages: [tokens("device-proof", "device-challenge", "device-cookie"), DEVICE],
+    stages: [tokens("device-proof", "device-challenge", "device-cookie-value"), DEVICE],
   },
   {
     name: "device binding",
@@ -65,7 +65,11 @@ export const SERVICE: readonly Room[] = [
   {
     name: "tokens",
     files: /^src\/tokens\/(?:access-token|jws|refresh-token|hmac|sealed)\.ts$/,
-    stages: [tokens("access-token", "refresh-token", "device-cookie"), SERVER, server("secrets", "edges", "audience")],
+    stages: [
+      tokens("access-token", "refresh-token", "device-cookie-value"),
+      SERVER,
+      server("secrets", "edges", "audience"),
+    ],
   },
   {
     name: "tokens",
