@@ -88,6 +88,11 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("telemetry")("sampler", "traces"), testsOf("telemetry")("verifier", "faults", "monitoring")],
   },
   {
+    name: "server-kit",
+    files: /^src\/server-kit\/.*\.ts$/,
+    stages: [testsOf("server-kit")("cookies", "login", "same-origin", "sessions", "schedules"), ["test/server-kit"]],
+  },
+  {
     name: "net",
     files: /^src\/net\/.*\.ts$/,
     stages: [["test/net", "test/api/public/cookie.test.ts"], server("rate-limits")],
