@@ -13,23 +13,23 @@ type FollowDeps<Fault extends Error> = {
   /** Reads the file, and brings it into force if it has changed. Never throws. */
   readonly take: () => Promise<Taken<Fault>>;
   /** Called once per fault, when a second reading finds the fault again: a file that is half written is not broken. */
-  readonly refused: (fault: Fault) => void;
+  readonly onRefusal: (fault: Fault) => void;
   /** Called when the file is valid again after a fault that was reported. */
-  readonly recovered?: (() => void) | undefined;
+  readonly onRecovery?: (() => void) | undefined;
   readonly everyMs?: number | undefined;
 };
 
 /** Follows the file until the returned function is called. It does not keep the process running. */
 export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => void {
-  const { path, take, refused, recovered = () => {}, everyMs = FOLLOW_INTERVAL_MS } = deps;
+  const { path, take, onRefusal, onRecovery = () => {}, everyMs = FOLLOW_INTERVAL_MS } = deps;
   let lastFault = "";
   let reported = "";
   const poll = async (): Promise<void> => {
     const taken = await take();
     const message = taken.ok ? "" : taken.reason.message;
     if (message === lastFault && message !== reported) {
-      if (taken.ok) recovered();
-      else refused(taken.reason);
+      if (taken.ok) onRecovery();
+      else onRefusal(taken.reason);
       reported = message;
     }
     lastFault = message;

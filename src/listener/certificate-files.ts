@@ -8,9 +8,9 @@ const CHECK_MS = 1000;
 
 type CertificateEvents = {
   /** Called when the files hold another certificate that belongs to its key. */
-  readonly changed: (tls: Tls) => void;
+  readonly onChange: (tls: Tls) => void;
   /** Called when the files do not hold a certificate with its key; the old one stays in use. Each fault is reported once. */
-  readonly refused: (fault: Error) => void;
+  readonly onRefusal: (fault: Error) => void;
 };
 
 export type CertificateFiles = {
@@ -43,17 +43,17 @@ export function readCertificate(certFile: string, keyFile: string): CertificateF
     get current() {
       return current;
     },
-    follow({ changed, refused }, everyMs = CHECK_MS) {
+    follow({ onChange, onRefusal }, everyMs = CHECK_MS) {
       let isStopped = false;
       let timer: NodeJS.Timeout;
       const check = async () => {
         const before = current;
         const fault = await read();
         if (isStopped) return;
-        if (current !== before) changed(current);
+        if (current !== before) onChange(current);
         // A pair is replaced file by file, so a fault counts only if the next check finds it again.
         const text = fault?.message ?? "";
-        if (fault !== undefined && text === lastFault && text !== reported) refused(fault);
+        if (fault !== undefined && text === lastFault && text !== reported) onRefusal(fault);
         if (text === lastFault) reported = text;
         lastFault = text;
         timer = setTimeout(check, everyMs).unref();

@@ -21,20 +21,20 @@ export function followSecrets(
   log: Logger,
 ): () => void {
   const stopRing = ring.watch({
-    changed: ({ signing, revokedKids }) => {
+    onChange: ({ signing, revokedKids }) => {
       log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
       feed.wakeWatchers();
     },
-    refused: (fault) =>
+    onRefusal: (fault) =>
       log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
-    recovered: () => log.info({ event: "key_ring_recovered" }, "the key ring's file is valid again"),
+    onRecovery: () => log.info({ event: "key_ring_recovered" }, "the key ring's file is valid again"),
   });
   const stopAccess = access.watch({
-    changed: (names) => {
+    onChange: (names) => {
       log.info({ event: "admin_tokens_changed", names }, "admin_tokens_changed");
       feed.wakeWatchers();
     },
-    refused: (fault) =>
+    onRefusal: (fault) =>
       log.error(
         { event: "admin_tokens_refused", fault: fault.message },
         "ADMIN_TOKENS_FILE is broken: what was in force stays",

@@ -83,11 +83,11 @@ function readClientCa(config: Config): Buffer | undefined {
 function follow(certificate: CertificateFiles | undefined, listeners: readonly Listener[], log: Logger): () => void {
   if (certificate === undefined) return () => {};
   return certificate.follow({
-    changed(tls) {
+    onChange(tls) {
       for (const listener of listeners) listener.replaceTls(tls);
       log.info({ event: "certificate_changed" }, "new connections get the new TLS certificate");
     },
-    refused: (fault) =>
+    onRefusal: (fault) =>
       log.error(
         { event: "certificate_refused", fault: fault.message },
         "the TLS certificate files are broken: the certificate before stays in force",

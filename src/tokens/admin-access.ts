@@ -11,9 +11,9 @@ export type FullToken = { readonly name: string; readonly token: string };
 
 type AdminAccessEvents = {
   /** Called when a changed file has come into force. */
-  readonly changed: (names: readonly string[]) => void;
+  readonly onChange: (names: readonly string[]) => void;
   /** Called when the file is broken or missing; the old entries stay in force. Each fault is reported once. */
-  readonly refused: (fault: AdminTokensFault) => void;
+  readonly onRefusal: (fault: AdminTokensFault) => void;
 };
 
 export interface FollowedAdminAccess extends AdminAccess {
@@ -42,7 +42,7 @@ export async function loadAdminAccess(
     byToken: (token) => findByToken(entries, token),
     byCertificate: (names) =>
       entries.find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
-    watch({ changed, refused }, everyMs) {
+    watch({ onChange, onRefusal }, everyMs) {
       if (path === undefined) return () => {};
       const take = async (): Promise<Taken<AdminTokensFault>> => {
         try {
@@ -54,10 +54,10 @@ export async function loadAdminAccess(
           const fault = error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`);
           return { ok: false, reason: fault };
         }
-        changed(entries.map(({ name }) => name));
+        onChange(entries.map(({ name }) => name));
         return { ok: true };
       };
-      return followFile({ path, take, refused, everyMs });
+      return followFile({ path, take, onRefusal, everyMs });
     },
   };
 }

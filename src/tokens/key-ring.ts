@@ -7,11 +7,11 @@ import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 type RingEvents = {
   /** Called when a changed ring has come into force. */
-  readonly changed: (keys: Keys) => void;
+  readonly onChange: (keys: Keys) => void;
   /** Called when the file is broken or missing; the old ring stays in force. Each fault is reported once. */
-  readonly refused: (fault: KeyRingFault) => void;
+  readonly onRefusal: (fault: KeyRingFault) => void;
   /** Called when the file is valid again. */
-  readonly recovered?: () => void;
+  readonly onRecovery?: () => void;
 };
 
 /** A key ring in force. It follows its file once it is watched. */
@@ -87,7 +87,7 @@ function createKeyRing(path: string, firstText: string): KeyRing {
       const fault = error instanceof KeyRingFault ? error : atPath(path, new KeyRingFault("cannot be used"));
       return { ok: false, reason: fault };
     }
-    events.changed(current);
+    events.onChange(current);
     return { ok: true };
   };
 
@@ -102,11 +102,11 @@ function createKeyRing(path: string, firstText: string): KeyRing {
       followFile({
         path,
         take: () => take(events),
-        refused(fault) {
+        onRefusal(fault) {
           lost = fault.absent;
-          events.refused(fault);
+          events.onRefusal(fault);
         },
-        recovered: events.recovered,
+        onRecovery: events.onRecovery,
         everyMs,
       }),
   };

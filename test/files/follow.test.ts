@@ -27,8 +27,8 @@ function reportsOf(readings: readonly (Error | undefined)[]): Promise<readonly s
         }
         return fault === undefined ? { ok: true } : { ok: false, reason: fault };
       },
-      refused: ({ message }) => reports.push(`${count}: ${message}`),
-      recovered: () => reports.push(`${count}: recovered`),
+      onRefusal: ({ message }) => reports.push(`${count}: ${message}`),
+      onRecovery: () => reports.push(`${count}: recovered`),
     });
   });
 }
@@ -69,7 +69,7 @@ test("a change is taken at once where the file system reports it, and nothing on
         resolve();
         return { ok: true };
       },
-      refused: () => {},
+      onRefusal: () => {},
     });
     // Only what is written once the directory is watched is reported.
     const writing = setInterval(() => writeFileSync(path, "{}"), 20);

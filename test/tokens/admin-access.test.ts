@@ -99,7 +99,7 @@ test("a changed file is followed; one that is broken or gone is reported, and wh
     events.push(what);
     wake();
   };
-  onTestFinished(access.watch({ changed: report, refused: (fault) => report(fault.message) }, 20));
+  onTestFinished(access.watch({ onChange: report, onRefusal: (fault) => report(fault.message) }, 20));
   const next = async () => {
     while (events.length === 0) {
       await new Promise<void>((resolve) => {

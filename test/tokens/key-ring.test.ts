@@ -164,7 +164,7 @@ describe("a running instance", () => {
       events.push(what);
       wake();
     };
-    const stop = ring.watch({ changed: record, refused: record }, EVERY);
+    const stop = ring.watch({ onChange: record, onRefusal: record }, EVERY);
     onTestFinished(stop);
     const next = async () => {
       while (events.length === 0) {
