@@ -34,12 +34,12 @@ export function createRenewal(
   let channel = open(name);
   let token: HeldToken | undefined;
   /** Counts tokens, endings and beginnings: each makes what is under way void. */
-  let era = 0;
+  let version = 0;
   /** Aborted when waiting has no purpose any more: also when another tab has failed. */
-  let epoch = new AbortController();
+  let waiters = new AbortController();
   /** The session that was seen to end. Its tokens are not taken from other tabs any more. */
   let endedSid: string | undefined;
-  let flight: Promise<Outcome | undefined> | undefined;
+  let inFlight: Promise<Outcome | undefined> | undefined;
   let failures = 0;
   /** Until the next attempt is allowed, ms. */
   let backoffMs = countdown(realm, 0);
@@ -86,13 +86,13 @@ export function createRenewal(
   function settle(failureCount: number, waitMs: number): void {
     failures = failureCount;
     backoffMs = countdown(realm, waitMs);
-    epoch.abort();
-    epoch = new AbortController();
+    waiters.abort();
+    waiters = new AbortController();
   }
 
   /** @param state `unknown` when somebody has signed in: whatever was known before is void */
   function become(state: SessionState, newToken?: HeldToken, ended?: string): void {
-    era++;
+    version++;
     settle(0, 0);
     token = newToken;
     endedSid = ended;
@@ -159,11 +159,11 @@ export function createRenewal(
   };
 
   async function request(replacement: boolean | undefined): Promise<Outcome | undefined> {
-    const started = era;
+    const started = version;
     const atMs = realm.Date.now();
     const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
     // Meanwhile another tab has brought a token, the session has ended or another one has begun: that is newer.
-    if (started !== era) return undefined;
+    if (started !== version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
     if (endedSid && received?.claims.sid === endedSid) {
       // It was reported as over while the response was on its way: the service is asked once more.
@@ -184,9 +184,9 @@ export function createRenewal(
   /** Obtains a token. Single flight; never rejects. @param replacement whether a service has refused the token in hand */
   async function renew(replacement?: boolean): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
-    const { signal } = epoch;
+    const { signal } = waiters;
     const sinceMs = countdown(realm, 0);
-    flight ??= exclusively(realm, name, signal, async () => {
+    inFlight ??= exclusively(realm, name, signal, async () => {
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
       // In doubt the token in hand is good enough, if another tab has no doubt of it.
@@ -197,9 +197,9 @@ export function createRenewal(
       box?.close();
       return signal.aborted ? undefined : request(replacement);
     }).finally(() => {
-      flight = undefined;
+      inFlight = undefined;
     });
-    return flight;
+    return inFlight;
   }
 
   return {
@@ -234,7 +234,7 @@ export function createRenewal(
     },
 
     async signOut(): Promise<void> {
-      const started = era;
+      const started = version;
       const held = token;
       const url = `${baseUrl}/v1/auth/logout`;
       let outcome = await send(realm, url, closed);
@@ -242,7 +242,7 @@ export function createRenewal(
       if (outcome.ended && held)
         outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(held.text) });
       if (outcome.cause) throw unavailable(outcome.cause);
-      if (started === era) end();
+      if (started === version) end();
       // Somebody may have signed in meanwhile: the service knows which session there is now, if any.
       else become("unknown");
     },

@@ -4,7 +4,7 @@
  */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers } from "./browsers.ts";
-import { readDeviceBinding } from "./device-binding.ts";
+import { readDeviceBinding } from "./device-settings.ts";
 import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
 import { readObservability } from "./observability.ts";

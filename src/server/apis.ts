@@ -21,7 +21,7 @@ import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
-import { createDeviceBinding } from "./device-binding.ts";
+import { createDeviceBinding } from "./device-parts.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { mayOfferSignIn } from "./quickstart.ts";

@@ -9,7 +9,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { NO_LIMIT } from "../../src/limits/rate-limit.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
-import { createDeviceBinding } from "../../src/server/device-binding.ts";
+import { createDeviceBinding } from "../../src/server/device-parts.ts";
 import { publicHandler } from "../../src/server/public-api.ts";
 import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import { create } from "../../src/session/create.ts";

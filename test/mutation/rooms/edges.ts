@@ -5,7 +5,6 @@ const browser = testsOf("browser");
 const limits = testsOf("limits");
 const listener = testsOf("listener");
 const observability = testsOf("observability");
-const serverKit = testsOf("server-kit");
 
 export const EDGES: readonly Room[] = [
   {
@@ -19,15 +18,6 @@ export const EDGES: readonly Room[] = [
     stages: [
       browser("hint", "snapshot", "react/react", "simulation/schedules", "device/scripted"),
       browser("simulation/session", "simulation/hostile"),
-    ],
-  },
-  {
-    name: "server-kit",
-    files: /^src\/server-kit\/.*\.ts$/,
-    stages: [
-      serverKit("cookies", "login", "same-origin"),
-      serverKit("sessions", "adapters", "outage"),
-      serverKit("schedules", "navigations"),
     ],
   },
   {
