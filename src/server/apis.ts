@@ -4,6 +4,7 @@ import type { Config } from "../config/config.ts";
 import type { OverloadControl } from "../limits/overload.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
 import type { Handler } from "../listener/exchange.ts";
+import { checkAtIntervals } from "../listener/recent-check.ts";
 import { subnetOf } from "../net/subnet.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
@@ -103,10 +104,10 @@ function shared(deps: Deps) {
     telemetry,
     store: telemetry?.traceStore(store, storeKind) ?? store,
     accept: overload.accept,
-    async ready() {
+    ready: checkAtIntervals(async () => {
       if (ring.lost) throw new Error("the key ring's file is gone");
       await store.ping();
-    },
+    }),
     refreshTokens: createRefreshTokens(ring),
     accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store }),
     random: createRandom(entropy),

@@ -1,0 +1,24 @@
+/** How long the outcome of a check counts for the next callers, in ms. */
+const RECENT_MS = 100;
+
+/**
+ * Limits how often a check runs: one at a time, and no sooner than 100 ms after the last. Anybody may ask for readiness, in 20 bytes over
+ * HTTP/2, and a check of the store costs a write.
+ *
+ * @param clock a steady clock, in ms
+ */
+export function checkAtIntervals(check: () => Promise<void>, clock = () => performance.now()): () => Promise<void> {
+  let last: Promise<void> | undefined;
+  let validUntil = 0;
+  return () => {
+    if (last !== undefined && clock() < validUntil) return last;
+    const current = check();
+    const end = () => {
+      validUntil = clock() + RECENT_MS;
+    };
+    last = current;
+    validUntil = Number.POSITIVE_INFINITY;
+    current.then(end, end);
+    return current;
+  };
+}
