@@ -28,7 +28,7 @@ beforeAll(async () => {
     ISSUER: "http://auth.example",
     ADMIN_TOKENS: "drain".repeat(8),
     // Long enough for the three round trips that the end of an HTTP/2 connection takes, also on a busy machine.
-    DRAIN_DELAY: LONG ? "5s" : "3s",
+    DRAIN_DELAY: "5s",
     // Each client refreshes its session as fast as it can, for as long as the restarts take.
     RATE_LIMIT_REFRESH: "off",
   };
