@@ -82,7 +82,7 @@ export function createRenewal(
     );
   }
 
-  /** Whoever waits for its turn has an outcome: else all of them would try in turn. */
+  /** Gives an outcome to all that wait for their turn. Otherwise each would try in its turn. */
   function settle(failureCount: number, waitMs: number): void {
     failures = failureCount;
     backoffMs = countdown(realm, waitMs);
@@ -191,7 +191,7 @@ export function createRenewal(
       const box = open(replyTo);
       // In doubt the token in hand is good enough, if another tab has no doubt of it.
       channel?.postMessage({ type: "ask", newerThan: doubtful || !token ? 0 : token.claims.iat, replyTo });
-      // Where a lock takes long, so do the two messages of a reply, and what the tab that had the lock before us obtained.
+      // If a lock takes long, the two messages of a reply do too, and so does what the tab with the lock before us obtained.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
       await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
       box?.close();

@@ -10,7 +10,7 @@ import { createDisplay, type Snapshot } from "./snapshot.ts";
 const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {
-  /** Where the service is. Default: the page's origin. */
+  /** The origin of the service. Default: the page's. */
   readonly baseUrl?: string;
   /** Other origins that `fetch` may send the access token to. Always included: the page's and the service's. */
   readonly origins?: readonly string[];

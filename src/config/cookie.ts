@@ -6,7 +6,7 @@ const DOMAIN = /^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/;
 const PATH = /^\/[!-:<-~]*$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Where a browser sends a cookie: without a domain to the very host that set it. */
+/** The hosts and paths to which a browser sends a cookie. Without a domain it is the host that set it. */
 export type CookieScope = { readonly domain: string | undefined; readonly path: string };
 
 export type CookieSettings = {

@@ -1,4 +1,4 @@
-/** Where sessions are kept. */
+/** The settings of the store. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { AddFault, Read } from "./reader.ts";

@@ -32,7 +32,7 @@ function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[
   return ["DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh"];
 }
 
-/** Where browsers register a device key, and below it where they renew. */
+/** The path at which browsers register a device key. They renew below it. */
 const DEVICE_PATH = "/v1/auth/device";
 
 /** A cookie's path that does not match the routes of device binding (RFC 6265bis section 5.1.4). */
@@ -81,7 +81,7 @@ function uselessOrigins(config: Config): string[] {
   });
 }
 
-/** Where browsers reach the service, as far as the configuration shows. */
+/** Returns the origin at which browsers reach the service, if the configuration shows it. */
 function ownUrl(config: Config): URL | undefined {
   if (config.issuer !== undefined) return new URL(config.issuer);
   if (config.trustProxy > 0 || !LOOPBACK.test(config.host)) return undefined;

@@ -10,7 +10,7 @@ import type { Clock } from "../session/ports.ts";
 const IDLE_MS = 30 * 60_000;
 /** In any case, ms. */
 const LIFE_MS = 8 * 3_600_000;
-/** Of one admin token: beyond it the oldest one of that token ends, so no token pushes others out. */
+/** The most sign-ins of one admin token. Beyond it the oldest of that token ends, so that no token pushes others out. */
 const MAX_SIGN_INS = 200;
 
 type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };
@@ -33,7 +33,7 @@ type Deps = {
 };
 
 export function createSignIns({ access, clock, secret }: Deps): SignIns {
-  /** By the digest of the cookie, so that the time of a look-up reveals nothing of it; the oldest first. */
+  /** The sign-ins by the digest of their cookie, so that the time of a look-up reveals nothing of it; the oldest first. */
   const signIns = new Map<string, SignIn>();
   return {
     add(token) {

@@ -8,7 +8,7 @@
  *     const handler = createHttpHandler({ routes, tables: [ShelfRoutes], interceptors, fallback: connectNodeAdapter({ routes }) });
  *     createServer(handler).listen(8080);
  *
- * Where google/api/http.proto leaves room: literals win over `*`, which wins over `**`, with backtracking; the path wins
+ * google/api/http.proto leaves some cases open. Here literals win over `*`, which wins over `**`, with backtracking; the path wins
  * over body and query; a query names fields by JSON or proto name, singular fields once; a stream is NDJSON, server-sent
  * events or a JSON array, chosen by Accept, and a failure in it is its last message: `{"error": …}`.
  */

@@ -157,7 +157,7 @@ export class Admission {
   }
 }
 
-/** Of all threads: a little too much, where others of them work as well. */
+/** Returns the processor time of all threads, in ms: a little too much while threads beside the event loop work. */
 function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

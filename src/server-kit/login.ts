@@ -17,7 +17,7 @@ export function returnPath(wanted: string | null | undefined, login: string, fal
   return path.startsWith("//") ? fallback : path;
 }
 
-/** Where to sign in, with the path to return to; undefined where the request is for the login already. */
+/** Returns the address of the login with the path to return to, or undefined if the request is for the login already. */
 export function loginLocation(url: string, login: string, parameter: string): string | undefined {
   const { pathname, search } = new URL(url, BASE);
   if (isLogin(pathname, login)) return undefined;

@@ -3,7 +3,7 @@ import { cookieValues, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
 
-/** Of a verified access token. */
+/** The claims of a verified access token. */
 export type Claims = {
   readonly sub: string;
   readonly sid: string;
@@ -114,11 +114,11 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
     return isEnd(verdict.reason) ? ENDED : UNAVAILABLE;
   }
 
-  /** By the token in the request's cookies, which may be old. */
+  /** The user by the token in the request's cookies, which may be old. */
   const presentedUser = (headers: Pick<Headers, "get">) =>
     userOf(accessTokenOf(headers), (reason) => reason !== "unavailable");
 
-  /** Of several, one may have been set by a sibling domain: then none counts. */
+  /** Returns the token if there is one only: one of several may have been set by a sibling domain. */
   function accessTokenOf(headers: Pick<Headers, "get">): string | undefined {
     const values = cookieValues(headers.get("cookie"), accessCookie);
     return values.length === 1 ? values[0] : undefined;

@@ -13,7 +13,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 
 /** An event as it is kept and shown: its times are the wall clock's. A due record has it in the store's time. */
 export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
-  /** By the clock of the instance that recorded it; the time of its step for an event that was found later. */
+  /** The time by the clock of the instance that recorded it. An event that was found later has the time of its step. */
   readonly time: Time;
   readonly type: "created" | "ended" | "elevated" | "all_ended" | "device_bound" | "device_unbound";
   /** Absent for the end of all. */
@@ -75,7 +75,7 @@ export type DueRecord = {
   readonly since: StoreMs;
   readonly event: SessionEvent<StoreMs>;
   readonly ids: Partial<Correlation>;
-  /** Of a reuse: see `authn_token_reuse`. */
+  /** Present for a reuse only: see `authn_token_reuse`. */
   readonly cause?: "two_holders";
 };
 

@@ -9,7 +9,7 @@ import type { StoreMs, WallMs } from "./time.ts";
  */
 export type SessionId = string & { readonly __brand: "SessionId" };
 
-/** Where a session is: in the part of the store that has it, or that has all sessions of its subject. */
+/** Names the part of the store that has a session, or all sessions of a subject. */
 export type Place = { readonly sid: SessionId } | { readonly subject: string };
 
 /** The device of a session, as shown to its user. */

@@ -123,7 +123,7 @@ export async function refresh(
     accessToken: deps.accessTokens.issue(session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    // Of parallel requests only one gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
+    // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
 }

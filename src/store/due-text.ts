@@ -10,7 +10,7 @@ type Short = {
   readonly q?: string | undefined;
   readonly t?: string | undefined;
   readonly c?: ReturnType<typeof shortClient> | undefined;
-  /** Of a reuse: whether two holders were found. */
+  /** Present for a reuse only: whether two holders were found. */
   readonly h?: 1 | undefined;
 };
 

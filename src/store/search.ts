@@ -16,7 +16,7 @@ export type Candidate = { readonly position: PagePosition; readonly session: Ses
 /** The next candidates, newest first; fewer than `count` are the last ones. */
 type TakeCandidates = (count: number) => Promise<readonly Candidate[]>;
 
-/** Where a search starts. @throws InvalidCursor */
+/** Returns the position at which a search starts. @throws InvalidCursor */
 export function startOf(from: string | undefined, { createdBefore }: SessionFilter): PagePosition {
   const position = parsePosition(from);
   if (createdBefore === undefined || position.createdAt < createdBefore) return position;

@@ -39,7 +39,7 @@ export function requestOf({ age, ...filter }: Filter) {
   }
 }
 
-/** Where the sessions of a user are. */
+/** Returns the path of the page with a user's sessions. */
 export const addressOf = (subject: string) => `#/sessions?${new URLSearchParams({ subject })}`;
 
 type Props = { readonly wanted: string; readonly filter: Filter; readonly onFilter: (filter: Filter) => void };

@@ -3,7 +3,7 @@ import type { Gzip } from "../call/exchange.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { FailureError, failures } from "./failure.ts";
 
-/** By how much a body may grow when it is decompressed. JSON is rarely compressed to less than a thirtieth. */
+/** The factor by which a body may grow when it is decompressed. JSON is rarely compressed to less than a thirtieth. */
 const MAX_RATIO = 100;
 /** Every body may grow to this size, in bytes, whatever the ratio. */
 const FREE_BYTES = 64 * 1024;

@@ -13,7 +13,7 @@ import { steadyClock } from "../../clock/steady.ts";
 import type { Clock } from "../../session/ports.ts";
 import { type StoreMs, toStoreTime, type WallClock, type WallMs } from "../../session/time.ts";
 
-/** By how much a clock may be set, or drift, without notice, ms. */
+/** The amount by which a clock may be set, or drift, without notice, ms. */
 const TOLERANCE_MS = 250;
 
 const LINUX = process.platform === "linux";
@@ -56,7 +56,7 @@ export class StoreClock {
     this.#compare(wall());
   }
 
-  /** By how much the wall clock is ahead of the store's time, ms. */
+  /** The amount by which the wall clock is ahead of the store's time, ms. */
   get shiftMs(): number {
     return this.#shift;
   }
@@ -84,7 +84,7 @@ export class StoreClock {
   }
 }
 
-/** By how much the wall clock was set, ms. */
+/** The amount by which the wall clock was set, ms. */
 function stepSince(row: Row, { wall, up, boot }: Omit<Row, "shift">): number {
   const passed = wall - row.wall;
   if (boot !== row.boot) return Math.min(0, passed);

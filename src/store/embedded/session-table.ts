@@ -41,12 +41,12 @@ export class SessionTable {
     return rows.filter((row) => now < row.idle_expires_at).map(({ sid }) => sid);
   }
 
-  /** Of a subject, newest first, after a position. */
+  /** The sessions of a subject, newest first, after a position. */
   page(subject: string, { createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
     return candidates(this.#sql.page.all(subject, createdAt, sid, count) as FoundRow[], now);
   }
 
-  /** Of all subjects, newest first, after a position. */
+  /** The sessions of all subjects, newest first, after a position. */
   byCreation({ createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
     return candidates(this.#sql.byCreation.all(createdAt, sid, count) as FoundRow[], now);
   }

@@ -65,7 +65,7 @@ export class CreationOrder {
     run.entries.push(...entries);
   }
 
-  /** Of each partition the entries before one, the newest last. */
+  /** Returns the entries of each partition that come before one, the newest last. */
   async #newest(tags: readonly string[], count: number, before: string): Promise<string[][]> {
     const replies = await this.#link.run("newest", tags, [count, Buffer.from(before, "latin1")]);
     return buffers(replies).map((reply) => splitEntries(text(reply)).reverse());

@@ -5,7 +5,7 @@
  * every script that acts on a session compares it. Then their records, markers and entries in the log follow, a bounded number in
  * each script, so that none holds up all others for long. It is acknowledged when that is done, as verifiers know the log alone.
  *
- * Whoever comes by may do the rest: another call for the same subject, one that ends a session of it, and every instance that finds
+ * The rest is done by the first that comes: another call for the same subject, one that ends a session of it, and every instance that finds
  * no progress between two readings of the log (log-reader.ts), since the instance that began it may be no more.
  */
 import { randomBytes } from "node:crypto";

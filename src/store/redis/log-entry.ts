@@ -42,7 +42,7 @@ export function tagOfEndings(text: string): string {
 
 const REST = "rest ";
 
-/** Where a reading goes on that the revocations script has cut short: in this partition, from this time on. */
+/** The partition and the time from which a reading goes on that the revocations script has cut short. */
 export function restOf(texts: readonly string[]): { readonly tag: string; readonly time: number } | undefined {
   const last = texts.at(-1);
   if (last === undefined || !last.startsWith(REST)) return undefined;

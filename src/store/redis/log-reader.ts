@@ -21,7 +21,7 @@ export class LogReader {
   readonly #finish: (tag: string) => Promise<void>;
   /** The ends of many sessions that were under way when the log was read last, with how far they were. */
   #endings: ReadonlySet<string> = new Set();
-  /** Where and when the log was read last. */
+  /** The position and the time of the last reading of the log. */
   #cursor = "";
   #readAt = 0;
 

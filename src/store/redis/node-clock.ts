@@ -18,7 +18,7 @@ export class NodeClock {
   #ahead: number | undefined;
   #aheadAtMost = 0;
   #shift = 0;
-  /** By how much the node's clock was set since all agreed, ms. */
+  /** The amount by which the node's clock was set since all agreed, ms. */
   #step = 0;
   readonly #timeoutMs: number;
 
@@ -27,7 +27,7 @@ export class NodeClock {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** By how much the node's clock is ahead of the store's time, ms. */
+  /** The amount by which the node's clock is ahead of the store's time, ms. */
   get shiftMs(): number {
     return this.#shift;
   }

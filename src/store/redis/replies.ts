@@ -14,7 +14,7 @@ import type { RotationOutcome } from "../../session/rotation.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import { decodeRotation, decodeSession } from "./record.ts";
 
-/** Where the record begins in a reply that starts with a letter and the time. */
+/** The offset of the record in a reply that starts with a letter and the time. */
 const RECORD = 7;
 
 type Refusal = "revoked" | "unknown" | "idle" | "expired" | "two_holders" | "device_proof_missing" | "device_required";
