@@ -6,7 +6,7 @@ import { describeRoutes, type Problem, parseServiceConfig, RouteError, readDescr
 import { parse } from "yaml";
 import { reflectServices } from "./reflection.ts";
 
-/** Where the descriptors and rules of the served RPCs come from. */
+/** The sources of the descriptors and rules of the served RPCs. */
 interface DescriptorSources {
   /** A file with a google.protobuf.FileDescriptorSet; undefined: server reflection. */
   readonly descriptors: string | undefined;
