@@ -57,10 +57,22 @@ function overHttp2(url: string): Client {
     close: () => session?.destroy(),
     async refresh(cookie) {
       const stream = usable().request({ ":method": "POST", ":path": PATH, cookie }, { endStream: true });
-      const [headers] = await once(stream, "response");
-      stream.resume();
-      await once(stream, "end");
-      return [Number(headers[":status"]), nextCookie(headers["set-cookie"])];
+      // GOAWAY was in the same packet as the end of the last response, so that Node never sent this request. It costs nothing to send it
+      // elsewhere. A request that was sent and then refused is a failure.
+      let wasSent = true;
+      stream.once("frameError", () => {
+        wasSent = false;
+      });
+      try {
+        const [headers] = await once(stream, "response");
+        stream.resume();
+        await once(stream, "end");
+        return [Number(headers[":status"]), nextCookie(headers["set-cookie"])];
+      } catch (error) {
+        if (wasSent) throw error;
+        session = undefined;
+        return this.refresh(cookie);
+      }
     },
   };
 }
