@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { parseRing, type Ring, type RingKey } from "../../src/tokens/ring.ts";
 
 /** The command line of the key ring, as a process of its own. */
@@ -38,7 +38,7 @@ function ageBy(minutes: number): void {
 }
 
 describe("session-service keys", () => {
-  it("creates a ring for its owner alone, and never a second one over it", () => {
+  test("creates a ring for its owner alone, and never a second one over it", () => {
     expect(keys(["create"])).toEqual({ code: 0, out: `created ${file()}\n`, err: "" });
     expect(statSync(file()).mode & 0o777).toBe(0o600);
     const before = ring();
@@ -46,7 +46,7 @@ describe("session-service keys", () => {
     expect(ring()).toEqual(before);
   });
 
-  it("creates a ring where one is missing, leaves one that is there, and refuses one that is broken", () => {
+  test("creates a ring where one is missing, leaves one that is there, and refuses one that is broken", () => {
     expect(keys(["create", "--if-missing"])).toMatchObject({ code: 0, out: `created ${file()}\n` });
     const before = ring();
     expect(keys(["create", "--if-missing"])).toEqual({ code: 0, out: `${file()} is there already\n`, err: "" });
@@ -55,7 +55,7 @@ describe("session-service keys", () => {
     expect(keys(["create", "--if-missing"]).code).toBe(1);
   });
 
-  it("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
+  test("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);
     // A ring keeps its algorithm, whatever the environment names.
@@ -66,7 +66,7 @@ describe("session-service keys", () => {
     expect(listed.code).toBe(0);
   });
 
-  it("lists states, ages and what comes next, and no secret", () => {
+  test("lists states, ages and what comes next, and no secret", () => {
     keys(["create"]);
     ageBy(30);
     const { out } = keys(["list"]);
@@ -85,7 +85,7 @@ describe("session-service keys", () => {
     for (const { jwk } of [...signing, ...mac]) expect(out).not.toContain(jwk?.d ?? jwk?.k);
   });
 
-  it("rotates once every verifier can know the successor, and earlier only with --force", () => {
+  test("rotates once every verifier can know the successor, and earlier only with --force", () => {
     keys(["create"]);
     const [first, second] = ring().signing.map((key) => key.kid);
     const early = keys(["rotate"]);
@@ -101,7 +101,7 @@ describe("session-service keys", () => {
     expect(kidOf(ring().mac, "retired")).not.toBe("");
   });
 
-  it("takes its ages from the service's configuration", () => {
+  test("takes its ages from the service's configuration", () => {
     keys(["create"]);
     const env = { KEYS_FILE: file(), JWKS_MAX_AGE: "2s" };
     expect(keys(["rotate", "--pick-up", "3"], env).err).toMatch(/may sign from/);
@@ -109,7 +109,7 @@ describe("session-service keys", () => {
     expect(keys(["rotate", "--pick-up", "3"], env).code).toBe(0);
   });
 
-  it("removes a key when no token under it lives", () => {
+  test("removes a key when no token under it lives", () => {
     keys(["create"]);
     ageBy(6);
     keys(["rotate"]);
@@ -124,7 +124,7 @@ describe("session-service keys", () => {
     expect(kidOf(ring().mac, "retired")).toBe("");
   });
 
-  it("revokes a key at once", () => {
+  test("revokes a key at once", () => {
     keys(["create"]);
     const [first, second] = ring().signing.map((key) => key.kid);
     const { code, out } = keys(["revoke", first ?? ""]);
@@ -134,7 +134,7 @@ describe("session-service keys", () => {
     expect(kidOf(ring().signing, "revoked")).toBe(first);
   });
 
-  it("takes a kid that begins with a dash", () => {
+  test("takes a kid that begins with a dash", () => {
     keys(["create"]);
     const text = readFileSync(file(), "utf8").replace(kidOf(ring().signing, "signing"), "-dash");
     writeFileSync(file(), text);
@@ -143,7 +143,7 @@ describe("session-service keys", () => {
     expect(ring().signing.map(({ kid }) => kid)).not.toContain("-dash");
   });
 
-  it.each([
+  test.each([
     [["frobnicate"], "unknown command 'frobnicate'"],
     [["rotat"], "Did you mean rotate?"],
     [["revoke"], "missing required argument 'kid'"],
@@ -161,7 +161,7 @@ describe("session-service keys", () => {
     expect(err).toContain(fault);
   });
 
-  it("lists for programs, without a secret", () => {
+  test("lists for programs, without a secret", () => {
     keys(["create"]);
     const { code, out } = keys(["list", "--json"]);
     const [first, second] = ring().signing;
@@ -175,7 +175,7 @@ describe("session-service keys", () => {
     for (const { jwk } of [...ring().signing, ...ring().mac]) expect(out).not.toContain(jwk?.d ?? jwk?.k);
   });
 
-  it("names a fault of the ring, the file system or the configuration in a line, without a stack", () => {
+  test("names a fault of the ring, the file system or the configuration in a line, without a stack", () => {
     expect(keys(["list"])).toMatchObject({ code: 1, err: expect.stringMatching(/there is none.*create/) });
     writeFileSync(file(), "{", { mode: 0o600 });
     expect(keys(["rotate"])).toEqual({ code: 1, out: "", err: `key ring ${file()}: not JSON\n` });
@@ -187,7 +187,7 @@ describe("session-service keys", () => {
     });
   });
 
-  it("shows its usage when asked", () => {
+  test("shows its usage when asked", () => {
     for (const args of [["--help"], ["rotate", "-h"], ["help", "rotate"]]) {
       expect(keys(args)).toMatchObject({
         code: 0,

@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { sizeDelimitedDecodeStream } from "@bufbuild/protobuf/wire";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { ItemSchema } from "../http/gen/relay/v1/relay_pb.ts";
 import { startGrpcServer } from "../http/support/grpc-server.ts";
@@ -23,7 +23,7 @@ async function cut({ origin }: Running, path: string): Promise<void> {
 }
 
 describe("connect-http-gateway", () => {
-  it("serves what the server's reflection describes, with probes, over HTTP/1.1 and HTTP/2", async () => {
+  test("serves what the server's reflection describes, with probes, over HTTP/1.1 and HTTP/2", async () => {
     const gateway = await runGateway(...upstream(), "--reflection");
     const response = await fetch(`${gateway.origin}/v1/items/a?number=7&secret=s`);
     expect([response.status, await response.json()]).toEqual([200, { name: "a", number: "7" }]);
@@ -49,7 +49,7 @@ describe("connect-http-gateway", () => {
     setHealth(true);
   });
 
-  it("logs what each request was and how it ended, without its query", async () => {
+  test("logs what each request was and how it ended, without its query", async () => {
     const gateway = await runGateway(...upstream(), "--descriptors", set);
     await fetch(`${gateway.origin}/v1/items/failed?how=detail&secret=s`);
     await cut(gateway, "/v1/items/cut?how=hang");
@@ -69,7 +69,7 @@ describe("connect-http-gateway", () => {
     });
   });
 
-  it("logs of errors alone what ends with a status from 500, or is cut", async () => {
+  test("logs of errors alone what ends with a status from 500, or is cut", async () => {
     const gateway = await runGateway(...upstream(), "--descriptors", set, "--log", "errors");
     for (const path of ["/v1/items/a", "/nothing", "/v1/items/a?how=detail"]) await fetch(gateway.origin + path);
     await cut(gateway, "/v1/counts/a?number=1&how=hang");
@@ -80,7 +80,7 @@ describe("connect-http-gateway", () => {
     expect(gateway.log.filter(({ event }) => event === "request")).toHaveLength(2);
   });
 
-  it("reports that the reflection of the server is incomplete, as that of @grpc/reflection", async () => {
+  test("reports that the reflection of the server is incomplete, as that of @grpc/reflection", async () => {
     await using stock = await startGrpcServer();
     const args = ["--upstream", `http://127.0.0.1:${stock.port}`, "--reflection", "--auto-routes"];
     const child = spawn(process.execPath, [MAIN, ...args]);
@@ -89,7 +89,7 @@ describe("connect-http-gateway", () => {
     expect(await once(child, "close")).toEqual([1, null]);
   });
 
-  it("reads rules from a service config, and again on SIGHUP; a broken one changes nothing", async () => {
+  test("reads rules from a service config, and again on SIGHUP; a broken one changes nothing", async () => {
     const config = join(directory, "service.yaml");
     const ruleFor = (path: string) =>
       `type: google.api.Service\nhttp:\n  rules:\n  - selector: relay.v1.RelayService.Get\n    get: ${path}\n`;
@@ -110,7 +110,7 @@ describe("connect-http-gateway", () => {
     expect(await status("/v3/a")).toBe(200);
   });
 
-  it("reads requests as its options say: enums in any case, forms, other methods, all escapes", async () => {
+  test("reads requests as its options say: enums in any case, forms, other methods, all escapes", async () => {
     const post = (headers: Record<string, string>, body: string) => ({ method: "POST", headers, body });
     const form = post({ "content-type": "application/x-www-form-urlencoded" }, "name=a+b&size=size_large");
     const override = { method: "POST", headers: { "x-http-method-override": "GET" } };
@@ -134,7 +134,7 @@ describe("connect-http-gateway", () => {
     expect(await refused[2]?.json()).toEqual({});
   });
 
-  it("accepts and sends protobuf, messages and streams, if it is asked to", async () => {
+  test("accepts and sends protobuf, messages and streams, if it is asked to", async () => {
     const { origin } = await runGateway(...upstream(), "--descriptors", set, "--protobuf");
     const headers = { accept: "application/x-protobuf" };
     const body = new Uint8Array(toBinary(ItemSchema, create(ItemSchema, { name: "a", number: 7n })));
@@ -151,7 +151,7 @@ describe("connect-http-gateway", () => {
     expect([failed.status, status.code, status.details.length]).toEqual([429, 8, 1]);
   });
 
-  it("is alive but not ready while the server is away, and serves it when it is there", async () => {
+  test("is alive but not ready while the server is away, and serves it when it is there", async () => {
     const own = await startGrpcServer();
     own.die();
     const gateway = await runGateway("--upstream", `http://127.0.0.1:${own.port}`, "--descriptors", set);
@@ -164,7 +164,7 @@ describe("connect-http-gateway", () => {
     expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(200);
   });
 
-  it("finishes open requests on SIGTERM, and ends", async () => {
+  test("finishes open requests on SIGTERM, and ends", async () => {
     const gateway = await runGateway(...upstream(), "--descriptors", set, "--auto-routes");
     const ofStream = await fetch(`${gateway.origin}/v1/counts/a?number=1&how=hang`, {
       headers: { "x-server-timeout": "1" },
@@ -175,7 +175,7 @@ describe("connect-http-gateway", () => {
     expect(await ofStream.text()).toContain('"code":4');
   });
 
-  it.each([
+  test.each([
     [[], 0, ""],
     [["--upstream", "x"], 1, "give either --descriptors or --reflection"],
     [["--upstream", "x", "--reflection"], 1, '"x" is not an http(s) URL'],

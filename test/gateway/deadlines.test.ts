@@ -1,6 +1,6 @@
 /** What an upstream makes of a deadline that has expired. */
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
 
@@ -41,7 +41,7 @@ describe.each([
     return (await handler(new Request(`http://x${path}`, { headers }))).status;
   };
 
-  it.each(ERRORS)("after its deadline is 504, before it is what it is: %s", async (_, error, early) => {
+  test.each(ERRORS)("after its deadline is 504, before it is what it is: %s", async (_, error, early) => {
     expect(await statusOf(failLate(error()), 20)).toBe(504);
     expect(await statusOf(failEarly(error()), 1_000_000)).toBe(early);
   });

@@ -12,7 +12,7 @@ import {
   type FileDescriptorSet,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { parseArguments, startGateway } from "../../src/gateway/index.ts";
 import { createRoutes, readDescriptorSet } from "../../src/http/index.ts";
 
@@ -86,7 +86,7 @@ const sources = () =>
   ] as const;
 
 describe("a gateway in front of grpcio", () => {
-  it.each(sources())("reads and writes every field under its name, by %s", async (_, args) => {
+  test.each(sources())("reads and writes every field under its name, by %s", async (_, args) => {
     const origin = await startFront(...args, ...ONE);
     const body = JSON.stringify(BOOK);
     const headers = { "content-type": "application/json" };
@@ -102,19 +102,19 @@ describe("a gateway in front of grpcio", () => {
 });
 
 describe("one route in two services", () => {
-  it("is refused, with the option that selects services", async () => {
+  test("is refused, with the option that selects services", async () => {
     await expect(startFront("--descriptors", set)).rejects.toThrow(
       /LegacyShelfService\.EchoBook .* is the same route as shelf\.v1\.ShelfService\.EchoBook[\s\S]*--service/,
     );
   });
 
-  it("is that of the selected service", async () => {
+  test("is that of the selected service", async () => {
     const legacy = await startFront("--descriptors", set, "--service", "shelf.v1.LegacyShelfService");
     const post = await fetch(`${legacy}/v1/books/a`, { method: "POST", body: "{}" });
     expect([post.status, (await fetch(`${legacy}/v1/books/a`)).status]).toEqual([405, 200]);
   });
 
-  it("cannot be selected by the name of a service that does not exist", async () => {
+  test("cannot be selected by the name of a service that does not exist", async () => {
     await expect(startFront("--descriptors", set, ...ONE, "--service", "shelf.v1.Shelf")).rejects.toThrow(
       "--service: there is no service shelf.v1.Shelf; there are shelf.v1.ShelfService, shelf.v1.LegacyShelfService",
     );
@@ -122,7 +122,7 @@ describe("one route in two services", () => {
 });
 
 describe("descriptors that are read at run time", () => {
-  it("have the names that protoc gives, whether the set has names or not", () => {
+  test("have the names that protoc gives, whether the set has names or not", () => {
     const fields = (file: string) =>
       readDescriptorSet(readFileSync(file))
         .getMessage("shelf.v1.Book")
@@ -130,7 +130,7 @@ describe("descriptors that are read at run time", () => {
     expect(fields(stripped)).toEqual(fields(set));
   });
 
-  it("are refused without them", () => {
+  test("are refused without them", () => {
     const registry = createFileRegistry(withoutJsonNames(readFileSync(set)));
     const service = registry.getService("shelf.v1.ShelfService") as DescService;
     expect(() => createRoutes(service)).toThrow("readDescriptorSet");

@@ -4,7 +4,7 @@ import { get as http1Get, request as http1Request, type IncomingMessage } from "
 import { connect } from "node:http2";
 import { createRegistry } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGrpcUpstream } from "../../src/gateway/index.ts";
 import { createHttpHandler, type ForwardOptions } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "../http/gen/relay/v1/relay_http.ts";
@@ -51,7 +51,7 @@ describe.each([
       .map((line) => JSON.parse(line) as unknown);
 
   describe("the gateway forwards", () => {
-    it("unary calls", async () => {
+    test("unary calls", async () => {
       const response = await get("/v1/items/a/b?number=9007199254740993&tags=x&tags=y");
       expect([response.status, response.json()]).toEqual([
         200,
@@ -59,12 +59,12 @@ describe.each([
       ]);
     });
 
-    it("server streams", async () => {
+    test("server streams", async () => {
       const response = await get("/v1/counts/a?number=3");
       expect(linesOf(response.text)).toEqual([1, 2, 3].map((number) => ({ name: "a", number: `${number}` })));
     });
 
-    it("client streams and uploads", async () => {
+    test("client streams and uploads", async () => {
       const body = '{"number":1}\n{"number":2}\n';
       const sum = await gateway.fetchRaw({ method: "POST", target: "/v1/sums/a", headers: lines, body });
       expect(sum.json()).toEqual({ sum: "3", messages: 2, name: "a" });
@@ -72,7 +72,7 @@ describe.each([
       expect(upload.json()).toMatchObject({ sum: "1000000" });
     });
 
-    it("bidirectional streams, full duplex", async () => {
+    test("bidirectional streams, full duplex", async () => {
       const session = connect(gateway2.origin);
       const stream = session.request({ ":method": "POST", ":path": "/v1/chats/a", ...lines });
       for (const number of [1, 2, 3]) {
@@ -85,7 +85,7 @@ describe.each([
       session.destroy();
     });
 
-    it("errors with details and metadata, before and within a stream", async () => {
+    test("errors with details and metadata, before and within a stream", async () => {
       const unary = await get("/v1/items/a?how=detail");
       expect([unary.status, unary.headers.get("x-trailer"), unary.headers.get("grpc-status")]).toEqual([
         429,
@@ -106,7 +106,7 @@ describe.each([
       expect([sum.status, sum.json()]).toMatchObject([400, { code: 9, message: "as asked" }]);
     });
 
-    it("an unreadable request stream as 400, whatever the transport makes of it", async () => {
+    test("an unreadable request stream as 400, whatever the transport makes of it", async () => {
       const body = '{"number":1}\n{"number":"x"}\n';
       const response = await gateway.fetchRaw({ method: "POST", target: "/v1/sums/a", headers: lines, body });
       expect([response.status, response.json()]).toMatchObject([400, { code: 3 }]);
@@ -114,7 +114,7 @@ describe.each([
   });
 
   describe("metadata", () => {
-    it("is made of end-to-end headers, and says where the request comes from", async () => {
+    test("is made of end-to-end headers, and says where the request comes from", async () => {
       await get("/v1/items/a", {
         authorization: "Bearer t",
         cookie: "c=1",
@@ -154,7 +154,7 @@ describe.each([
       expect((await get("/v1/items/a", { "x-data-bin": "!" })).status).toBe(400);
     });
 
-    it("is mapped by matchers, and trusts a proxy that is named as trusted", async () => {
+    test("is mapped by matchers, and trusts a proxy that is named as trusted", async () => {
       const handler = gatewayTo(server.port, {
         requestHeaders: (name) => /^x-(a|forwarded-client-cert|real-ip)$/.test(name) || (name === "x-b" && "x-renamed"),
         responseHeaders: (name) => name === "x-reply" && "x-q",
@@ -183,7 +183,7 @@ describe.each([
       expect([response.headers.get("x-q"), response.headers.get("set-cookie")]).toEqual([["early"], undefined]);
     });
 
-    it("of the response becomes headers, trailers with a prefix", async () => {
+    test("of the response becomes headers, trailers with a prefix", async () => {
       const { headers } = await get("/v1/items/a?how=headers");
       expect([headers.get("x-reply"), headers.get("set-cookie"), headers.get("trailer-x-trailer")]).toEqual([
         ["early"],
@@ -195,7 +195,7 @@ describe.each([
   });
 
   describe("deadlines and cancellation", () => {
-    it("deadlines that expire are 504, however many at once and whatever the upstream does then", async () => {
+    test("deadlines that expire are 504, however many at once and whatever the upstream does then", async () => {
       const calls = Array.from({ length: 60 }, (_, i) =>
         get("/v1/items/a?how=hang", { "x-server-timeout": `0.${30 + (i % 20)}` }),
       );
@@ -203,19 +203,19 @@ describe.each([
       expect(seen.filter((status) => status !== 504)).toEqual([]);
     });
 
-    it("a deadline is carried through, and ends a call that hangs", async () => {
+    test("a deadline is carried through, and ends a call that hangs", async () => {
       const response = await get("/v1/items/a?how=hang", { "x-server-timeout": "0.2" });
       expect(response.status).toBe(504);
       expect(server.deadlineMs()).toBeLessThanOrEqual(Date.now() + 200);
       expect((await get("/v1/items/a?how=hang", { "connect-timeout-ms": "0" })).status).toBe(504);
     });
 
-    it("a default ends unary calls of clients that set none", async () => {
+    test("a default ends unary calls of clients that set none", async () => {
       await using own = await openHttp1(gatewayTo(server.port, { defaultTimeoutMs: 100 }));
       expect((await own.fetchRaw({ target: "/v1/items/a?how=hang" })).status).toBe(504);
     });
 
-    it("a client that disconnects cancels the call", async () => {
+    test("a client that disconnects cancels the call", async () => {
       for (const target of ["/v1/items/a?how=hang", "/v1/counts/a?number=1&how=hang"]) {
         const cancelled = server.cancelled();
         const call = http1Get(gateway.origin + target, { agent: false });
@@ -235,7 +235,7 @@ describe.each([
   });
 
   describe("a backend", () => {
-    it("that is away is 503, and served again when it is back", async () => {
+    test("that is away is 503, and served again when it is back", async () => {
       const own = await startGrpcServer();
       const errors: unknown[] = [];
       await using front = await openHttp1(gatewayTo(own.port, { onUpstreamError: (error) => errors.push(error) }));
@@ -251,7 +251,7 @@ describe.each([
       await expect.poll(async () => (await front.fetchRaw({ target: "/v1/items/a" })).status).toBe(200);
     });
 
-    it("that dies within calls ends them: 503, or an error in band", async () => {
+    test("that dies within calls ends them: 503, or an error in band", async () => {
       const own = await startGrpcServer();
       await using front = await openHttp1(gatewayTo(own.port));
       const hanging = front.fetchRaw({ target: "/v1/items/a?how=hang" });
@@ -271,7 +271,7 @@ describe.each([
       sum.destroy();
     });
 
-    it("that stops responding is noticed by pings: calls end, and it is served again when it is back", async () => {
+    test("that stops responding is noticed by pings: calls end, and it is served again when it is back", async () => {
       const proxy = await startHoldingProxy(server.port);
       const ping = { pingIntervalMs: 300, pingTimeoutMs: 1_500 };
       await using front = await openHttp1(gatewayTo(proxy.port, {}, ping));
@@ -286,7 +286,7 @@ describe.each([
       await proxy.stop();
     });
 
-    it("that is away is asked again only if retries are asked for", async () => {
+    test("that is away is asked again only if retries are asked for", async () => {
       const own = await startGrpcServer();
       own.die();
       const attempts = { without: 0, with: 0 };
@@ -298,7 +298,7 @@ describe.each([
     });
   });
 
-  it("the head of a stream is sent while the upstream is silent", async () => {
+  test("the head of a stream is sent while the upstream is silent", async () => {
     const call = http1Get(`${gateway.origin}/v1/counts/a?how=hang%20first`, { agent: false });
     const [response] = (await once(call, "response")) as [IncomingMessage];
     expect(response.statusCode).toBe(200);

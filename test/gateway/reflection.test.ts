@@ -6,7 +6,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -71,13 +71,13 @@ const numberOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? 0);
 const endless: Files = (asked) => [{ name: `${numberOf(asked)}.proto`, imports: [`${numberOf(asked) + 1}.proto`] }];
 
 describe("server reflection", () => {
-  it("asks once for a file that never comes", async () => {
+  test("asks once for a file that never comes", async () => {
     const { asked, error } = await reflect(() => [{ name: "a.proto", imports: ["b.proto", "c.proto"] }]);
     expect(asked).toEqual(["a.v1.A", "b.proto"]);
     expect(String(error)).toContain("incomplete: b.proto is not among them: use --descriptors");
   });
 
-  it("asks once for a file that many import", async () => {
+  test("asks once for a file that many import", async () => {
     const imports = ["common.proto"];
     const files = {
       "a.v1.A": [{ name: "a.proto", imports: ["b.proto", ...imports] }],
@@ -87,7 +87,7 @@ describe("server reflection", () => {
     expect([asked, error]).toEqual([["a.v1.A", "b.proto", "common.proto"], undefined]);
   });
 
-  it("ends when there are too many files, or too many bytes in all of them", async () => {
+  test("ends when there are too many files, or too many bytes in all of them", async () => {
     const files = await reflect(endless, { maxFiles: 20 });
     expect(files.error).toMatchObject({
       code: Code.ResourceExhausted,
@@ -100,7 +100,7 @@ describe("server reflection", () => {
     expect(bytes.asked).toHaveLength(10);
   });
 
-  it("has one deadline for all questions", async () => {
+  test("has one deadline for all questions", async () => {
     let nowMs = 0;
     const timeouts: number[] = [];
     const slow: Files = (asked, context) => {
@@ -117,13 +117,13 @@ describe("server reflection", () => {
     });
   });
 
-  it("reads one response to a question from a server that does not stop", async () => {
+  test("reads one response to a question from a server that does not stop", async () => {
     const { asked, error } = await reflect((name) => [{ name }], {}, Number.POSITIVE_INFINITY);
     expect(error).toBeUndefined();
     expect(new Set(asked)).toEqual(new Set(["a.v1.A"]));
   });
 
-  it("refuses files that import each other", async () => {
+  test("refuses files that import each other", async () => {
     const circle: Files = () => [
       { name: "a.proto", imports: ["b.proto"] },
       { name: "b.proto", imports: ["a.proto"] },

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { parseArguments, startGateway } from "../../src/gateway/index.ts";
 import { startGrpcServer } from "../http/support/grpc-server.ts";
 import { relayRoutes } from "../http/support/relay-service.ts";
@@ -107,7 +107,7 @@ const UPSTREAMS: readonly [name: string, start: () => Promise<Backend>, args: st
 ];
 
 describe.each(UPSTREAMS)("an upstream that speaks %s", (_, start, args) => {
-  it("serves messages, streams and errors with details, is ready, and is given deadlines", async () => {
+  test("serves messages, streams and errors with details, is ready, and is given deadlines", async () => {
     await using backend = await start();
     const { origin, log } = await startFront(backend.origin, ...args);
     const unary = await fetch(`${origin}/v1/items/a/b?number=9007199254740993`);
@@ -140,7 +140,7 @@ describe.each(UPSTREAMS)("an upstream that speaks %s", (_, start, args) => {
   });
 });
 
-it.each(UPSTREAMS)(
+test.each(UPSTREAMS)(
   "a response of an upstream that speaks %s is bounded by --max-body-bytes",
   async (_, start, args) => {
     await using backend = await start();
@@ -154,7 +154,7 @@ it.each(UPSTREAMS)(
   },
 );
 
-it.each(UPSTREAMS.filter(([name]) => !name.includes("HTTP/1.1")))(
+test.each(UPSTREAMS.filter(([name]) => !name.includes("HTTP/1.1")))(
   "an upstream that speaks %s streams both ways",
   async (_, start, args) => {
     await using backend = await start();
@@ -172,7 +172,7 @@ it.each(UPSTREAMS.filter(([name]) => !name.includes("HTTP/1.1")))(
   },
 );
 
-it.each([
+test.each([
   [[], 3_600_001],
   [["--max-timeout-ms", "1000"], 1_001],
 ])("a deadline that is longer than the gateway allows is refused: %j", async (args, timeoutMs) => {
@@ -185,7 +185,7 @@ it.each([
 });
 
 describe("an upstream whose certificate is not trusted", () => {
-  it.each<[name: string, args: string[], start: () => Promise<Backend>, reason: RegExp]>([
+  test.each<[name: string, args: string[], start: () => Promise<Backend>, reason: RegExp]>([
     ["without --upstream-ca, gRPC", [], () => startGrpc(true), /unable to verify the first certificate/],
     ["of another authority, gRPC", ["--upstream-ca", "other"], () => startGrpc(true), /unable to verify|certificate/],
     [
@@ -211,7 +211,7 @@ describe("an upstream whose certificate is not trusted", () => {
     expect((await fetch(`${origin}/readyz`)).status).toBe(503);
   });
 
-  it("is 503 for another name than that of the certificate", async () => {
+  test("is 503 for another name than that of the certificate", async () => {
     const { authority: own, server } = serverAuthority([]);
     const file = join(directory, "own.pem");
     writeFileSync(file, own);
@@ -221,7 +221,7 @@ describe("an upstream whose certificate is not trusted", () => {
     expect(log.find(({ event }) => event === "upstream error")?.reason).toMatch(/localhost.*does not match|altnames/i);
   });
 
-  it("keeps the gateway from starting if the authorities cannot be read", async () => {
+  test("keeps the gateway from starting if the authorities cannot be read", async () => {
     await expect(startFront("https://127.0.0.1:1", "--upstream-ca", "/nowhere.pem")).rejects.toThrow("no such file");
   });
 });

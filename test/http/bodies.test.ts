@@ -2,7 +2,7 @@
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import Fastify from "fastify";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import {
   createFetchHandler,
   createHttpHandler,
@@ -46,7 +46,7 @@ describe("under Fastify, whose default parser reads the body,", () => {
     }
   };
 
-  it("a handler responds with 500, and the log says why, once", async () => {
+  test("a handler responds with 500, and the log says why, once", async () => {
     const warnings: string[] = [];
     const note = ({ name, message }: Error) => name === "HttpHandlerWarning" && warnings.push(message);
     process.on("warning", note);
@@ -57,7 +57,7 @@ describe("under Fastify, whose default parser reads the body,", () => {
     expect(warnings).toEqual([expect.stringContaining("Object.assign(request.raw, { body: request.body })")]);
   });
 
-  it("what the log recommends works", async () => {
+  test("what the log recommends works", async () => {
     expect(await post((raw, body) => Object.assign(raw, { body }))).toEqual([200, { int32Value: 1 }]);
   });
 });
@@ -71,7 +71,7 @@ describe.each([
     return await listener.fetchRaw({ method: "POST", target: "/v1/echo", headers: json, ...request });
   };
 
-  it.each([
+  test.each([
     ["parsed, as by express.json()", (body: Buffer) => JSON.parse(body.toString()) as unknown],
     ["as text", String],
     ["as bytes", (body: Buffer) => body],
@@ -80,23 +80,23 @@ describe.each([
     expect([response.status, response.json()]).toEqual([200, { stringValue: "é", int32s: [1, 2] }]);
   });
 
-  it("may be empty", async () => {
+  test("may be empty", async () => {
     expect((await post(() => ({}), {})).status).toBe(200);
     expect((await post(() => undefined, { body: "" })).status).toBe(200);
   });
 
-  it("and decompressed is not decompressed again", async () => {
+  test("and decompressed is not decompressed again", async () => {
     const headers = { ...json, "content-encoding": "gzip" };
     const response = await post(() => ({ int32Value: 7 }), { headers, body: gzipSync("{}") });
     expect([response.status, response.json()]).toEqual([200, { int32Value: 7 }]);
   });
 
-  it("is limited by readMaxBytes", async () => {
+  test("is limited by readMaxBytes", async () => {
     const response = await post(() => ({ stringValue: "x".repeat(5_000_000) }), { body: "{}" });
     expect(response.status).toBe(413);
   });
 
-  it("and lost is an internal error, not an empty message", async () => {
+  test("and lost is an internal error, not an empty message", async () => {
     expect((await post(() => undefined, { body: '{"int32Value":1}' })).status).toBe(500);
     const raw = { target: "/v1/raw", headers: { "content-type": "text/plain" }, body: "bytes" };
     expect((await post(() => ({ parsed: true }), raw)).status).toBe(500);
@@ -105,7 +105,7 @@ describe.each([
 });
 
 describe("by default", () => {
-  it("a body is limited to 4 MiB, compressed or not", async () => {
+  test("a body is limited to 4 MiB, compressed or not", async () => {
     await using listener = await openHttp1(createHttpHandler(options));
     const post = (body: string | Buffer, encoding?: string) =>
       listener.fetchRaw({
@@ -132,7 +132,7 @@ describe("a broken body is a client error:", () => {
     return statusEncoder(failure, context);
   };
 
-  it.each([
+  test.each([
     ["not gzip", Buffer.from("{}")],
     ["truncated gzip", gzipSync('{"int32Value":1}').subarray(0, 20)],
     ["gzip with a wrong checksum", Buffer.concat([gzipSync("{}").subarray(0, -8), Buffer.alloc(8)])],
@@ -145,7 +145,7 @@ describe("a broken body is a client error:", () => {
     expect(seen.map(({ kind }) => kind)).toEqual(["bad_request"]);
   });
 
-  it("a fetch body that fails", async () => {
+  test("a fetch body that fails", async () => {
     seen.length = 0;
     const handler = createFetchHandler({ ...options, failureEncoder });
     const body = new ReadableStream({ pull: (controller) => controller.error(new TypeError("terminated")) });

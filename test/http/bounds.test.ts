@@ -3,7 +3,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Bounds } from "../../src/http/bounds.ts";
 import { type CommonOptions, createFetchHandler, createHttpHandler, protobufCodec } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
@@ -163,7 +163,7 @@ describe.each([
   ["HTTP/2", overHttp2],
   ["fetch", overFetch],
 ] as const)("over %s", (_, over) => {
-  it("bodies that arrive may have so many bytes together: the oldest is refused, the others are served", async () => {
+  test("bodies that arrive may have so many bytes together: the oldest is refused, the others are served", async () => {
     const send = await over({ maxPendingBodyBytes: 20_000 });
     const all = [1, 2, 3].map(() => send(ITEMS, BODY.slice(0, MOST)));
     const refused = await Promise.race(all.map(async (one) => ({ one, outcome: await one.outcome })));
@@ -178,13 +178,13 @@ describe.each([
     }
   });
 
-  it("where the server in front limits the time of bodies, large ones count by their bytes", async () => {
+  test("where the server in front limits the time of bodies, large ones count by their bytes", async () => {
     const send = await over({ maxPendingBodyBytes: 15_000, bodyTimeoutMs: Number.POSITIVE_INFINITY });
     const all = [1, 2].map(() => send(ITEMS, BODY.slice(0, MOST), { "content-length": `${BODY.length}` }));
     expect(await Promise.race(all.map(({ outcome }) => outcome))).toEqual(OVERLOADED);
   });
 
-  it("bodies of calls in flight count, and are not given up: what arrives is", async () => {
+  test("bodies of calls in flight count, and are not given up: what arrives is", async () => {
     const send = await over({ maxPendingBodyBytes: 15_000 });
     const held = send(ITEMS, WAITS);
     held.end();
@@ -200,14 +200,14 @@ describe.each([
     expect(await next.outcome).toEqual(OK);
   });
 
-  it("a body counts as it is when it is decompressed", async () => {
+  test("a body counts as it is when it is decompressed", async () => {
     const send = await over({ maxPendingBodyBytes: 15_000 });
     const one = send(ITEMS, gzipSync(`{"name":"${"x".repeat(20_000)}"}`), { "content-encoding": "gzip" });
     one.end();
     expect(await one.outcome).toEqual(OVERLOADED);
   });
 
-  it("a body that takes too long is refused, and so is a message of a stream; the time between messages is free", async () => {
+  test("a body that takes too long is refused, and so is a message of a stream; the time between messages is free", async () => {
     const send = await over({ bodyTimeoutMs: 50 });
     const idle = send(SUMS, '{"number":1}\n', { "content-type": "application/x-ndjson" });
     await wait();
@@ -222,7 +222,7 @@ describe.each([
     expect(await idle.outcome).toEqual(OK);
   });
 
-  it("the bytes of an incomplete message of a stream count", async () => {
+  test("the bytes of an incomplete message of a stream count", async () => {
     const send = await over({ maxPendingBodyBytes: 15_000 });
     const lines = { "content-type": "application/x-ndjson" };
     const one = send(SUMS, `{"number":1}\n${BODY.slice(0, MOST)}`, lines);
@@ -232,7 +232,7 @@ describe.each([
     expect(refused).toEqual(OVERLOADED);
   });
 
-  it("a stream may take any time, and so may its messages once they have arrived", async () => {
+  test("a stream may take any time, and so may its messages once they have arrived", async () => {
     const send = await over({ bodyTimeoutMs: 50 });
     const lines = { "content-type": "application/x-ndjson" };
     const long = send(SUMS, '{"num', lines);
@@ -255,7 +255,7 @@ describe.each([
     expect(await Promise.all([long, slow].map(({ outcome }) => outcome))).toEqual([OK, OK]);
   });
 
-  it("while the process does not run, no body is late", async () => {
+  test("while the process does not run, no body is late", async () => {
     const send = await over({ bodyTimeoutMs: 40 });
     const one = send(SUMS, '{"number":1}\n{"num', { "content-type": "application/x-ndjson" });
     await wait();
@@ -267,7 +267,7 @@ describe.each([
     expect(await one.outcome).toEqual(OK);
   });
 
-  it("so many calls may be in flight, those of streams too", async () => {
+  test("so many calls may be in flight, those of streams too", async () => {
     const send = await over({ maxCalls: 2 });
     const held = send(ITEMS, WAITS);
     held.end();
@@ -287,7 +287,7 @@ describe.each([
 });
 
 describe("what one call takes", () => {
-  it("is nothing once the call has ended, whatever of its body still arrives", () => {
+  test("is nothing once the call has ended, whatever of its body still arrives", () => {
     const bounds = new Bounds({ maxPendingBodyBytes: 100 });
     const [live, over] = [bounds.begin(), bounds.begin()];
     live.arriving(60);
@@ -298,7 +298,7 @@ describe("what one call takes", () => {
     live.end();
   });
 
-  it("has a timer while a body arrives, which keeps no process running", () => {
+  test("has a timer while a body arrives, which keeps no process running", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
     const bounds = new Bounds({ bodyTimeoutMs: 40 });

@@ -4,7 +4,7 @@ import { create, fromBinary, type JsonValue, type MessageInitShape, toBinary } f
 import { sizeDelimitedDecodeStream, sizeDelimitedEncode } from "@bufbuild/protobuf/wire";
 import { anyUnpack, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { createSizeDelimitedSplitter, sizeDelimited } from "../../src/http/codec/size-delimited.ts";
@@ -49,7 +49,7 @@ describe.each([
   const send = (target: string, contentType: string, body: string | Uint8Array, accept?: string, method = "POST") =>
     listener.fetchRaw({ method, target, headers: { "content-type": contentType, ...(accept && { accept }) }, body });
 
-  it("decode the request, and encode the response in the same type unless Accept says otherwise", async () => {
+  test("decode the request, and encode the response in the same type unless Accept says otherwise", async () => {
     const body = everything({ int64Value: 2n ** 63n - 1n, stringValue: "ä", any: { typeUrl: "x/unknown.Type" } });
     const binary = await send("/v1/echo", PROTOBUF, body);
     expect([binary.status, typeOf(binary), binary.headers.get("vary")]).toEqual([200, PROTOBUF, ["Accept"]]);
@@ -65,7 +65,7 @@ describe.each([
     expect([typeOf(yaml), yaml.text]).toEqual(["text/yaml", 'int64Value: "7"\nenums:\n  - COLOR_RED\n']);
   });
 
-  it.each([
+  test.each([
     ["application/yaml", "application/yaml"],
     ["application/json;q=0.5, application/yaml", "application/yaml"],
     ["application/yaml;q=0.5, application/json", "application/json"],
@@ -77,7 +77,7 @@ describe.each([
     expect([response.status, typeOf(response)]).toEqual([200, expected]);
   });
 
-  it("decode a body that is a field, under path variables, and encode a response that is one", async () => {
+  test("decode a body that is a field, under path variables, and encode a response that is one", async () => {
     const nested = toBinary(NestedSchema, create(NestedSchema, { name: "body", color: 1 }));
     const response = await send("/v1/echo/nested/5/path", PROTOBUF, nested, "application/json", "PUT");
     expect(response.json()).toEqual({ int64Value: "5", nested: { name: "path", color: "COLOR_RED" } });
@@ -97,7 +97,7 @@ describe.each([
     expect(mask.json()).toMatchObject({ updateMask: "color" });
   });
 
-  it("of messages do not carry what is no message: 415 for a body, JSON for a response", async () => {
+  test("of messages do not carry what is no message: 415 for a body, JSON for a response", async () => {
     const body = await send("/v1/echo/list", PROTOBUF, new Uint8Array(), undefined, "PUT");
     expect([body.status, typeOf(body)]).toEqual([415, PROTOBUF]);
     expect(fromBinary(StatusSchema, body.body).message).toContain("not a message");
@@ -105,7 +105,7 @@ describe.each([
     expect([typeOf(scalar), scalar.json()]).toEqual(["application/json", "7"]);
   });
 
-  it("encode failures: google.rpc.Status", async () => {
+  test("encode failures: google.rpc.Status", async () => {
     const detail = await send("/v1/misbehave", PROTOBUF, Uint8Array.of(0x0a, 6, ...Buffer.from("detail")));
     expect([detail.status, typeOf(detail)]).toEqual([400, PROTOBUF]);
     const status = fromBinary(StatusSchema, detail.body);
@@ -119,7 +119,7 @@ describe.each([
     expect([yaml.status, typeOf(yaml), parse(yaml.text)]).toMatchObject([404, "application/yaml", { code: 5 }]);
   });
 
-  it.each([
+  test.each([
     [PROTOBUF, Uint8Array.of(0xff, 0xff), "body: not application/x-protobuf"],
     ["application/yaml", "a: [", "body: not application/yaml"],
     ["application/yaml", "int32Value: much", "int32_value"],
@@ -131,7 +131,7 @@ describe.each([
     ]);
   });
 
-  it("are compressed as JSON is", async () => {
+  test("are compressed as JSON is", async () => {
     const stringValue = "x".repeat(5_000);
     const headers = { accept: PROTOBUF, "accept-encoding": "gzip" };
     const response = await listener.fetchRaw({ target: `/v1/echo?stringValue=${stringValue}`, headers });
@@ -142,7 +142,7 @@ describe.each([
     expect(fromBinary(EverythingSchema, gunzipSync(response.body)).stringValue).toBe(stringValue);
   });
 
-  it("of messages have size-delimited streams, in and out", async () => {
+  test("of messages have size-delimited streams, in and out", async () => {
     const out = await listener.fetchRaw({ target: "/v1/counts/a?number=3", headers: { accept: PROTOBUF } });
     expect([typeOf(out), out.headers.get("vary")]).toEqual([`${PROTOBUF}; delimited=true`, ["Accept"]]);
     const numbers: bigint[] = [];
@@ -159,7 +159,7 @@ describe.each([
     expect(huge.status).toBe(413);
   });
 
-  it.each([
+  test.each([
     [undefined, `${PROTOBUF}; delimited=true`],
     ["*/*", `${PROTOBUF}; delimited=true`],
     ["text/event-stream;q=0.5, application/*;q=0.1", "text/event-stream"],
@@ -173,27 +173,27 @@ describe.each([
     },
   );
 
-  it("of values have no streams: 415 in, newline-delimited JSON out", async () => {
+  test("of values have no streams: 415 in, newline-delimited JSON out", async () => {
     expect((await send("/v1/sums/a", "application/yaml", "number: 1")).status).toBe(415);
     const out = await listener.fetchRaw({ target: "/v1/counts/a?number=1", headers: { accept: "application/yaml" } });
     expect(typeOf(out)).toBe("application/x-ndjson");
   });
 });
 
-it("a failure in mid-stream of messages aborts the response", async () => {
+test("a failure in mid-stream of messages aborts the response", async () => {
   await using listener = await openHttp1(createHttpHandler({ ...serving, codecs: [protobufCodec] }));
   const response = listener.fetchRaw({ target: "/v1/count/2?failAfter=1", headers: { accept: PROTOBUF } });
   await expect(response).rejects.toMatchObject({ code: "ECONNRESET" });
 });
 
-it("codecs are off by default", async () => {
+test("codecs are off by default", async () => {
   const listener = openFetch(createFetchHandler(serving));
   const headers = { "content-type": PROTOBUF, accept: PROTOBUF };
   const post = await listener.fetchRaw({ method: "POST", target: "/v1/echo", headers, body: new Uint8Array() });
   expect([post.status, typeOf(post), post.headers.get("vary")]).toEqual([415, "application/json", undefined]);
 });
 
-it.each([
+test.each([
   ["a media type twice", [protobufCodec, protobufCodec], "two codecs have the media type application/x-protobuf"],
   ["the media type of JSON", [{ ...YAML, mediaTypes: ["application/json"] }], "cannot have the media type"],
   ["no media type", [{ ...YAML, mediaTypes: ["YAML"] }], "not a media type"],
@@ -201,7 +201,7 @@ it.each([
   expect(() => createFetchHandler({ ...serving, codecs })).toThrow(message);
 });
 
-it("size-delimited messages may arrive in any pieces", () => {
+test("size-delimited messages may arrive in any pieces", () => {
   const messages = [ItemSchema.file.proto, create(FileDescriptorProtoSchema), RichServiceRoutes.service.file.proto];
   const bytes = Buffer.concat(messages.map((message) => sizeDelimitedEncode(FileDescriptorProtoSchema, message)));
   for (const length of [1, 2, 100, bytes.byteLength]) {

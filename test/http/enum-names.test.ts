@@ -1,5 +1,5 @@
 import { createRegistry } from "@bufbuild/protobuf";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { declaredName } from "../../src/http/codec/enum-names.ts";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
@@ -15,7 +15,7 @@ const post = (body: object) => ({ method: "POST", target: "/v1/echo", body: JSON
 describe("names of enum values in any case, by option", () => {
   const listener = listenerWith(true);
 
-  it("are accepted in the body: in lists, maps, messages and Any", async () => {
+  test("are accepted in the body: in lists, maps, messages and Any", async () => {
     const message = {
       enumValue: "color_red",
       enums: ["Color_Red", "COLOR_NEGATIVE", 1],
@@ -38,7 +38,7 @@ describe("names of enum values in any case, by option", () => {
     });
   });
 
-  it("are accepted in a body that is one field, and in path and query", async () => {
+  test("are accepted in a body that is one field, and in path and query", async () => {
     const field = await listener.fetchRaw({
       method: "PUT",
       target: "/v1/echo/nested/1/n",
@@ -51,26 +51,26 @@ describe("names of enum values in any case, by option", () => {
     expect(path.json()).toMatchObject({ enumValue: "COLOR_RED" });
   });
 
-  it("are refused where they are nested too deeply", async () => {
+  test("are refused where they are nested too deeply", async () => {
     const depth = 50_000;
     const deep = `{"any":${'{"@type":"/rich.v1.Everything","any":'.repeat(depth)}{}${"}".repeat(depth)}}`;
     const response = await listener.fetchRaw({ method: "POST", target: "/v1/echo", body: deep });
     expect([response.status, response.json()]).toMatchObject([400, { message: "body: nested too deeply" }]);
   });
 
-  it("are still no value if none has that name", async () => {
+  test("are still no value if none has that name", async () => {
     expect((await listener.fetchRaw(post({ enumValue: "color_blue" }))).json()).toEqual({});
     expect((await listener.fetchRaw({ target: "/v1/echo?enumValue=color_blue" })).status).toBe(400);
   });
 });
 
-it("names of enum values in another case are unknown by default", async () => {
+test("names of enum values in another case are unknown by default", async () => {
   const listener = listenerWith(false);
   expect((await listener.fetchRaw(post({ enumValue: "color_red" }))).json()).toEqual({});
   expect((await listener.fetchRaw({ target: "/v1/echo?enumValue=color_red" })).status).toBe(400);
 });
 
-it("a name as declared wins over one that differs in case", () => {
+test("a name as declared wins over one that differs in case", () => {
   const values = ["Red", "RED", "red"].map((name, number) => ({ ...ColorSchema.values[0], name, number }));
   const type = { ...ColorSchema, values } as typeof ColorSchema;
   expect(["Red", "RED", "red", "blue"].map((name) => declaredName(type, name))).toEqual(["Red", "RED", "red", "blue"]);

@@ -1,7 +1,7 @@
 /** What failure encoders receive and return. */
 import { createRegistry, type DescMessage, toBinary, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { BadInput, type CommonOptions, createHttpHandler, type NodeRequest, type Route } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { EverythingSchema, NestedSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
@@ -32,14 +32,14 @@ describe("an error detail", () => {
   const nested = { type: "rich.v1.Nested", value: WIRE };
   const any = { typeUrl: "type.googleapis.com/rich.v1.Nested", value: WIRE };
 
-  it("in wire form is proto JSON if the registry knows its type", async () => {
+  test("in wire form is proto JSON if the registry knows its type", async () => {
     const response = await failingWith(withDetail(nested), { jsonOptions: { registry } });
     expect(response.json()).toMatchObject({
       details: [{ "@type": "type.googleapis.com/rich.v1.Nested", name: "why" }],
     });
   });
 
-  it("in wire form keeps its bytes if the registry does not know its type, or if they are malformed", async () => {
+  test("in wire form keeps its bytes if the registry does not know its type, or if they are malformed", async () => {
     const details = [{ "@type": "type.googleapis.com/rich.v1.Nested", value: "CgN3aHk=" }];
     expect((await failingWith(withDetail(nested))).json()).toMatchObject({ details });
     const malformed = { type: "rich.v1.Nested", value: new Uint8Array([10, 200]) };
@@ -47,7 +47,7 @@ describe("an error detail", () => {
     expect(response.json()).toMatchObject({ details: [{ value: "Csg=" }] });
   });
 
-  it("that contains an Any is proto JSON if the registry knows the type, else it keeps its bytes", async () => {
+  test("that contains an Any is proto JSON if the registry knows the type, else it keeps its bytes", async () => {
     const detail = { desc: EverythingSchema, value: { any } };
     const known = await failingWith(withDetail(detail), { jsonOptions: { registry } });
     const inner = { "@type": "type.googleapis.com/rich.v1.Nested", name: "why" };
@@ -66,12 +66,12 @@ describe("an error detail of google.rpc", () => {
   const types = [...published].filter(({ kind, file }) => kind === "message" && file.name.endsWith("error_details"));
   const wholeMessage = { body: "*", segments: [], variables: [] } as unknown as Route;
 
-  it("is one of ten, and parts of them", () => {
+  test("is one of ten, and parts of them", () => {
     expect(types.map(({ typeName }) => typeName)).toEqual(expect.arrayContaining(["google.rpc.BadRequest"]));
     expect(types).toHaveLength(14);
   });
 
-  it.each(types.map(({ typeName }) => typeName))("is proto JSON without a registry: %s", async (type) => {
+  test.each(types.map(({ typeName }) => typeName))("is proto JSON without a registry: %s", async (type) => {
     const schema = published.getMessage(type) as DescMessage;
     const message = sampleMessage(schema, wholeMessage, 3);
     const wanted = toJson(schema, message) as object;
@@ -82,7 +82,7 @@ describe("an error detail of google.rpc", () => {
 });
 
 describe("a failure", () => {
-  it("has the thrown value as its reason, and a response without making a ConnectError of it", async () => {
+  test("has the thrown value as its reason, and a response without making a ConnectError of it", async () => {
     class Domain extends Error {}
     const response = await failingWith(() => new Domain("expired"), {
       failureEncoder: (failure) =>
@@ -95,7 +95,7 @@ describe("a failure", () => {
     expect(response.headers.get("content-type")).toEqual(["application/json"]);
   });
 
-  it.each<
+  test.each<
     [name: string, error: ConnectError, options: Partial<CommonOptions<NodeRequest>>, challenge: string[] | undefined]
   >([
     ["none", new ConnectError("m", Code.Unauthenticated), {}, ["Bearer"]],
@@ -112,7 +112,7 @@ describe("a failure", () => {
     expect(response.headers.get("www-authenticate")).toEqual(challenge);
   });
 
-  it("caused by input captures no stack", () => {
+  test("caused by input captures no stack", () => {
     expect(new BadInput("query", "x", "bad").stack).not.toContain("\n    at ");
     expect(new Error("other").stack).toContain("\n    at ");
   });

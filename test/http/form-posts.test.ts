@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { createFetchHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
 import { relayRoutes } from "./support/relay-service.ts";
@@ -10,7 +10,7 @@ const post = async (formPosts: boolean, body: string, contentType = "application
   return listener.fetchRaw({ method: "POST", target: "/v1/items", headers: { "content-type": contentType }, body });
 };
 
-it("a form is a message whose fields are named as in a query, by option", async () => {
+test("a form is a message whose fields are named as in a query, by option", async () => {
   const response = await post(true, "name=a+b%2Fc&number=9007199254740993&tags=x&tags=y&unknown=1");
   expect(response.json()).toEqual({ name: "a b/c", number: "9007199254740993", tags: ["x", "y"] });
   const utf8 = await post(true, "name=%C3%A4", "application/x-www-form-urlencoded; charset=UTF-8");
@@ -18,7 +18,7 @@ it("a form is a message whose fields are named as in a query, by option", async 
   expect((await post(true, "")).json()).toEqual({});
 });
 
-it.each([
+test.each([
   ["a value of the wrong type", "number=x", undefined, 400],
   ["a malformed escape", "name=%zz", undefined, 400],
   ["a field given twice", "name=a&name=b", undefined, 400],
@@ -27,13 +27,13 @@ it.each([
   expect((await post(true, body, contentType)).status).toBe(status);
 });
 
-it("forms are an option of a table, too, which wins over the handler's", async () => {
+test("forms are an option of a table, too, which wins over the handler's", async () => {
   const tables = [{ ...RelayServiceRoutes, formPosts: false }];
   const listener = openFetch(createFetchHandler({ routes: relayRoutes(), tables, formPosts: true }));
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   expect((await listener.fetchRaw({ method: "POST", target: "/v1/items", headers, body: "name=a" })).status).toBe(415);
 });
 
-it("forms are refused by default", async () => {
+test("forms are refused by default", async () => {
   expect((await post(false, "name=a")).status).toBe(415);
 });

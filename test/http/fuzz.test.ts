@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import fc, { type Arbitrary } from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHttpHandler, type NodeRequest, type Route } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { EverythingSchema } from "./gen/rich/v1/rich_pb.ts";
@@ -190,7 +190,7 @@ const member = fc.tuple(path, text, fc.boolean()).map(([name, value, quoted]) =>
 });
 
 describe("arbitrary input", () => {
-  it("never causes a 5xx and reaches no route that the raw path does not match", async () => {
+  test("never causes a 5xx and reaches no route that the raw path does not match", async () => {
     await fc.assert(
       fc.asyncProperty(
         method,
@@ -215,7 +215,7 @@ describe("arbitrary input", () => {
     expect((await http1.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 
-  it("in any query field never causes a 5xx", async () => {
+  test("in any query field never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(parameter, { minLength: 1, maxLength: 4 }), async (parameters) => {
         const target = `/v1/echo?${parameters.join("&")}`;
@@ -225,7 +225,7 @@ describe("arbitrary input", () => {
     );
   });
 
-  it("in any body field never causes a 5xx", async () => {
+  test("in any body field never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(member, { minLength: 1, maxLength: 4 }), async (members) => {
         const content = `{${members.join(",")}}`;
@@ -238,7 +238,7 @@ describe("arbitrary input", () => {
     );
   });
 
-  it("in chunked bodies never causes a 5xx", async () => {
+  test("in chunked bodies never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(header, { maxLength: 3 }),
@@ -259,7 +259,7 @@ describe("arbitrary input", () => {
     expect((await http1.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 
-  it("over HTTP/2 never causes a 5xx", async () => {
+  test("over HTTP/2 never causes a 5xx", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom("GET", "POST", "DELETE", "HEAD", "OPTIONS"),

@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { afterAll, expect, test } from "vitest";
 
 const copy = mkdtempSync(join(tmpdir(), "http-gen-"));
 afterAll(() => rmSync(copy, { recursive: true }));
 
-it("generating the test services again changes nothing", () => {
+test("generating the test services again changes nothing", () => {
   for (const name of ["test/http/proto", "test/http/buf.gen.yaml", "test/http/buf.yaml"]) {
     cpSync(name, join(copy, name), { recursive: true, dereference: true });
   }

@@ -1,6 +1,6 @@
 import { create, createFileRegistry, type DescFile } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createFetchHandler, createRoutes } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
@@ -23,11 +23,11 @@ function late() {
 }
 
 describe("a service whose descriptors are loaded at run time", () => {
-  it("has the same routes as the plugin generates", () => {
+  test("has the same routes as the plugin generates", () => {
     expect(createRoutes(late()).routes).toEqual(RichServiceRoutes.routes);
   });
 
-  it("is served", async () => {
+  test("is served", async () => {
     const service = late();
     const handler = createFetchHandler({
       routes: (router) => {

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { create, type JsonValue, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { checkBinary, checkJson } from "../../src/http/codec/message-limits.ts";
 import { createFetchHandler, protobufCodec } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
@@ -36,7 +36,7 @@ const passes = (check: () => void): boolean => {
 };
 
 describe("the limits of a message", () => {
-  it("count the elements and levels of any JSON, and nothing within strings", () => {
+  test("count the elements and levels of any JSON, and nothing within strings", () => {
     const text = fc.oneof(fc.string(), fc.stringMatching(/^[[\]{},"\\]*$/));
     const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
       value: fc.oneof(
@@ -59,7 +59,7 @@ describe("the limits of a message", () => {
 
   const nested = (depth: number): JsonValue => (depth === 0 ? {} : { value: nested(depth - 1) });
   const five = [1, 2, 3, 4, 5];
-  it.each<[name: string, message: MessageInitShape<typeof EverythingSchema>, elements: number]>([
+  test.each<[name: string, message: MessageInitShape<typeof EverythingSchema>, elements: number]>([
     ["messages", { nesteds: five.map(() => ({})) }, 5],
     ["packed lists of numbers", { int32s: five }, 6],
     ["packed lists of enums", { enums: [0, 1, 0, 1, 0] }, 6],
@@ -76,7 +76,7 @@ describe("the limits of a message", () => {
     expect(passes(() => checkBinary(EverythingSchema, bytes, { maxElements: 1, maxDepth: NO_LIMIT }))).toBe(false);
   });
 
-  it("count groups and fields that nobody knows", () => {
+  test("count groups and fields that nobody knows", () => {
     const writer = new BinaryWriter();
     for (let i = 0; i < 10; i++) {
       writer.tag(900, WireType.StartGroup).tag(900, WireType.EndGroup).tag(901, WireType.Varint).int32(1);
@@ -112,7 +112,7 @@ describe("the limits of a message", () => {
   const MANY = [400, "body: more than 100000 elements"];
   const empties = `{"nesteds":[${"{},".repeat(60_000)}{}]}`;
 
-  it("are those of every form of a body", async () => {
+  test("are those of every form of a body", async () => {
     expect(await post("application/json", empties)).toEqual(MANY);
     const binary = new Uint8Array(
       toBinary(EverythingSchema, create(EverythingSchema, { nesteds: Array(100_001).fill({}) })),
@@ -122,7 +122,7 @@ describe("the limits of a message", () => {
     expect(await post("application/json", JSON.stringify(nested(100)))).toEqual([400, "body: nested too deeply"]);
   });
 
-  it("can be others", async () => {
+  test("can be others", async () => {
     const body = '{"int32s":[1,2,3,4,5]}';
     expect((await post("application/json", body, undefined, rich(6)))[0]).toBe(200);
     expect(await post("application/json", `{"int32s":[${"1,".repeat(300)}1]}`, undefined, rich(5))).toEqual([
@@ -131,7 +131,7 @@ describe("the limits of a message", () => {
     ]);
   });
 
-  it("include how much a body may become by decompression", async () => {
+  test("include how much a body may become by decompression", async () => {
     const attack = new Uint8Array(gzipSync(`{"nesteds":[${"{},".repeat(1_398_000)}{}]}`));
     expect(attack.byteLength).toBeLessThan(5_000);
     const refused = [413, "the body decompresses to more than 100 times its size"];
@@ -144,7 +144,7 @@ describe("the limits of a message", () => {
     expect((await post("application/json", large, "gzip"))[0]).toBe(200);
   });
 
-  it("include how much a request stream may become", async () => {
+  test("include how much a request stream may become", async () => {
     const handler = createFetchHandler({ routes: relayRoutes(), tables: [RelayServiceRoutes] });
     const body = new Uint8Array(gzipSync('{"number":1}\n'.repeat(500_000)));
     const headers = { "content-type": "application/x-ndjson", "content-encoding": "gzip" };

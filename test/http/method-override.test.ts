@@ -1,5 +1,5 @@
 import type { ConnectRouter } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
@@ -27,7 +27,7 @@ const status = async (listener: string, method: string, override: string) => {
 };
 
 describe("X-HTTP-Method-Override", () => {
-  it.each(["http", "fetch"])("names the method of a POST, by option (%s)", async (listener) => {
+  test.each(["http", "fetch"])("names the method of a POST, by option (%s)", async (listener) => {
     expect(await status(listener, "POST", "GET")).toBe(200);
     expect(await status(listener, "POST", "DELETE")).toBe(405);
     expect(await status(listener, "PUT", "GET")).toBe(405);
@@ -35,7 +35,7 @@ describe("X-HTTP-Method-Override", () => {
     expect(await status(listener, "POST", "HEAD")).toBe(405);
   });
 
-  it("is an option of a table, too: a POST to the routes of other tables stays a POST", async () => {
+  test("is an option of a table, too: a POST to the routes of other tables stays a POST", async () => {
     const routes = (router: ConnectRouter) => {
       relayRoutes()(router);
       richRoutes(router);
@@ -49,7 +49,7 @@ describe("X-HTTP-Method-Override", () => {
     expect(post.json()).toEqual({});
   });
 
-  it("is ignored by default", async () => {
+  test("is ignored by default", async () => {
     expect(await status("off", "POST", "GET")).toBe(405);
   });
 });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   createFetchHandler,
   createHttpHandler,
@@ -25,7 +25,7 @@ async function fetchRaw(
 }
 
 describe("options", () => {
-  it("refuse unknown query parameters", async () => {
+  test("refuse unknown query parameters", async () => {
     const [unknown, bound, known] = await fetchRaw(
       { refuseUnknownQuery: true },
       { target: "/v1/echo?nope=1" },
@@ -36,7 +36,7 @@ describe("options", () => {
     expect([bound?.status, known?.status]).toEqual([400, 200]);
   });
 
-  it("allow listed unknown query parameters, and Google's system parameters", async () => {
+  test("allow listed unknown query parameters, and Google's system parameters", async () => {
     const allow = [...SYSTEM_PARAMETERS, "utm_*"];
     const responses = await fetchRaw(
       { refuseUnknownQuery: { allow } },
@@ -48,7 +48,7 @@ describe("options", () => {
     expect(responses.map((response) => response.status)).toEqual([200, 400, 400, 400]);
   });
 
-  it("switch off the inference of update masks", async () => {
+  test("switch off the inference of update masks", async () => {
     const [response] = await fetchRaw(
       { inferUpdateMask: false },
       { method: "PATCH", target: "/v1/items/n", body: '{"color":1}' },
@@ -56,7 +56,7 @@ describe("options", () => {
     expect(response?.json()).toEqual({ item: { name: "n", color: "COLOR_RED" } });
   });
 
-  it("switch off compression", async () => {
+  test("switch off compression", async () => {
     const [response] = await fetchRaw(
       { compress: false },
       { target: `/v1/echo?stringValue=${"x".repeat(2_000)}`, headers: { "accept-encoding": "gzip" } },
@@ -64,13 +64,13 @@ describe("options", () => {
     expect([response?.headers.get("content-encoding"), response?.headers.get("vary")]).toEqual([undefined, undefined]);
   });
 
-  it("that raise readMaxBytes do not lift the nesting limit", async () => {
+  test("that raise readMaxBytes do not lift the nesting limit", async () => {
     const deep = `{"value":${"[".repeat(20_000)}9007199254740993${"]".repeat(20_000)}}`;
     const [response] = await fetchRaw({ readMaxBytes: 100_000 }, { method: "POST", target: "/v1/echo", body: deep });
     expect([response?.status, response?.json()]).toMatchObject([400, { message: "body: nested too deeply" }]);
   });
 
-  it("keep escapes of reserved characters in multi-segment variables", async () => {
+  test("keep escapes of reserved characters in multi-segment variables", async () => {
     const [response] = await fetchRaw(
       { multiSegmentDecoding: "except-reserved" },
       { target: "/v1/files/a%2Fb/%3F%20" },
@@ -78,7 +78,7 @@ describe("options", () => {
     expect(response?.json()).toEqual({ stringValue: "a%2Fb/%3F " });
   });
 
-  it("send trailers as headers", async () => {
+  test("send trailers as headers", async () => {
     const [response] = await fetchRaw(
       { trailersAsHeaders: true },
       { method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' },
@@ -86,7 +86,7 @@ describe("options", () => {
     expect(response?.headers.get("trailer-x-late")).toEqual(["t"]);
   });
 
-  it("limit the size of responses (writeMaxBytes)", async () => {
+  test("limit the size of responses (writeMaxBytes)", async () => {
     const [fits, not, stream] = await fetchRaw(
       { writeMaxBytes: 60 },
       { target: "/v1/echo?stringValue=x" },
@@ -100,7 +100,7 @@ describe("options", () => {
     });
   });
 
-  it("send only requests that match no route to the fallback", async () => {
+  test("send only requests that match no route to the fallback", async () => {
     const [elsewhere, method] = await fetchRaw(
       {
         fallback: (_, response) => {
@@ -114,7 +114,7 @@ describe("options", () => {
     expect([elsewhere?.status, method?.status]).toEqual([418, 405]);
   });
 
-  it("encode each kind of failure with the failureEncoder", async () => {
+  test("encode each kind of failure with the failureEncoder", async () => {
     const failures: Failure[] = [];
     const failureEncoder: HttpHandlerOptions["failureEncoder"] = (failure, { rpc, inBand }) => {
       failures.push(failure);
@@ -163,7 +163,7 @@ describe("options", () => {
     );
   });
 
-  it("call onResponse once for each response, and send the headers that it adds", async () => {
+  test("call onResponse once for each response, and send the headers that it adds", async () => {
     const seen: unknown[] = [];
     const onResponse: HttpHandlerOptions["onResponse"] = (headers, { method, status, rpc, failure }) => {
       headers.set("cache-control", "no-store");
@@ -194,7 +194,7 @@ describe("options", () => {
 });
 
 describe("a client that disconnects", () => {
-  it.each([["HTTP/1.1"], ["HTTP/2"], ["fetch"]])("in the middle of a stream ends it, over %s", async (protocol) => {
+  test.each([["HTTP/1.1"], ["HTTP/2"], ["fetch"]])("in the middle of a stream ends it, over %s", async (protocol) => {
     let finished: (reason: unknown) => void = () => {};
     const ended = new Promise((resolve) => {
       finished = resolve;
@@ -238,7 +238,7 @@ describe("a client that disconnects", () => {
     }
   });
 
-  it("before its body is complete does not affect others", async () => {
+  test("before its body is complete does not affect others", async () => {
     await using listener = await openHttp1(createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes] }));
     const socket = connect(listener.port, "127.0.0.1");
     socket.write('POST /v1/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"int');
@@ -247,7 +247,7 @@ describe("a client that disconnects", () => {
     expect((await listener.fetchRaw({ target: "/v1/echo" })).status).toBe(200);
   });
 
-  it.each([
+  test.each([
     ["without end", "transfer-encoding: chunked"],
     ["of a length that is too much", "content-length: 99999999999"],
   ])("sends a body %s is responded once, and no more is read", async (_, framing) => {
@@ -273,7 +273,7 @@ describe("a client that disconnects", () => {
     expect(text).toMatch(/\r\nconnection: close\r\n/i);
   });
 
-  it("and sends an endless body over HTTP/2 has only that stream closed", async () => {
+  test("and sends an endless body over HTTP/2 has only that stream closed", async () => {
     const handler = createHttpHandler({ routes: richRoutes, tables: [RichServiceRoutes], readMaxBytes: 1_000 });
     await using listener = await openHttp2(handler);
     const { connect: connectHttp2 } = await import("node:http2");
@@ -290,7 +290,7 @@ describe("a client that disconnects", () => {
     session.destroy();
   });
 
-  it("or reads slowly bounds the buffered part of a stream", async () => {
+  test("or reads slowly bounds the buffered part of a stream", async () => {
     let sent = 0;
     const routes = (router: ConnectRouter) => {
       router.service(RichService, {

@@ -4,7 +4,7 @@ import { request as http1Request, type IncomingMessage } from "node:http";
 import { connect } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
 import type { Item } from "./gen/relay/v1/relay_pb.ts";
@@ -39,7 +39,7 @@ const send = (way: string, target: string, headers: Record<string, string>, body
 };
 
 describe.each(ways)("a request stream over %s", (way) => {
-  it.each([
+  test.each([
     ["lines", lines, '{"number":"1"}\n{"number":2}\r\n\n{"number":3}', 3],
     ["an array", json, ' [ {"number":1} ,\n{"number":2},{"number":3,"tags":["]",",","\\"}"]}]\n', 3],
     ["an array without elements", json, "[ ]", 0],
@@ -53,14 +53,14 @@ describe.each(ways)("a request stream over %s", (way) => {
     expect([response.status, response.json()]).toEqual([200, expected]);
   });
 
-  it("carries the field that the rule names as its body", async () => {
+  test("carries the field that the rule names as its body", async () => {
     const response = await send(way, "/v1/sums/path:bare?how=", json, '["1", 2,3 ]');
     expect(response.json()).toEqual({ sum: "6", messages: 3, name: "path" });
     const ofLines = await send(way, "/v1/sums/path:bare", lines, '1\n"5"\n');
     expect(ofLines.json()).toEqual({ sum: "6", messages: 2, name: "path" });
   });
 
-  it.each([
+  test.each([
     ["an array that does not end", json, '[{"number":1}', 400],
     ["a text that does not end", json, '[{"number":1', 400],
     ["a missing comma", json, '[{"number":1}{"number":1}]', 400],
@@ -85,25 +85,25 @@ describe.each(ways)("a request stream over %s", (way) => {
     expect((await send(way, "/v1/sums/a", headers, body)).status).toBe(status);
   });
 
-  it("may be longer than the limit of one message", async () => {
+  test("may be longer than the limit of one message", async () => {
     const body = `{"name":"${"x".repeat(50_000)}","number":1}\n`.repeat(40);
     const response = await send(way, "/v1/sums/a", lines, body);
     expect(response.json()).toMatchObject({ sum: "40" });
   });
 
-  it("has a response when the implementation has read enough", async () => {
+  test("has a response when the implementation has read enough", async () => {
     const body = `{"number":1,"how":"enough"}\n${'{"number":1}\n'.repeat(50_000)}`;
     const response = await send(way, "/v1/sums/a", lines, body);
     expect([response.status, response.json()]).toEqual([200, { sum: "1", messages: 1, name: "a" }]);
   });
 
-  it("fails as the implementation fails in the middle of it", async () => {
+  test("fails as the implementation fails in the middle of it", async () => {
     const response = await send(way, "/v1/sums/a", lines, '{"number":1}\n{"how":"fail"}\n{"number":1}\n');
     expect([response.status, response.headers.get("x-meta")]).toEqual([400, ["m"]]);
     expect(response.json()).toMatchObject({ code: 9, message: "as asked" });
   });
 
-  it("uploads google.api.HttpBody in pieces, with path and content type", async () => {
+  test("uploads google.api.HttpBody in pieces, with path and content type", async () => {
     const body = new Uint8Array(1_000_000).fill(7);
     const response = await send(way, "/v1/files/a.bin", { "content-type": "application/x-thing" }, body);
     expect(response.json()).toMatchObject({ sum: "1000000", name: "a.bin", contentType: "application/x-thing" });
@@ -111,13 +111,13 @@ describe.each(ways)("a request stream over %s", (way) => {
     expect(empty.json()).toEqual({ messages: 1, name: "empty" });
   });
 
-  it("ends at the deadline while the client is idle", async () => {
+  test("ends at the deadline while the client is idle", async () => {
     const response = await send(way, "/v1/sums/a", { ...lines, "connect-timeout-ms": "20" }, '{"how":"hang"}\n');
     expect(response.status).toBe(504);
   });
 });
 
-it("a request stream that middleware has read is taken from request.body", async () => {
+test("a request stream that middleware has read is taken from request.body", async () => {
   const handler = createHttpHandler(options);
   await using listener = await openHttp1(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -130,13 +130,13 @@ it("a request stream that middleware has read is taken from request.body", async
 });
 
 describe("bidirectional streaming", () => {
-  it("is refused over HTTP/1.1", async () => {
+  test("is refused over HTTP/1.1", async () => {
     const response = await send("HTTP/1.1", "/v1/chats/a", lines, '{"number":1}\n');
     expect(response.status).toBe(501);
     expect(response.json()).toMatchObject({ code: 12, message: "bidirectional streaming needs HTTP/2" });
   });
 
-  it("is full duplex over HTTP/2: each response arrives before the next request is sent", async () => {
+  test("is full duplex over HTTP/2: each response arrives before the next request is sent", async () => {
     const session = connect(listeners["HTTP/2"]?.origin ?? "");
     const stream = session.request({ ":method": "POST", ":path": "/v1/chats/a", ...lines });
     const [head] = (await once(stream, "response")) as [Record<string, unknown>];
@@ -151,21 +151,21 @@ describe("bidirectional streaming", () => {
     session.destroy();
   });
 
-  it("reports an unreadable request in band", async () => {
+  test("reports an unreadable request in band", async () => {
     const response = await send("HTTP/2", "/v1/chats/a", lines, '{"number":1}\n{"number":"x"}\n');
     const [first, last] = response.text.trim().split("\n");
     expect(JSON.parse(first ?? "")).toEqual({ name: "a", number: "2" });
     expect(JSON.parse(last ?? "")).toMatchObject({ error: { code: 3 } });
   });
 
-  it("carries raw bytes both ways", async () => {
+  test("carries raw bytes both ways", async () => {
     const response = await send("HTTP/2", "/v1/mirror", { "content-type": "text/plain" }, "bytes");
     expect([response.text, response.headers.get("content-type")]).toEqual(["bytes", ["text/plain"]]);
   });
 });
 
 describe("a client that disconnects within its request stream", () => {
-  it.each(["HTTP/1.1", "HTTP/2"])("aborts the implementation over %s", async (way) => {
+  test.each(["HTTP/1.1", "HTTP/2"])("aborts the implementation over %s", async (way) => {
     const ended = new Promise<AbortSignal>((resolve) => {
       onEnded = resolve;
     });
@@ -191,7 +191,7 @@ describe("a client that disconnects within its request stream", () => {
   });
 });
 
-it("a deadline ends a call whose client stops sending, and the client gets the response", async () => {
+test("a deadline ends a call whose client stops sending, and the client gets the response", async () => {
   const call = http1Request(`${listeners["HTTP/1.1"]?.origin}/v1/sums/a`, {
     method: "POST",
     headers: { ...lines, "connect-timeout-ms": "50" },
@@ -204,7 +204,7 @@ it("a deadline ends a call whose client stops sending, and the client gets the r
   call.destroy();
 });
 
-it("a sender that is not read is held back", async () => {
+test("a sender that is not read is held back", async () => {
   let release = () => {};
   const gate = new Promise<void>((resolve) => {
     release = resolve;

@@ -1,5 +1,5 @@
 import { gunzipSync, gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createFetchHandler, createHttpHandler } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { richRoutes } from "./support/rich-service.ts";
@@ -44,7 +44,7 @@ describe.each([
   };
 
   describe("a query", () => {
-    it.each([
+    test.each([
       [
         "names fields in JSON and in proto spelling",
         "int32Value=1&string_value=a",
@@ -118,7 +118,7 @@ describe.each([
       expect(await echoed(`/v1/echo?${query}`)).toEqual(expected);
     });
 
-    it.each([
+    test.each([
       ["int32Value=1&int32Value=2", "int32Value", "more than once"],
       ["int32Value=1&int32_value=2", "int32_value", "more than once"],
       ["nested.name=a&nested.name=a", "nested.name", "more than once"],
@@ -176,7 +176,7 @@ describe.each([
       expect(message).toContain(reason);
     });
 
-    it.each(["stringValue=%", "stringValue=%zz", "stringValue=%FF", "%C3=1"])(
+    test.each(["stringValue=%", "stringValue=%zz", "stringValue=%FF", "%C3=1"])(
       "with malformed escapes is refused: %s",
       async (query) => {
         expect(await refused({ target: `/v1/echo?${query}` })).toMatchObject({
@@ -186,7 +186,7 @@ describe.each([
       },
     );
 
-    it("cannot set fields bound by path or body, in either spelling", async () => {
+    test("cannot set fields bound by path or body, in either spelling", async () => {
       expect(await echoed("/v1/nested/7/n/end?nested.inner.id=8&nested.name=x&nested.color=1")).toEqual({
         nested: { name: "n", inner: { id: "7" }, color: "COLOR_RED" },
       });
@@ -198,13 +198,13 @@ describe.each([
       });
     });
 
-    it("is ignored if the body is the whole message", async () => {
+    test("is ignored if the body is the whole message", async () => {
       expect(await echoed("/v1/echo?int32Value=x&%zz", { boolValue: true })).toEqual({ boolValue: true });
     });
   });
 
   describe("a path", () => {
-    it("binds the variables of the template and wins over the body", async () => {
+    test("binds the variables of the template and wins over the body", async () => {
       expect(await echoed("/v1/echo/all/p", { stringValue: "b", int32Value: 2 }, "PUT")).toEqual({
         stringValue: "p",
         int32Value: 2,
@@ -215,7 +215,7 @@ describe.each([
       });
     });
 
-    it.each([
+    test.each([
       ["/v1/nested/x/n/end", "nested.inner.id", "expected an integer"],
       ["/v1/known/x/1s/a/true/1/1/s/AA", "timestamp", "expected a google.protobuf.Timestamp"],
       ["/v1/others/s/yes/AA/1/0/o", "bool_value", "expected true or false"],
@@ -223,20 +223,25 @@ describe.each([
       expect(await refused({ target })).toMatchObject({ status: 400, message: `path: ${field}: ${reason}` });
     });
 
-    it("with malformed escapes is refused", async () => {
+    test("with malformed escapes is refused", async () => {
       expect(await refused({ target: "/v1/files/%FF" })).toMatchObject({ status: 400, code: 3 });
     });
 
-    it.each(["/v1/echo/", "//v1/echo", "/v1//echo", "/v1/nope", "/v1/Echo", "/v1/count", "/rich.v1.RichService/Echo"])(
-      "without a route is not found: %s",
-      async (target) => {
-        expect(await refused({ target })).toMatchObject({ status: 404, code: 5 });
-      },
-    );
+    test.each([
+      "/v1/echo/",
+      "//v1/echo",
+      "/v1//echo",
+      "/v1/nope",
+      "/v1/Echo",
+      "/v1/count",
+      "/rich.v1.RichService/Echo",
+    ])("without a route is not found: %s", async (target) => {
+      expect(await refused({ target })).toMatchObject({ status: 404, code: 5 });
+    });
   });
 
   describe("a body", () => {
-    it("may be empty, for an empty message", async () => {
+    test("may be empty, for an empty message", async () => {
       const response = await fetchRaw({ method: "POST", target: "/v1/echo" });
       expect([response.status, response.text]).toEqual([200, "{}"]);
       expect(await fetchRaw({ method: "POST", target: "/v1/echo", body: "", headers: json })).toMatchObject({
@@ -244,7 +249,7 @@ describe.each([
       });
     });
 
-    it("may be a field of any kind", async () => {
+    test("may be a field of any kind", async () => {
       expect(await echoed("/v1/echo/scalar/1", "-5", "PUT")).toEqual({
         int64Value: "-5",
         nested: { inner: { id: "1" } },
@@ -259,7 +264,7 @@ describe.each([
       });
     });
 
-    it("is drained and ignored where none is bound", async () => {
+    test("is drained and ignored where none is bound", async () => {
       const response = await fetchRaw({
         method: "DELETE",
         target: "/v1/echo/5",
@@ -269,7 +274,7 @@ describe.each([
       expect([response.status, response.json()]).toEqual([200, { uint64Value: "5" }]);
     });
 
-    it.each([
+    test.each([
       [
         '{"int64Value":9007199254740993,"uint64Value":18446744073709551615}',
         { int64Value: "9007199254740993", uint64Value: "18446744073709551615" },
@@ -307,11 +312,11 @@ describe.each([
       expect([response.status, response.json()]).toEqual([200, expected]);
     });
 
-    it("with unknown fields is accepted", async () => {
+    test("with unknown fields is accepted", async () => {
       expect(await echoed("/v1/echo", { nope: 1, int32Value: 2, __proto__x: 3 })).toEqual({ int32Value: 2 });
     });
 
-    it("cannot pollute prototypes", async () => {
+    test("cannot pollute prototypes", async () => {
       const body =
         '{"__proto__":{"polluted":1},"stringMap":{"__proto__":"x","constructor":"y"},"struct":{"__proto__":{"polluted":1}}}';
       const response = await fetchRaw({ method: "POST", target: "/v1/echo", body, headers: json });
@@ -319,7 +324,7 @@ describe.each([
       expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
     });
 
-    it.each([
+    test.each([
       ["{", "body: not JSON"],
       ["[]", "body: "],
       ["null", "body: "],
@@ -346,7 +351,7 @@ describe.each([
       expect(message).toContain(reason);
     });
 
-    it("that is not UTF-8 is refused", async () => {
+    test("that is not UTF-8 is refused", async () => {
       const body = Buffer.from('{"stringValue":"\xff"}', "latin1");
       expect(await refused({ method: "POST", target: "/v1/echo", body, headers: json })).toMatchObject({
         status: 400,
@@ -354,7 +359,7 @@ describe.each([
       });
     });
 
-    it.each([
+    test.each([
       "application/json",
       "application/json; charset=utf-8",
       "APPLICATION/JSON",
@@ -370,7 +375,7 @@ describe.each([
       });
     });
 
-    it.each([
+    test.each([
       "text/plain",
       "application/x-www-form-urlencoded",
       "application/jsonx",
@@ -388,7 +393,7 @@ describe.each([
       expect(await refused({ method: "POST", target: "/v1/echo", headers })).toMatchObject({ status: 415, code: 3 });
     });
 
-    it("over the limit is refused", async () => {
+    test("over the limit is refused", async () => {
       const body = JSON.stringify({ stringValue: "x".repeat(2_000) });
       expect(await refused({ method: "POST", target: "/v1/echo", body, headers: json })).toMatchObject({
         status: 413,
@@ -400,7 +405,7 @@ describe.each([
       });
     });
 
-    it("may be gzip, with readMaxBytes as the limit of the decompressed size", async () => {
+    test("may be gzip, with readMaxBytes as the limit of the decompressed size", async () => {
       const headers = { ...json, "content-encoding": "gzip" };
       const send = (text: string) => fetchRaw({ method: "POST", target: "/v1/echo", body: gzipSync(text), headers });
       expect((await send('{"int32Value":1}')).json()).toEqual({ int32Value: 1 });
@@ -430,30 +435,30 @@ describe.each([
   describe("a PATCH", () => {
     const patch = async (target: string, body: unknown, method = "PATCH") =>
       ((await echoed(target, body, method)) as { updateMask?: string }).updateMask;
-    it("without a mask gets one with the fields that were sent", async () => {
+    test("without a mask gets one with the fields that were sent", async () => {
       expect(await patch("/v1/items/n", { color: 1, inner: { id: 1, tags: ["a"] }, at: null, nope: 1 })).toBe(
         "color,inner.id,inner.tags,at",
       );
       expect(await patch("/v1/items/n", { inner: {} })).toBe("inner");
       expect(await patch("/v1/items/n", {})).toBeUndefined();
     });
-    it("keeps an explicit mask", async () => {
+    test("keeps an explicit mask", async () => {
       expect(await patch("/v1/items/n?updateMask=name", { color: 1 })).toBe("name");
       expect(await patch("/v1/items/n?update_mask=inner.id,color", { color: 1 })).toBe("inner.id,color");
       expect(await patch("/v1/items/n?update_mask=", { color: 1 })).toBe("color");
     });
-    it("accepts the mask * in path and query", async () => {
+    test("accepts the mask * in path and query", async () => {
       expect(await patch("/v1/items/n?updateMask=*", { color: 1 })).toBe("*");
       expect(await echoed("/v1/known/2020-01-01T00:00:00Z/1s/*/true/1/1/s/AA")).toMatchObject({ fieldMask: "*" });
     });
-    it("is the only method with an inferred mask", async () => {
+    test("is the only method with an inferred mask", async () => {
       expect(await patch("/v1/items", { item: { color: 1 } })).toBeUndefined();
       expect(await patch("/v1/items", { color: 1 }, "PUT")).toBeUndefined();
     });
   });
 
   describe("a response", () => {
-    it.each([
+    test.each([
       ["int64", {}, "0"],
       ["int64", { int64Value: "9007199254740993" }, "9007199254740993"],
       ["string", { stringValue: "s" }, "s"],
@@ -479,7 +484,7 @@ describe.each([
       expect(await echoed(`/v1/pick/${field}`, body)).toEqual(expected);
     });
 
-    it("keeps the sign of zero", async () => {
+    test("keeps the sign of zero", async () => {
       const query = "doubleValue=-0&floatValue=-0.0&doubles=0&doubles=-0&doubleWrapper=-0&value=-0&int64Value=-0";
       const whole = await fetchRaw({ target: `/v1/echo?${query}` });
       expect(whole.text).toBe('{"doubleValue":-0,"floatValue":-0,"doubles":[0,-0],"value":-0,"doubleWrapper":-0}');
@@ -488,13 +493,13 @@ describe.each([
       expect(field.text).toBe('[-0,{"a":-0}]');
     });
 
-    it("is JSON with a content-length", async () => {
+    test("is JSON with a content-length", async () => {
       const { headers, body } = await fetchRaw({ target: "/v1/echo?stringValue=%C3%A9" });
       expect(headers.get("content-type")).toEqual(["application/json"]);
       expect(headers.get("content-length")).toEqual([String(body.byteLength)]);
     });
 
-    it("is compressed if it is long and the client accepts gzip", async () => {
+    test("is compressed if it is long and the client accepts gzip", async () => {
       const target = `/v1/echo?stringValue=${"x".repeat(1_500)}`;
       for (const accept of ["gzip", "deflate, gzip;q=0.5", "*", "br, x-gzip"]) {
         const { headers, body } = await fetchRaw({ target, headers: { "accept-encoding": accept } });
@@ -529,7 +534,7 @@ describe.each([
       expect([headers.get("content-encoding"), headers.get("vary")]).toEqual([undefined, undefined]);
     });
 
-    it("may be raw bytes, as may the request", async () => {
+    test("may be raw bytes, as may the request", async () => {
       const bytes = new Uint8Array([0, 255, 13, 10]);
       const response = await fetchRaw({
         method: "POST",
@@ -564,7 +569,7 @@ describe.each([
       expect(whole.json()).toEqual({ name: "n", note: "x", content: { contentType: "text/csv", data: "YSxi" } });
     });
 
-    it("has the status chosen by the handler, and no content if that status has none", async () => {
+    test("has the status chosen by the handler, and no content if that status has none", async () => {
       const misbehave = (how: string) =>
         fetchRaw({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
       expect(await misbehave("created")).toMatchObject({ status: 201, text: "{}" });
@@ -578,24 +583,24 @@ describe.each([
       expect([none.status, none.text, none.headers.get("content-type")]).toEqual([204, "", undefined]);
     });
 
-    it("has no trailers by default", async () => {
+    test("has no trailers by default", async () => {
       const { headers } = await fetchRaw({ method: "POST", target: "/v1/misbehave", body: '{"how":"trailer"}' });
       expect([headers.get("x-handler"), headers.get("trailer-x-late")]).toEqual([["yes"], undefined]);
     });
   });
 
   describe("a method", () => {
-    it("that the path does not support is refused with an Allow header", async () => {
+    test("that the path does not support is refused with an Allow header", async () => {
       const { status, headers } = await fetchRaw({ method: "PUT", target: "/v1/echo" });
       expect([status, headers.get("allow")]).toEqual([405, ["GET, HEAD, OPTIONS, POST, REPORT"]]);
     });
-    it("HEAD is GET without content", async () => {
+    test("HEAD is GET without content", async () => {
       const get = await fetchRaw({ target: "/v1/echo?stringValue=x" });
       const head = await fetchRaw({ method: "HEAD", target: "/v1/echo?stringValue=x" });
       expect([head.status, head.text]).toEqual([200, ""]);
       expect(head.headers.get("content-length")).toEqual(get.headers.get("content-length"));
     });
-    it("OPTIONS lists the methods of the path", async () => {
+    test("OPTIONS lists the methods of the path", async () => {
       const { status, headers, text } = await fetchRaw({ method: "OPTIONS", target: "/v1/items/x" });
       expect([status, headers.get("allow"), text]).toEqual([204, ["OPTIONS, PATCH"], ""]);
       const every = await fetchRaw({ method: "OPTIONS", target: "/v1/any/%FF" });
@@ -605,12 +610,12 @@ describe.each([
       ]);
       expect(await fetchRaw({ method: "OPTIONS", target: "/nowhere" })).toMatchObject({ status: 404 });
     });
-    it("may be a custom one", async () => {
+    test("may be a custom one", async () => {
       if (protocol === "HTTP/1.1")
         expect(await fetchRaw({ method: "REPORT", target: "/v1/echo", body: "{}" })).toMatchObject({ status: 200 });
       expect(await fetchRaw({ method: "PUT", target: "/v1/any/thing/at/all" })).toMatchObject({ status: 200 });
     });
-    it("is case-sensitive", async () => {
+    test("is case-sensitive", async () => {
       if (protocol === "HTTP/2")
         expect(await fetchRaw({ method: "get", target: "/v1/echo" })).toMatchObject({ status: 405 });
       else expect(await fetchRaw({ target: "/" })).toMatchObject({ status: 200, text: "{}" });
@@ -620,31 +625,31 @@ describe.each([
   describe("a failure", () => {
     const misbehave = (how: string) =>
       fetchRaw({ method: "POST", target: "/v1/misbehave", body: JSON.stringify({ how }) });
-    it("keeps the handler's headers, both cookies, and the error's metadata", async () => {
+    test("keeps the handler's headers, both cookies, and the error's metadata", async () => {
       const { status, headers } = await misbehave("detail");
       expect(status).toBe(400);
       expect(headers.get("set-cookie")).toEqual(["a=1; Path=/", "b=2; Path=/"]);
       expect([headers.get("x-handler"), headers.get("x-metadata")]).toEqual([["yes"], ["m"]]);
     });
-    it("is a google.rpc.Status", async () => {
+    test("is a google.rpc.Status", async () => {
       expect((await misbehave("detail")).json()).toEqual({
         code: 9,
         message: "look inside",
         details: [{ "@type": "type.googleapis.com/rich.v1.Nested", name: "why" }],
       });
     });
-    it("keeps code and message if a detail is unknown", async () => {
+    test("keeps code and message if a detail is unknown", async () => {
       const response = await misbehave("unknown detail");
       expect([response.status, response.json()]).toMatchObject([400, { code: 9, message: "look inside" }]);
     });
-    it("caused by an unexpected error exposes nothing", async () => {
+    test("caused by an unexpected error exposes nothing", async () => {
       const response = await misbehave("bug");
       expect([response.status, response.json()]).toEqual([500, { code: 13, message: "internal error", details: [] }]);
     });
   });
 
   describe("a deadline", () => {
-    it.each([
+    test.each([
       ["connect-timeout-ms", "abc"],
       ["connect-timeout-ms", "60001"],
       ["grpc-timeout", "5"],
@@ -657,7 +662,7 @@ describe.each([
         message: expect.stringContaining(`header: ${name}: `),
       });
     });
-    it.each([
+    test.each([
       ["connect-timeout-ms", "1000"],
       ["grpc-timeout", "1S"],
       ["grpc-timeout", "100m"],
@@ -670,7 +675,7 @@ describe.each([
   describe("a stream", () => {
     const stream = (target: string, accept?: string) =>
       fetchRaw({ target, headers: accept === undefined ? {} : { accept } });
-    it.each([
+    test.each([
       [undefined, "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
       ["*/*", "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
       ["application/x-ndjson, application/json;q=0.5", "application/x-ndjson", '{"number":1}\n{"number":2}\n'],
@@ -685,22 +690,22 @@ describe.each([
       const response = await stream("/v1/count/2", accept);
       expect([response.status, response.headers.get("content-type"), response.text]).toEqual([200, [type], text]);
     });
-    it("without messages is empty", async () => {
+    test("without messages is empty", async () => {
       expect((await stream("/v1/count/0")).text).toBe("");
       expect((await stream("/v1/count/0", "application/json")).text).toBe("[]");
       expect((await stream("/v1/count/0", "text/event-stream")).text).toBe("");
     });
-    it("may consist of a field of the messages", async () => {
+    test("may consist of a field of the messages", async () => {
       expect((await stream("/v1/numbers:count?to=3", "application/json")).json()).toEqual([1, 2, 3]);
     });
-    it("that fails before the first message is an ordinary failure", async () => {
+    test("that fails before the first message is an ordinary failure", async () => {
       expect(await refused({ target: "/v1/count/2?failAfter=0" })).toMatchObject({
         status: 500,
         code: 15,
         message: "enough",
       });
     });
-    it.each([
+    test.each([
       ["application/x-ndjson", '{"number":1}\n{"error":{"code":15,"message":"enough","details":[]}}\n'],
       [
         "text/event-stream",
@@ -710,14 +715,14 @@ describe.each([
     ])("that fails later ends with the failure in band: %s", async (accept, text) => {
       expect(await stream("/v1/count/2?failAfter=1", accept)).toMatchObject({ status: 200, text });
     });
-    it("may be raw bytes", async () => {
+    test("may be raw bytes", async () => {
       const response = await stream("/v1/download/3");
       expect([response.headers.get("content-type"), response.text]).toEqual([["text/csv"], "1\n2\n3\n"]);
     });
-    it("of raw bytes that fails later is aborted", async () => {
+    test("of raw bytes that fails later is aborted", async () => {
       await expect(stream("/v1/download/3?failAfter=1")).rejects.toThrow();
     });
-    it("supports HEAD", async () => {
+    test("supports HEAD", async () => {
       expect(await fetchRaw({ method: "HEAD", target: "/v1/count/2" })).toMatchObject({ status: 200, text: "" });
     });
   });

@@ -1,7 +1,7 @@
 import { createRegistry, type DescField, fromJson, type Message, toJson } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import fc, { type Arbitrary } from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHttpHandler, type Route, routeName } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { type Everything, EverythingSchema, NestedSchema } from "./gen/rich/v1/rich_pb.ts";
@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 describe("a message encoded as a request is decoded to an equal message", () => {
-  it.each(routes.map((route) => [routeName(route), route] as const))("by %s", async (_, route) => {
+  test.each(routes.map((route) => [routeName(route), route] as const))("by %s", async (_, route) => {
     await fc.assert(
       fc.asyncProperty(requestFor(route), fc.nat({ max: 1 }), async (message, listener) => {
         const request = encodeRequest(EverythingSchema, message, route, registry);

@@ -12,7 +12,7 @@ import {
   type Interceptor,
 } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createHttpHandler, createRoutes } from "../../src/http/index.ts";
 import { type Everything, EverythingSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
 
@@ -120,7 +120,7 @@ async function through(path: string, headers: Record<string, string> = {}, body 
 }
 
 describe("a call over HTTP and over RPC behaves the same:", () => {
-  it.each([
+  test.each([
     ["a result", {}],
     ["interceptors that see headers and context values", { "x-in": "a", "x-caller": "me" }],
     ["an interceptor that replaces headers and values", { "x-in": "a", "x-replace": "1" }],
@@ -150,7 +150,7 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     expect(overHttp.seen.length).toBeGreaterThan(0);
   });
 
-  it.each(Object.values(Code).filter((code): code is Code => typeof code === "number"))(
+  test.each(Object.values(Code).filter((code): code is Code => typeof code === "number"))(
     "error code %i has the same status",
     async (code) => {
       implementation = () => {
@@ -162,14 +162,14 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     },
   );
 
-  it("the message of an unexpected error is not exposed", async () => {
+  test("the message of an unexpected error is not exposed", async () => {
     implementation = () => {
       throw new Error("secret");
     };
     expect(await through(listeners.HTTP)).toEqual(await through(listeners.RPC));
   });
 
-  it("a deadline reaches and aborts the implementation", async () => {
+  test("a deadline reaches and aborts the implementation", async () => {
     for (const path of Object.values(listeners)) {
       let reason: unknown;
       implementation = async (_, { signal, timeoutMs }) => {
@@ -186,7 +186,7 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     }
   });
 
-  it("a disconnecting client aborts the implementation", async () => {
+  test("a disconnecting client aborts the implementation", async () => {
     for (const path of Object.values(listeners)) {
       const caller = new AbortController();
       const aborted = new Promise<boolean>((resolve) => {
@@ -209,7 +209,7 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     }
   });
 
-  it("the end of the call aborts its signal", async () => {
+  test("the end of the call aborts its signal", async () => {
     for (const path of Object.values(listeners)) {
       let kept: AbortSignal | undefined;
       let context: HandlerContext | undefined;
@@ -223,12 +223,12 @@ describe("a call over HTTP and over RPC behaves the same:", () => {
     }
   });
 
-  it("missing fields of a returned message get their defaults", async () => {
+  test("missing fields of a returned message get their defaults", async () => {
     implementation = () => ({ ...create(EverythingSchema), int32Value: 4 });
     expect(await through(listeners.HTTP)).toEqual(await through(listeners.RPC));
   });
 
-  it("an RPC without an implementation returns unimplemented", async () => {
+  test("an RPC without an implementation returns unimplemented", async () => {
     const overRpc = await through("/rich.v1.RichService/Misbehave", {}, "{}");
     const overHttp = await through("/v1/misbehave", {}, "{}");
     expect(overHttp).toEqual(overRpc);
@@ -245,7 +245,7 @@ describe("options of one service", () => {
       response.header.append("x-mark", mark);
       return response;
     };
-  it.each([
+  test.each([
     ["replace the interceptors of all", { interceptors: [marked("own")] }],
     ["replace them by none", { interceptors: [] }],
     ["without interceptors leave those of all", { maxTimeoutMs: 10 }],
@@ -290,12 +290,12 @@ describe("options of one service", () => {
 });
 
 describe("a handler", () => {
-  it("requires the services of its tables to be registered", () => {
+  test("requires the services of its tables to be registered", () => {
     expect(() => createHttpHandler({ routes: () => {}, tables: [createRoutes(RichService)] })).toThrow(
       "rich.v1.RichService, but the service is not registered",
     );
   });
-  it.each([
+  test.each([
     [{ body: "gone" }, 'message rich.v1.Everything has no field "gone": generate the routes again'],
     [{ responseBody: "gone" }, 'message rich.v1.Everything has no field "gone": generate the routes again'],
     [
@@ -310,7 +310,7 @@ describe("a handler", () => {
     const table = { service, routes: [{ ...first, ...change }] };
     expect(() => createHttpHandler({ routes, tables: [table] })).toThrow(message);
   });
-  it("responds 500 if a hook or an encoder throws", async () => {
+  test("responds 500 if a hook or an encoder throws", async () => {
     const broken = () => {
       throw new Error("broken");
     };
@@ -325,7 +325,7 @@ describe("a handler", () => {
       own.closeAllConnections();
     }
   });
-  it("serves only the registered RPCs", async () => {
+  test("serves only the registered RPCs", async () => {
     const routesOfOne = (router: ConnectRouter) => void router.rpc(RichService.method.echo, (request) => request);
     const found: (string | undefined)[] = [];
     const layer = createHttpHandler({

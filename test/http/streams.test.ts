@@ -1,7 +1,7 @@
 /** Streams over time: what has arrived before the next message is there. */
 import { constants, createGunzip } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type CommonOptions, createFetchHandler, createHttpHandler, statusEncoder } from "../../src/http/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { RichService } from "./gen/rich/v1/rich_pb.ts";
@@ -82,7 +82,7 @@ describe.each(ways)("a stream over %s", (way, open) => {
     }
   }
 
-  it("has its headers sent before its first message", () =>
+  test("has its headers sent before its first message", () =>
     withStream({}, async (stream, get) => {
       const response = await get("/v1/count/9", accept("text/event-stream"));
       expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
@@ -94,12 +94,12 @@ describe.each(ways)("a stream over %s", (way, open) => {
       expect(await reader.read()).toBe("");
     }));
 
-  it("responds to HEAD without a message", () =>
+  test("responds to HEAD without a message", () =>
     withStream({}, async (_, get) => {
       expect((await get("/v1/count/9", { method: "HEAD" })).status).toBe(200);
     }));
 
-  it("sends comments while server-sent events are idle, and none in other formats", () =>
+  test("sends comments while server-sent events are idle, and none in other formats", () =>
     withStream({ heartbeatIntervalMs: 5 }, async (stream, get) => {
       const events = readerOf(await get("/v1/count/9", accept("text/event-stream")));
       const lines = readerOf(await get("/v1/count/9", accept("application/x-ndjson")));
@@ -109,7 +109,7 @@ describe.each(ways)("a stream over %s", (way, open) => {
       expect(await lines.read()).toBe("");
     }));
 
-  it("is compressed on demand, with each message flushed", () =>
+  test("is compressed on demand, with each message flushed", () =>
     withStream({ compressStreams: true }, async (stream, get) => {
       stream.send(1);
       const response = await get("/v1/count/9", accept("application/x-ndjson", { "accept-encoding": "gzip" }));
@@ -125,7 +125,7 @@ describe.each(ways)("a stream over %s", (way, open) => {
       expect(await reader.read()).toBe("");
     }));
 
-  it("is not compressed by default, nor for clients that do not accept it", async () => {
+  test("is not compressed by default, nor for clients that do not accept it", async () => {
     await withStream({}, async (stream, get) => {
       stream.end();
       const response = await get("/v1/count/9", { headers: { "accept-encoding": "gzip" } });
@@ -138,7 +138,7 @@ describe.each(ways)("a stream over %s", (way, open) => {
     });
   });
 
-  it("ends, and releases the implementation, if the failure encoder throws in mid-stream", async () => {
+  test("ends, and releases the implementation, if the failure encoder throws in mid-stream", async () => {
     let inBand = false;
     const options: Options = {
       writeMaxBytes: 15,

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { compile, type Generate, protoFile } from "./compile.ts";
 
 /** The problem, its place (line within the service body, column; both from 1) and the message. */
@@ -239,7 +239,7 @@ describe("the plugin refuses, with file, line and reason,", () => {
     generate = compile(Object.fromEntries(sources) as Record<string, string>);
   });
 
-  it.each(problems.map(([what, , at, message], index) => [what, packages[index] ?? "", at, message]))(
+  test.each(problems.map(([what, , at, message], index) => [what, packages[index] ?? "", at, message]))(
     "%s",
     (_, name, at, expected) => {
       const [line, column] = at.split(":").map(Number);
@@ -250,36 +250,36 @@ describe("the plugin refuses, with file, line and reason,", () => {
     },
   );
 
-  it.each(VERBS)("a template of %s that does not parse", (verb) => {
+  test.each(VERBS)("a template of %s that does not parse", (verb) => {
     const message = messageOf(() => generate([`in${verb}.proto`], STRICT));
     expect(message).toMatch(
       new RegExp(`^in${verb}\\.proto:${bodyStart + 1}:60: rpc Get: invalid path template "/v1/{"`),
     );
   });
 
-  it("one route in two files", () => {
+  test("one route in two files", () => {
     const message = messageOf(() => generate(["one.proto", "two.proto"]));
     expect(message).toContain("two.Library.B (GET /v1/%61) is the same route as one.Library.A (GET /v1/a)");
     expect(message).toMatch(/^two\.proto:/);
   });
 
-  it("with all problems of all files", () => {
+  test("with all problems of all files", () => {
     const message = messageOf(() => generate(["nofield.proto", "getbody.proto"], STRICT));
     expect(message.split("\n")).toHaveLength(2);
   });
 
-  it("one route twice in one file, naming both RPCs, even if not strict", () => {
+  test("one route twice in one file, naming both RPCs, even if not strict", () => {
     const message = messageOf(() => generate(["twice.proto"]));
     expect(message).toMatch(
       /^twice\.proto:\d+:\d+: rpc \w+: twice\.Library\.\w+ \(.*\) is the same route as twice\.Library\.\w+ /,
     );
   });
 
-  it("an unknown value of an option", () => {
+  test("an unknown value of an option", () => {
     expect(messageOf(() => generate(["one.proto"], "target=ts,strict=maybe"))).toContain("expected true or false");
   });
 
-  it("an unknown option", () => {
+  test("an unknown option", () => {
     expect(messageOf(() => generate(["one.proto"], "target=ts,speed=high"))).toContain("speed");
   });
 });

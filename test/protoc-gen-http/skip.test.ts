@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRoutes, RouteError } from "../../src/http/index.ts";
 import { protoFile } from "./compile.ts";
 
@@ -34,7 +34,7 @@ function generate(plugin: string, option: string) {
 const read = (name: string) => readFileSync(join(directory, "gen", name), "utf8");
 
 describe("an annotation that cannot be mapped", () => {
-  it("is a warning of protoc-gen-connect-http, and its route is skipped", () => {
+  test("is a warning of protoc-gen-connect-http, and its route is skipped", () => {
     const { status, stderr } = generate("protoc-gen-http", "target=ts");
     expect(status, stderr).toBe(0);
     expect(stderr).toMatch(/warning: skip\.proto:\d+:\d+: rpc Upload: a request stream needs a body .*skipped/);
@@ -43,21 +43,21 @@ describe("an annotation that cannot be mapped", () => {
     expect(templates).toEqual(["/v2/{name}", "/v1/{name}"]);
   });
 
-  it("is a warning of protoc-gen-http-openapi, and its operation is left out", () => {
+  test("is a warning of protoc-gen-http-openapi, and its operation is left out", () => {
     const { status, stderr } = generate("protoc-gen-openapi", "strict=false");
     expect(status, stderr).toBe(0);
     expect(stderr).toMatch(/warning: skip\.proto:\d+:\d+: rpc Upload/);
     expect(Object.keys(JSON.parse(read("openapi.json")).paths)).toEqual(["/v2/{name}", "/v1/{name}"]);
   });
 
-  it.each(["protoc-gen-http", "protoc-gen-openapi"])("is an error of %s with strict=true", (plugin) => {
+  test.each(["protoc-gen-http", "protoc-gen-openapi"])("is an error of %s with strict=true", (plugin) => {
     const { status, stderr } = generate(plugin, "strict=true");
     expect(status).not.toBe(0);
     expect(stderr).toMatch(/skip\.proto:\d+:\d+: rpc Upload/);
     expect(stderr).toMatch(/rpc Put/);
   });
 
-  it("is a warning of createRoutes, an error if strict, and printed without descriptors", () => {
+  test("is a warning of createRoutes, an error if strict, and printed without descriptors", () => {
     const image = spawnSync(BUF, ["build", directory, "--as-file-descriptor-set", "-o", "-"]).stdout;
     const service = createFileRegistry(fromBinary(FileDescriptorSetSchema, image)).getService("skip.Library");
     if (service === undefined) throw new Error("no service");

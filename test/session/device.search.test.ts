@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isReplaceable, judgeDevice } from "../../src/session/device-binding.ts";
 import { DEVICE_MUTANTS, type DeviceMutant, mutatedRules, type Rules } from "./device-search/mutants.ts";
 import { BROWSER, FAILOVER, MIXED, OFF, THIEF } from "./device-search/searches.ts";
@@ -17,37 +17,37 @@ const proved = { fixpoint: true, counterexample: [] };
 const BOUND = 60_000;
 
 describe("binding logs no browser out", () => {
-  it("whatever becomes of its registrations, renewals and refreshes", () => {
+  test("whatever becomes of its registrations, renewals and refreshes", () => {
     expect(search(BROWSER)).toMatchObject(proved);
   });
 
-  it("and neither does support staff that takes keys away", () => {
+  test("and neither does support staff that takes keys away", () => {
     expect(search({ ...BROWSER, unbinds: true })).toMatchObject(proved);
   });
 
-  it("with two refreshes in flight, as far as this goes", () => {
+  test("with two refreshes in flight, as far as this goes", () => {
     expect(search({ ...BROWSER, inFlight: 2 }, BOUND).counterexample).toEqual([]);
   });
 
-  it("nor does a store that falls back to what it knew before, as far as this goes", () => {
+  test("nor does a store that falls back to what it knew before, as far as this goes", () => {
     expect(search(FAILOVER, BOUND).counterexample).toEqual([]);
   });
 });
 
-it("a thief is served for one life of a device cookie, accuses nobody, and is detected if it binds first, as far as this goes", () => {
+test("a thief is served for one life of a device cookie, accuses nobody, and is detected if it binds first, as far as this goes", () => {
   expect(search(THIEF, BOUND).counterexample).toEqual([]);
 });
 
 describe("instances that differ in the switch", () => {
-  it("log no browser out", () => {
+  test("log no browser out", () => {
     expect(search(MIXED)).toMatchObject(proved);
   });
 
-  it("serve a thief no longer than those that do not, as far as this goes", () => {
+  test("serve a thief no longer than those that do not, as far as this goes", () => {
     expect(search({ ...THIEF, off: OFF }, BOUND).counterexample).toEqual([]);
   });
 
-  it.each<[string, OffInstance]>([
+  test.each<[string, OffInstance]>([
     ["asks for nothing", { ...OFF, judge: () => "unproven" }],
     ["takes keys away", { ...OFF, renews: "by taking the key away" }],
   ])("serve one for good where the switched off one %s", (_, off) => {
@@ -63,7 +63,7 @@ describe("the searches can fail", () => {
     "exact thief": (rules) => search({ ...THIEF, exact: true }, 5 * BOUND, rules).counterexample,
   };
 
-  it.each(DEVICE_MUTANTS)("$name: noticed by $noticedBy", async (mutant) => {
+  test.each(DEVICE_MUTANTS)("$name: noticed by $noticedBy", async (mutant) => {
     expect(SEARCHES[mutant.noticedBy](await mutatedRules(mutant))).not.toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
 import { storeMs } from "../../src/session/time.ts";
 
@@ -26,7 +26,7 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
     wait,
   });
 
-  it("never ends as `reuse`, and its session mints at most once in R", () => {
+  test("never ends as `reuse`, and its session mints at most once in R", () => {
     fc.assert(
       fc.property(intervals, fc.array(event, { minLength: 50, maxLength: 400, size: "max" }), (R, events) => {
         let state = firstState("first");
@@ -63,7 +63,7 @@ describe("a browser with eight requests in flight, none longer than R/2", () => 
 describe("an attacker that keeps every token it ever had, more than R from every other presentation", () => {
   const presentation = fc.record({ thief: fc.boolean(), which: fc.nat(), wait });
 
-  it("ends the session after at most three changes of hands", () => {
+  test("ends the session after at most three changes of hands", () => {
     fc.assert(
       fc.property(fc.nat(10_000), fc.array(presentation, { minLength: 8, maxLength: 60 }), (R, presentations) => {
         let state = firstState("first");

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { decide } from "../../src/session/rotation.ts";
 import { browser } from "./rotation-search/browser.ts";
 import { explore } from "./rotation-search/explore.ts";
@@ -32,7 +32,7 @@ const SEARCHES: Record<Mutant["noticedBy"], (rule: typeof decide) => Found> = {
 };
 
 describe("the searches can fail", () => {
-  it.each(MUTANTS)("$name: noticed by $noticedBy", async (mutant) => {
+  test.each(MUTANTS)("$name: noticed by $noticedBy", async (mutant) => {
     const { counterexample } = SEARCHES[mutant.noticedBy](await mutated(mutant));
     expect(counterexample).not.toEqual([]);
   });

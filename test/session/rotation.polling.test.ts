@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decide } from "../../src/session/rotation.ts";
 import { dice } from "../soak/random.ts";
 import { R } from "./rotation-search/play.ts";
@@ -59,7 +59,7 @@ describe("an attacker that asks again and again", () => {
     steady ? rhythm <= 2 : rhythm * 2 <= 2 && quiet > IRREGULAR_LINE,
   );
 
-  it.each<Habit>(["confirmed", "newest"])(
+  test.each<Habit>(["confirmed", "newest"])(
     "at any rhythm up to 2 R, with the %s token, is seen with the victim's next refresh",
     (habit) => {
       fc.assert(
@@ -73,7 +73,7 @@ describe("an attacker that asks again and again", () => {
 describe("where the line runs", () => {
   const rhythms = Array.from({ length: 2 * TICKS }, (_, at) => at + 1);
 
-  it.each<Habit>(["confirmed", "newest"])(
+  test.each<Habit>(["confirmed", "newest"])(
     "with the %s token, asking every P: from 2 R + the first multiple of P beyond R on, and 4 R at most",
     (habit) => {
       for (const rhythm of rhythms) {
@@ -87,17 +87,17 @@ describe("where the line runs", () => {
 });
 
 describe("where the line runs for irregular rhythms up to 2 R", () => {
-  it.each<Habit>(["confirmed", "newest"])("with the %s token: at 7 R", (habit) => {
+  test.each<Habit>(["confirmed", "newest"])("with the %s token: at 7 R", (habit) => {
     expect(outlasting(habit, IRREGULAR_LINE + 0.001, 60_000)).toBe(0);
   });
 
-  it("and not earlier", () => {
+  test("and not earlier", () => {
     expect(outlasting("newest", IRREGULAR_LINE - 0.1, 60_000)).toBeGreaterThan(0);
   });
 });
 
 describe("an attacker that expects the victim", () => {
-  it.each<Habit>(["watchful", "punctual"])(
+  test.each<Habit>(["watchful", "punctual"])(
     "and is %s does not stay unseen if the victim's refreshes can be predicted to 6 R only",
     (habit) => {
       fc.assert(
@@ -107,7 +107,7 @@ describe("an attacker that expects the victim", () => {
     },
   );
 
-  it("to within R stays unseen: that is the limit", () => {
+  test("to within R stays unseen: that is the limit", () => {
     fc.assert(
       fc.property(life, (drawn) => {
         expect(refreshes("punctual", { ...drawn, window: 0.99, rhythm: 0.99, steady: true }, 200)).toBe(200);

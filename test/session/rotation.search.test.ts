@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { compareAge } from "../../src/session/presented-cookie.ts";
 import { decide, firstState } from "../../src/session/rotation.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -13,26 +13,26 @@ const proved = { fixpoint: true, counterexample: [] };
 const search = (assumptions: Omit<Assumptions, "decide">) => explore(browser({ decide, ...assumptions }));
 
 describe("no wrong logout: a browser whose requests take up to R/2 never gets `reuse`", () => {
-  it("with two requests in flight, for every R and at any real times", () => {
+  test("with two requests in flight, for every R and at any real times", () => {
     expect(search({ time: DENSE, inFlight: 2 })).toMatchObject(proved);
   });
 
-  it("with four requests in flight, at multiples of R/2", () => {
+  test("with four requests in flight, at multiples of R/2", () => {
     expect(search({ time: grid(1), inFlight: 4 })).toMatchObject(proved);
   });
 
-  it("over any number of failovers that lose the request in flight", () => {
+  test("over any number of failovers that lose the request in flight", () => {
     expect(search({ time: grid(1), inFlight: 1, failover: "lost" })).toMatchObject(proved);
   });
 });
 
 describe("a late command", () => {
-  it("does nothing, so that none of those given up logs a browser out", () => {
+  test("does nothing, so that none of those given up logs a browser out", () => {
     expect(search({ time: grid(1), inFlight: 2, late: "does nothing" })).toMatchObject(proved);
     expect(search({ time: DENSE, inFlight: 1, late: "does nothing" })).toMatchObject(proved);
   });
 
-  it("would end the session if it acted: one request that was given up is enough", () => {
+  test("would end the session if it acted: one request that was given up is enough", () => {
     const { counterexample } = search({ time: grid(1), inFlight: 1, late: "acts" });
     expect(counterexample).toEqual([
       "a tab sends the child: rotate",
@@ -47,13 +47,13 @@ describe("a late command", () => {
 });
 
 describe("a deployment that changes the scope of its cookie, or whose instances differ in it", () => {
-  it("logs no browser out that sends two cookies: the newest token counts", () => {
+  test("logs no browser out that sends two cookies: the newest token counts", () => {
     expect(search({ time: grid(1), inFlight: 2, scopes: compareAge })).toMatchObject(proved);
     expect(search({ time: DENSE, inFlight: 1, scopes: compareAge })).toMatchObject(proved);
     expect(search({ time: grid(1), inFlight: 1, late: "does nothing", scopes: compareAge })).toMatchObject(proved);
   });
 
-  it("would log it out if the oldest counted", () => {
+  test("would log it out if the oldest counted", () => {
     const { counterexample } = search({ time: grid(1), inFlight: 1, scopes: (a, b) => compareAge(b, a) });
     expect(counterexample).toEqual([
       "a tab sends the child: rotate",
@@ -68,11 +68,11 @@ describe("a deployment that changes the scope of its cookie, or whose instances 
 });
 
 describe("a clock of the day that is set while requests are in flight", () => {
-  it("logs no user out, since the store's time continues unchanged", () => {
+  test("logs no user out, since the store's time continues unchanged", () => {
     expect(search({ time: grid(1), inFlight: 2, clockIsSet: "time goes on as before" })).toMatchObject(proved);
   });
 
-  it("would end the session if the store's time followed it", () => {
+  test("would end the session if the store's time followed it", () => {
     const { counterexample } = search({ time: grid(1), inFlight: 1, clockIsSet: "time follows" });
     expect(counterexample).toEqual([
       "a tab sends the child: rotate",
@@ -86,13 +86,13 @@ describe("a clock of the day that is set while requests are in flight", () => {
 });
 
 describe("the limits of that", () => {
-  it("R/2 is exact: requests that take ever so little longer may end the session", () => {
+  test("R/2 is exact: requests that take ever so little longer may end the session", () => {
     // One tick beyond a multiple of R/2 is the open region that begins there.
     const { counterexample } = search({ time: DENSE, flight: DENSE.half + 1, inFlight: 1 });
     expect(counterexample.at(-1)).toMatch(/reuse$/);
   });
 
-  it("a request that goes on over a failover may end the session, if others race with it", () => {
+  test("a request that goes on over a failover may end the session, if others race with it", () => {
     const { counterexample } = search({ time: grid(1), inFlight: 2, failover: "crossed" });
     expect(counterexample).toEqual([
       "a tab sends the child: rotate",
@@ -110,7 +110,7 @@ describe("the limits of that", () => {
 });
 
 describe("after a failover", () => {
-  it("a token from ahead is not sent back to a child that is still young", () => {
+  test("a token from ahead is not sent back to a child that is still young", () => {
     const young = { ...firstState("c"), generation: 4, childMintedAt: storeMs(1_000), childServedAt: storeMs(1_000) };
     const decision = decide(
       young,
@@ -124,17 +124,17 @@ describe("after a failover", () => {
 });
 
 describe("a clock that is set back", () => {
-  it("by no more than R changes nothing", () => {
+  test("by no more than R changes nothing", () => {
     expect(play(decide, "vs", 0, -R)).toEqual(["rotate", "repeat"]);
     expect(play(decide, "vv", 0, -R)).toEqual(["rotate", "repeat"]);
   });
 
-  it("by more ends the time in which the child is young: nothing is repeated until the old time has come again", () => {
+  test("by more ends the time in which the child is young: nothing is repeated until the old time has come again", () => {
     expect(play(decide, "vs", 0, -R - 1)).toEqual(["rotate", "recover"]);
     expect(play(decide, "vv", 0, -30 * R)).toEqual(["rotate", "rotate"]);
   });
 
-  it("logs out no browser that has nothing in flight, and keeps an attacker no longer", () => {
+  test("logs out no browser that has nothing in flight, and keeps an attacker no longer", () => {
     for (const wait of [1, R / 2, 2 * R, 30 * R]) {
       expect(play(decide, "vvvvvv", wait, wait, -40 * R)).not.toContain("reuse");
       expect(play(decide, "vvvvs", 2 * R, 2 * R, -40 * R, 2 * R, R / 2).at(-1)).toBe("reuse");
@@ -143,11 +143,11 @@ describe("a clock that is set back", () => {
 });
 
 describe("logout wins", () => {
-  it("nothing is served after its acknowledgement, whatever is in flight and runs again", () => {
+  test("nothing is served after its acknowledgement, whatever is in flight and runs again", () => {
     expect(explore(logout(decide, "atomic"))).toMatchObject(proved);
   });
 
-  it("a store that decides and writes in two steps would be noticed", () => {
+  test("a store that decides and writes in two steps would be noticed", () => {
     expect(explore(logout(decide, "in two steps")).counterexample).not.toEqual([]);
   });
 });

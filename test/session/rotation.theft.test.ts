@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Decision, decide } from "../../src/session/rotation.ts";
 import { explore } from "./rotation-search/explore.ts";
 import { holders } from "./rotation-search/holders.ts";
@@ -8,7 +8,7 @@ import { poller } from "./rotation-search/poller.ts";
 const proved = { fixpoint: true, counterexample: [] };
 
 describe("theft is cut off: two holders of one token, more than R apart, in every order and at any length", () => {
-  it.each([
+  test.each([
     ["when both use what they were given", R, false, 2],
     ["when both use what they were given", 0, false, 1],
     ["when the attacker keeps and uses whatever it ever had", R, true, 3],
@@ -18,7 +18,7 @@ describe("theft is cut off: two holders of one token, more than R apart, in ever
     expect(explore(holders({ decide, reuseIntervalMs, hoards, allowed: most - 1 })).fixpoint).toBe(false);
   });
 
-  it("a token two generations behind is never served, however close together they come", () => {
+  test("a token two generations behind is never served, however close together they come", () => {
     expect(explore(holders({ decide, reuseIntervalMs: R, hoards: true, allowed: "any" }))).toMatchObject(proved);
   });
 });
@@ -26,7 +26,7 @@ describe("theft is cut off: two holders of one token, more than R apart, in ever
 type Outcomes = Decision["outcome"][];
 
 describe("an attacker", () => {
-  it.each([
+  test.each([
     ["in lock-step", "vtvtvt", ["rotate", "recover", "rotate", "reuse"], ["rotate", "recover", "reuse"]],
     ["that comes first", "tvtv", ["rotate", "recover", "rotate", "reuse"], ["rotate", "recover", "reuse"]],
     ["that comes after the victim went on", "vvt", ["rotate", "rotate", "reuse"]],
@@ -46,7 +46,7 @@ describe("an attacker", () => {
     },
   );
 
-  it.each([0.1, 0.5, 0.9, 1, 1.001, 1.5, 1.9, 2])(
+  test.each([0.1, 0.5, 0.9, 1, 1.001, 1.5, 1.9, 2])(
     "that keeps asking with the confirmed token, every %d R, ends the session with the victim's next refresh",
     (rhythm) => {
       for (const offset of [0.01, 0.5, 0.99]) {
@@ -55,18 +55,18 @@ describe("an attacker", () => {
     },
   );
 
-  it("with the victim's token is served as long as each victim's refresh is within R of its own", () => {
+  test("with the victim's token is served as long as each victim's refresh is within R of its own", () => {
     expect(play(decide, "vtvtvtvtvt", 1.5 * R, 0.5 * R)).not.toContain("reuse");
     expect(play(decide, "vtvtvtvtvt", 1.5 * R, 0.5 * R, 1.5 * R, 1.5 * R, 1.5 * R).at(-1)).toBe("reuse");
   });
 
-  it("with a sibling of the victim's token is not, however close they come", () => {
+  test("with a sibling of the victim's token is not, however close they come", () => {
     expect(play(decide, "vtvt", 1.5 * R, 1.5 * R, 20 * R, 1)).toEqual(["rotate", "recover", "rotate", "reuse"]);
   });
 });
 
 describe("an attacker that presents as often as it likes, at the best of times", () => {
-  it("is not served any more once it has missed two refreshes of the victim, one after the other, by more than R", () => {
+  test("is not served any more once it has missed two refreshes of the victim, one after the other, by more than R", () => {
     expect(explore(poller({ decide, ticks: 2, apart: 2, hoard: 2 }))).toMatchObject(proved);
   });
 });

@@ -1,7 +1,7 @@
 import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import fc from "fast-check";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, importJWK, jwtVerify, SignJWT } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Authentication } from "../../src/session/model.ts";
 import type { AccessClaims, AccessTokenResult } from "../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../src/session/time.ts";
@@ -53,7 +53,7 @@ describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
   const own = someKeys(alg);
   const tokens = tokensOf({ keys: own });
 
-  it("are accepted by an independent implementation that has the JWKS alone", async () => {
+  test("are accepted by an independent implementation that has the JWKS alone", async () => {
     const { token } = tokens.issue(someSession(), NOW);
     const { payload, protectedHeader } = await jwtVerify(
       token,
@@ -70,7 +70,7 @@ describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
     expect(payload).toMatchObject({ sub: "user-1", sid: SID, client_id: "app", iat: Math.floor(NOW / 1000) });
   });
 
-  it("are verified by the issuer itself", () => {
+  test("are verified by the issuer itself", () => {
     const { token, expiresAt } = tokens.issue(someSession({ claims: '{"role":"admin"}' }), NOW);
     expect(claimsOf(tokens.verify(token))).toMatchObject({
       sid: SID,
@@ -80,7 +80,7 @@ describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
     });
   });
 
-  it("that the other algorithm or another key signed are refused", () => {
+  test("that the other algorithm or another key signed are refused", () => {
     const { token } = tokensOf({ keys: someKeys(alg) }).issue(someSession(), NOW);
     expect(tokens.verify(token)).toEqual({ ok: false, reason: "unknown_key" });
     const [, payload, signature] = token.split(".");
@@ -90,7 +90,7 @@ describe.each(["ES256", "EdDSA"] as const)("access tokens under %s", (alg) => {
 });
 
 describe("the claims of an access token", () => {
-  it("are those of RFC 9068 and the session, and no others", () => {
+  test("are those of RFC 9068 and the session, and no others", () => {
     const { token } = tokensOf().issue(someSession({ claims: '{"scope":"a b","n":[1,{"x":null}]}' }), NOW);
     expect(decodeJwt(token)).toEqual({
       iss: ISSUER,
@@ -108,7 +108,7 @@ describe("the claims of an access token", () => {
     expect(decodeProtectedHeader(token)).toEqual({ typ: "at+jwt", alg: "ES256", kid: keys.current.signing.kid });
   });
 
-  it("say when and how the user authenticated, to the second, and that wins over claims of its own", () => {
+  test("say when and how the user authenticated, to the second, and that wins over claims of its own", () => {
     const claims = '{"acr":"silver","amr":["pwd"],"auth_time":1,"role":"user","sct":1}';
     const of = (authentication: Authentication) =>
       decodeJwt(tokensOf().issue(someSession({ claims, authentication }), NOW).token);
@@ -126,7 +126,7 @@ describe("the claims of an access token", () => {
     });
   });
 
-  it("carry any subject, client, audience and claims unchanged", () => {
+  test("carry any subject, client, audience and claims unchanged", () => {
     const text = fc.string({ unit: "grapheme", maxLength: 60 });
     const input = fc.record({
       subject: text,
@@ -147,7 +147,7 @@ describe("the claims of an access token", () => {
     );
   });
 
-  it("are never overridden by the session's own", () => {
+  test("are never overridden by the session's own", () => {
     const reserved = {
       iss: "x",
       sub: "x",
@@ -173,7 +173,7 @@ describe("the claims of an access token", () => {
     expect(decodeJwt(token)).toEqual({ ...plain, role: "r" });
   });
 
-  it("have an id of their own each time", () => {
+  test("have an id of their own each time", () => {
     const tokens = tokensOf();
     const jti = () => decodeJwt(tokens.issue(someSession(), NOW).token).jti;
     expect(jti()).not.toBe(jti());
@@ -181,7 +181,7 @@ describe("the claims of an access token", () => {
 });
 
 describe("the life of an access token", () => {
-  it("is the configured one, shortened by up to a fifth and never lengthened", () => {
+  test("is the configured one, shortened by up to a fifth and never lengthened", () => {
     const fraction = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(fraction, fc.integer({ min: 1000, max: 86_400_000 }), (drawn, ttl) => {
@@ -194,7 +194,7 @@ describe("the life of an access token", () => {
     expect(expiresAt).toBe(Math.floor((NOW + TTL * 0.9) / 1000) * 1000);
   });
 
-  it("ends with the session's, whichever expiry comes first", () => {
+  test("ends with the session's, whichever expiry comes first", () => {
     const left = fc.integer({ min: 0, max: 400_000 });
     const tokens = tokensOf();
     fc.assert(
@@ -208,13 +208,13 @@ describe("the life of an access token", () => {
     );
   });
 
-  it("of a session in its last second is over already", () => {
+  test("of a session in its last second is over already", () => {
     const tokens = tokensOf();
     const { token } = tokens.issue(someSession({ idleExpiresAt: storeMs(NOW + 300) }), NOW); // NOW is 678 ms into its second
     expect(tokens.verify(token)).toMatchObject({ ok: false, reason: "expired", claims: { sid: SID } });
   });
 
-  it("is stamped and checked by the wall clock, and matched with the end of all by the store's time", () => {
+  test("is stamped and checked by the wall clock, and matched with the end of all by the store's time", () => {
     const shiftMs = 3_600_000;
     let now: number = NOW;
     const tokens = tokensOf({ time: timeAt(() => now, shiftMs) });
@@ -228,7 +228,7 @@ describe("the life of an access token", () => {
     expect(tokens.verify(token)).toMatchObject({ ok: false, reason: "expired" });
   });
 
-  it("ends at exp to the millisecond, without leeway", () => {
+  test("ends at exp to the millisecond, without leeway", () => {
     let now: number = NOW;
     const tokens = tokensOf({ time: timeAt(() => now) });
     const { token, expiresAt } = tokens.issue(someSession(), NOW);
@@ -245,7 +245,7 @@ describe("what is no access token of ours", () => {
   const [header = "", payload = "", signature = ""] = token.split(".");
   const { kid, jwk } = privateJwk();
 
-  it("a token with any one character changed", () => {
+  test("a token with any one character changed", () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     for (let at = 0; at < token.length; at += 1) {
       const other = alphabet[(alphabet.indexOf(token[at] ?? "") + 1) % 64];
@@ -253,7 +253,7 @@ describe("what is no access token of ours", () => {
     }
   });
 
-  it("a signature that decodes to the same bytes but is spelled otherwise", () => {
+  test("a signature that decodes to the same bytes but is spelled otherwise", () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const last = alphabet.indexOf(signature.at(-1) ?? "");
     const bytes = Buffer.from(signature, "base64url");
@@ -267,7 +267,7 @@ describe("what is no access token of ours", () => {
     }
   });
 
-  it("any text, without throwing", () => {
+  test("any text, without throwing", () => {
     const part = fc.oneof(fc.string(), fc.base64String(), fc.constantFrom(header, payload, signature, ""));
     fc.assert(
       fc.property(fc.array(part, { maxLength: 5 }), (parts) => {
@@ -278,7 +278,7 @@ describe("what is no access token of ours", () => {
     );
   });
 
-  it("a token with more or fewer segments, or a longer one than we make", () => {
+  test("a token with more or fewer segments, or a longer one than we make", () => {
     for (const input of [
       "",
       ".",
@@ -296,7 +296,7 @@ describe("what is no access token of ours", () => {
     expect(tokens.verify(padded(16_384))).toEqual({ ok: false, reason: "malformed" });
   });
 
-  it.each([
+  test.each([
     ["no algorithm", { typ: "at+jwt", alg: "none", kid }],
     ["none, spelled otherwise", { typ: "at+jwt", alg: "nOnE", kid }],
     ["a symmetric algorithm", { typ: "at+jwt", alg: "HS256", kid }],
@@ -316,7 +316,7 @@ describe("what is no access token of ours", () => {
     expect(["malformed", "unknown_key"]).toContain(reasonOf(tokens.verify(`${segment(other)}.${payload}.`)));
   });
 
-  it("an HMAC under our public key", () => {
+  test("an HMAC under our public key", () => {
     const spki = createPublicKey({ key: { kty: "EC", crv: "P-256", x: jwk.x, y: jwk.y } as never, format: "jwk" });
     const input = `${segment({ typ: "at+jwt", alg: "HS256", kid })}.${payload}`;
     const mac = createHmac("sha256", spki.export({ type: "spki", format: "pem" }))
@@ -325,14 +325,14 @@ describe("what is no access token of ours", () => {
     expect(tokens.verify(`${input}.${mac}`)).toEqual({ ok: false, reason: "malformed" });
   });
 
-  it("the null signature", () => {
+  test("the null signature", () => {
     expect(tokens.verify(`${header}.${payload}.${Buffer.alloc(64).toString("base64url")}`)).toEqual({
       ok: false,
       reason: "forged",
     });
   });
 
-  it("a payload that our key signed but that is none of ours", async () => {
+  test("a payload that our key signed but that is none of ours", async () => {
     const good = decodeJwt(token);
     const otherwise = [
       [],
@@ -359,7 +359,7 @@ describe("what is no access token of ours", () => {
     expect(tokens.verify(forge(header, segment(good)))).toMatchObject({ ok: true, claims: { sid: SID } });
   });
 
-  it("accepts what jose signs in our form: nothing of the form is private to our code", async () => {
+  test("accepts what jose signs in our form: nothing of the form is private to our code", async () => {
     const key = await importJWK(jwk, "ES256");
     const signed = await new SignJWT(decodeJwt(token))
       .setProtectedHeader({ typ: "at+jwt", alg: "ES256", kid })
@@ -367,7 +367,7 @@ describe("what is no access token of ours", () => {
     expect(tokens.verify(signed)).toMatchObject({ ok: true, claims: { sid: SID } });
   });
 
-  it("does not distinguish s from n − s: ECDSA signatures are malleable, so a session is revoked by its sid, never by token text", () => {
+  test("does not distinguish s from n − s: ECDSA signatures are malleable, so a session is revoked by its sid, never by token text", () => {
     const n = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
     const raw = Buffer.from(signature, "base64url");
     const s = n - BigInt(`0x${raw.subarray(32).toString("hex")}`);
@@ -378,7 +378,7 @@ describe("what is no access token of ours", () => {
 });
 
 describe("a ring that changes", () => {
-  it("verifies under published and retired keys, and no longer under revoked ones", () => {
+  test("verifies under published and retired keys, and no longer under revoked ones", () => {
     const ring = generateRing("ES256", NOW);
     const [signing, published] = ring.signing;
     if (signing === undefined || published === undefined) throw new Error("two keys");
@@ -410,7 +410,7 @@ describe("a ring that changes", () => {
     expect(live.current.jwks.keys.map((key) => key.kid)).toEqual([published.kid]);
   });
 
-  it("may hold keys of both algorithms", () => {
+  test("may hold keys of both algorithms", () => {
     const next = { ...generateSigningKey("EdDSA", NOW) };
     const ring = { ...keys.ring, signing: [...keys.ring.signing, next] };
     const live = { current: readyKeys(ring) };
@@ -446,7 +446,7 @@ describe("a token that is presented again", () => {
   }
   const spoilt = (token: string) => `${token.slice(0, -3)}${token.at(-3) === "A" ? "B" : "A"}${token.slice(-2)}`;
 
-  it("is not verified again while it is refused: forged, or expired, or of another issuer", () => {
+  test("is not verified again while it is refused: forged, or expired, or of another issuer", () => {
     const { keys, checked } = counted();
     const { token } = tokensOf({ keys }).issue(someSession(), NOW);
     const later = tokensOf({ keys, time: timeAt(() => NOW + TTL) });
@@ -462,7 +462,7 @@ describe("a token that is presented again", () => {
     }
   });
 
-  it("is accepted once nothing speaks against it: a clock that was set back, a key that has arrived", () => {
+  test("is accepted once nothing speaks against it: a clock that was set back, a key that has arrived", () => {
     let now: number = NOW + TTL;
     const own = someKeys();
     const keys = { current: { ...own.current, checks: new Map<string, SignatureCheck>() } };
@@ -477,7 +477,7 @@ describe("a token that is presented again", () => {
     expect(reasonOf(tokens.verify(token))).toBe("unknown_key");
   });
 
-  it("is verified again under a ring that was read again", () => {
+  test("is verified again under a ring that was read again", () => {
     const { keys, reload, checked } = counted();
     const tokens = tokensOf({ keys });
     const text = spoilt(tokens.issue(someSession(), NOW).token);

@@ -1,6 +1,6 @@
 import { hkdfSync } from "node:crypto";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
 import { createDeviceChallenges } from "../../src/tokens/device-challenge.ts";
@@ -21,7 +21,7 @@ const challengesUnder = (current: typeof keys.current) =>
 const challenges = challengesUnder(keys.current);
 
 describe("a device challenge", () => {
-  it("is accepted for its session until its maximum age", () => {
+  test("is accepted for its session until its maximum age", () => {
     const challenge = challenges.issue(SID, NOW);
     expect(challenge).toMatch(/^[A-Za-z0-9_-]{92}$/);
     for (const age of [0, 1, MAX_AGE_MS - 1])
@@ -31,23 +31,23 @@ describe("a device challenge", () => {
     }
   });
 
-  it("may be a little from the future, but not from a clock that was wrong by more", () => {
+  test("may be a little from the future, but not from a clock that was wrong by more", () => {
     const challenge = challenges.issue(SID, NOW);
     expect(challenges.check(challenge, SID, storeMs(NOW - MAX_AGE_MS + 1))).toEqual({ ok: true });
     expect(challenges.check(challenge, SID, storeMs(NOW - MAX_AGE_MS))).toEqual({ ok: false, reason: "expired" });
   });
 
-  it("is refused for another session", () => {
+  test("is refused for another session", () => {
     const challenge = challenges.issue(SID, NOW);
     expect(challenges.check(challenge, OTHER_SID, NOW)).toEqual({ ok: false, reason: "other_session" });
   });
 
-  it("never repeats", () => {
+  test("never repeats", () => {
     const issued = new Set(Array.from({ length: 5000 }, () => challenges.issue(SID, NOW)));
     expect(issued.size).toBe(5000);
   });
 
-  it("is refused with any one bit flipped", () => {
+  test("is refused with any one bit flipped", () => {
     const raw = Buffer.from(challenges.issue(SID, NOW), "base64url");
     for (let bit = 0; bit < raw.length * 8; bit += 1) {
       const changed = Buffer.from(raw);
@@ -57,7 +57,7 @@ describe("a device challenge", () => {
     }
   });
 
-  it("is no other text, whatever it is", () => {
+  test("is no other text, whatever it is", () => {
     const bytes = fc.uint8Array({ minLength: 69, maxLength: 69 }).map((raw) => Buffer.from(raw).toString("base64url"));
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: "binary" }), bytes), (text) => {
@@ -66,7 +66,7 @@ describe("a device challenge", () => {
     );
   });
 
-  it("is not one of another service", () => {
+  test("is not one of another service", () => {
     const foreign = challengesUnder(keys.foreign).issue(SID, NOW);
     expect(challenges.check(foreign, SID, NOW)).toEqual({ ok: false, reason: "unknown_key" });
     const raw = Buffer.from(foreign, "base64url");
@@ -74,7 +74,7 @@ describe("a device challenge", () => {
     expect(challenges.check(raw.toString("base64url"), SID, NOW)).toEqual({ ok: false, reason: "forged" });
   });
 
-  it("stays valid while the keys rotate, and dies with a revoked key", () => {
+  test("stays valid while the keys rotate, and dies with a revoked key", () => {
     const [old, next] = [generateMacKey(NOW), generateMacKey(NOW)];
     const under = (...mac: Parameters<typeof readyKeys>[0]["mac"][number][]) =>
       challengesUnder(readyKeys({ signing: keys.ring.signing, mac }));
@@ -89,7 +89,7 @@ describe("a device challenge", () => {
 });
 
 describe("what the ring's MAC keys authenticate", () => {
-  it("is of one kind: no challenge, cookie or refresh token passes as another, not even with its first bytes changed", () => {
+  test("is of one kind: no challenge, cookie or refresh token passes as another, not even with its first bytes changed", () => {
     const cookies = createDeviceCookies(keys);
     const refreshTokens = createRefreshTokens(keys);
     const texts = {
@@ -117,7 +117,7 @@ describe("what the ring's MAC keys authenticate", () => {
     }
   });
 
-  it("has a key of its own for each purpose", () => {
+  test("has a key of its own for each purpose", () => {
     const { mac, deviceCookieMac, challengeMac } = keys.current.mac;
     const sameMessage = (length: number) => Buffer.alloc(length, 7);
     const macs = [mac(sameMessage(40)), deviceCookieMac(sameMessage(61)), challengeMac(sameMessage(37))];

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import { storeMs } from "../../src/session/time.ts";
 import { createDeviceCookies } from "../../src/tokens/device-cookie-value.ts";
@@ -13,7 +13,7 @@ const cookiesUnder = (current: typeof keys.current) => createDeviceCookies({ cur
 const cookies = cookiesUnder(keys.current);
 
 describe("a device cookie", () => {
-  it("gives back what it was issued for", () => {
+  test("gives back what it was issued for", () => {
     const input = fc.record({
       sid: fc
         .uint8Array({ minLength: 17, maxLength: 17 })
@@ -30,13 +30,13 @@ describe("a device cookie", () => {
     );
   });
 
-  it("keeps its thumbprint while others are read", () => {
+  test("keeps its thumbprint while others are read", () => {
     const first = cookies.read(cookies.issue(SID, THUMBPRINT, NOW));
     cookies.read(cookies.issue(SID, new Uint8Array(32).fill(9), NOW));
     expect(first).toMatchObject({ thumbprint: THUMBPRINT });
   });
 
-  it("is refused with any one bit flipped, cut, or longer", () => {
+  test("is refused with any one bit flipped, cut, or longer", () => {
     const value = cookies.issue(SID, THUMBPRINT, NOW);
     const raw = Buffer.from(value, "base64url");
     for (let bit = 0; bit < raw.length * 8; bit += 1) {
@@ -54,7 +54,7 @@ describe("a device cookie", () => {
     }
   });
 
-  it("is no other text, whatever it is", () => {
+  test("is no other text, whatever it is", () => {
     const bytes = fc.uint8Array({ minLength: 93, maxLength: 93 }).map((raw) => Buffer.from(raw).toString("base64url"));
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: "binary" }), bytes), (text) => {
@@ -63,19 +63,19 @@ describe("a device cookie", () => {
     );
   });
 
-  it("is not issued for what it could not carry", () => {
+  test("is not issued for what it could not carry", () => {
     expect(() => cookies.issue("short" as SessionId, THUMBPRINT, NOW)).toThrow(RangeError);
     expect(() => cookies.issue(SID, THUMBPRINT.subarray(1), NOW)).toThrow(RangeError);
     expect(() => cookies.issue(SID, THUMBPRINT, storeMs(2 ** 48))).toThrow(RangeError);
     expect(() => cookies.issue(SID, THUMBPRINT, storeMs(-1))).toThrow(RangeError);
   });
 
-  it("of another service is unknown", () => {
+  test("of another service is unknown", () => {
     const foreign = cookiesUnder(keys.foreign).issue(SID, THUMBPRINT, NOW);
     expect(cookies.read(foreign)).toEqual({ ok: false, reason: "unknown_key" });
   });
 
-  it("stays valid while the keys rotate, in instances with the old ring and the new one", () => {
+  test("stays valid while the keys rotate, in instances with the old ring and the new one", () => {
     const [old, next] = [generateMacKey(NOW), generateMacKey(NOW)];
     const under = (...mac: Parameters<typeof readyKeys>[0]["mac"][number][]) =>
       cookiesUnder(readyKeys({ signing: keys.ring.signing, mac }));

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import fc from "fast-check";
 import { type CompactJWSHeaderParameters, CompactSign, calculateJwkThumbprint, compactVerify, type JWK } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { DeviceKey, DeviceProofExpectation } from "../../src/session/device-ports.ts";
 import { keyFromBytes } from "../../src/tokens/device-key.ts";
 import { verifyDeviceProof } from "../../src/tokens/device-proof.ts";
@@ -58,7 +58,7 @@ const reasonOf = (jwt: string, expected: DeviceProofExpectation = REGISTRATION) 
 describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
   const own = devices[algorithm];
 
-  it("registers the key that it brings", async () => {
+  test("registers the key that it brings", async () => {
     const result = verifyDeviceProof(await proofOf(own), REGISTRATION);
     expect(result).toMatchObject({ ok: true, challenge: "challenge-1", key: { algorithm } });
     if (!result.ok) return;
@@ -68,13 +68,13 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
     expect(keyFromBytes(result.key.bytes)?.object.export({ format: "jwk" })).toEqual(own.jwk);
   });
 
-  it("renews without a key in it, and with the session's own", async () => {
+  test("renews without a key in it, and with the session's own", async () => {
     const expected = { kind: "renewal", key: await registered(own) } as const;
     expect(verifyDeviceProof(await proofOf(own, { header: { jwk: undefined } }), expected)).toMatchObject({ ok: true });
     expect(verifyDeviceProof(await proofOf(own), expected)).toMatchObject({ ok: true, key: expected.key });
   });
 
-  it("does not renew by another key, named or not", async () => {
+  test("does not renew by another key, named or not", async () => {
     const other = algorithm === "ES256" ? ecDevice() : rsaDevice(2048);
     const expected = { kind: "renewal", key: await registered(own) } as const;
     expect(reasonOf(await proofOf(other), expected)).toBe("other_key");
@@ -83,7 +83,7 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
     expect(reasonOf(await proofOf(own, { header: { jwk: null } }), expected)).toBe("other_key");
   });
 
-  it("may be a quoted string, and only a whole one", async () => {
+  test("may be a quoted string, and only a whole one", async () => {
     const jwt = await proofOf(own);
     expect(verifyDeviceProof(`"${jwt}"`, REGISTRATION)).toEqual(verifyDeviceProof(jwt, REGISTRATION));
     for (const text of [`"${jwt}`, `${jwt}"`, `""${jwt}""`, `'${jwt}'`, ` ${jwt}`, `${jwt}, ${jwt}`, `${jwt}\n`, ""]) {
@@ -91,7 +91,7 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
     }
   });
 
-  it("is refused with any one character changed, by us and by jose", async () => {
+  test("is refused with any one character changed, by us and by jose", async () => {
     const jwt = await proofOf(own);
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
     const change = fc.record({ at: fc.nat(jwt.length - 1), to: fc.constantFrom(...alphabet) });
@@ -108,7 +108,7 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
     );
   });
 
-  it("is refused cut short anywhere", async () => {
+  test("is refused cut short anywhere", async () => {
     const jwt = await proofOf(own);
     for (let length = 0; length < jwt.length; length += 1) expect(reasonOf(jwt.slice(0, length))).not.toBe("ok");
   });
@@ -117,7 +117,7 @@ describe.each(["ES256", "RS256"] as const)("a proof under %s", (algorithm) => {
 describe("the header of a proof", () => {
   const own = devices.ES256;
 
-  it("has the type dbsc+jwt and no other", async () => {
+  test("has the type dbsc+jwt and no other", async () => {
     for (const typ of [
       "jwt",
       "JWT",
@@ -137,7 +137,7 @@ describe("the header of a proof", () => {
     }
   });
 
-  it("has no algorithm but ES256 and RS256", async () => {
+  test("has no algorithm but ES256 and RS256", async () => {
     const algorithms = [
       "none",
       "None",
@@ -158,7 +158,7 @@ describe("the header of a proof", () => {
     }
   });
 
-  it("cannot make one key serve the other algorithm", async () => {
+  test("cannot make one key serve the other algorithm", async () => {
     const asRsa = JSON.stringify({ alg: "RS256", typ: "dbsc+jwt", jwk: own.jwk });
     expect(reasonOf(await rawProof(asRsa, own))).toBe("bad_key");
     const asEc = JSON.stringify({ alg: "ES256", typ: "dbsc+jwt", jwk: devices.RS256.jwk });
@@ -169,7 +169,7 @@ describe("the header of a proof", () => {
     expect(reasonOf(await proofOf(devices.RS256, { header: { jwk: undefined } }), expected)).toBe("wrong_algorithm");
   });
 
-  it("cannot make a public key serve as a secret", async () => {
+  test("cannot make a public key serve as a secret", async () => {
     const { createHmac } = await import("node:crypto");
     const spki = createPublicKey({ key: own.jwk as never, format: "jwk" }).export({ format: "pem", type: "spki" });
     const header = Buffer.from(JSON.stringify({ alg: "HS256", typ: "dbsc+jwt" })).toString("base64url");
@@ -178,7 +178,7 @@ describe("the header of a proof", () => {
     expect(reasonOf(jwt, { kind: "renewal", key: await registered(own) })).toBe("wrong_algorithm");
   });
 
-  it("has no extension that would change what is signed", async () => {
+  test("has no extension that would change what is signed", async () => {
     const base = { alg: "ES256", typ: "dbsc+jwt", jwk: own.jwk };
     for (const more of [
       { crit: ["b64"], b64: false },
@@ -191,7 +191,7 @@ describe("the header of a proof", () => {
     }
   });
 
-  it("names each member once, and is a JSON object", async () => {
+  test("names each member once, and is a JSON object", async () => {
     const jwk = JSON.stringify(own.jwk);
     expect(reasonOf(await rawProof(`{"alg":"ES256","typ":"dbsc+jwt","jwk":${jwk}}`, own))).toBe("ok");
     expect(reasonOf(await rawProof(`{"alg":"none","alg":"ES256","typ":"dbsc+jwt","jwk":${jwk}}`, own))).toBe(
@@ -211,11 +211,11 @@ describe("the key of a registration", () => {
   const withKey = (jwk: unknown, of: Device = own) =>
     rawProof(JSON.stringify({ alg: of.algorithm, typ: "dbsc+jwt", jwk }), of).then((jwt) => reasonOf(jwt));
 
-  it("is there", async () => {
+  test("is there", async () => {
     for (const jwk of [undefined, null, "", [], {}, [own.jwk], 7]) expect(await withKey(jwk)).toBe("bad_key");
   });
 
-  it("is a point on P-256, each coordinate in 32 bytes", async () => {
+  test("is a point on P-256, each coordinate in 32 bytes", async () => {
     const { x = "", y = "" } = own.jwk;
     const long = Buffer.concat([Buffer.alloc(1), Buffer.from(x, "base64url")]).toString("base64url");
     const zero = Buffer.alloc(32).toString("base64url");
@@ -237,14 +237,14 @@ describe("the key of a registration", () => {
     for (const jwk of bad) expect([jwk, await withKey(jwk)]).toEqual([jwk, "bad_key"]);
   });
 
-  it("is not of another curve", async () => {
+  test("is not of another curve", async () => {
     for (const namedCurve of ["P-384", "P-521", "secp256k1"]) {
       const pair = device("ES256", generateKeyPairSync("ec", { namedCurve }));
       expect(await withKey(pair.jwk, pair)).toBe("bad_key");
     }
   });
 
-  it("has no private member", async () => {
+  test("has no private member", async () => {
     expect(await withKey(own.privateKey.export({ format: "jwk" }))).toBe("bad_key");
     const rsa = devices.RS256;
     expect(await withKey(rsa.privateKey.export({ format: "jwk" }), rsa)).toBe("bad_key");
@@ -253,7 +253,7 @@ describe("the key of a registration", () => {
     }
   });
 
-  it("has from 2,048 to 4,096 bits under RS256", async () => {
+  test("has from 2,048 to 4,096 bits under RS256", async () => {
     for (const [bits, expected] of [
       [1024, "bad_key"],
       [2040, "bad_key"],
@@ -265,13 +265,13 @@ describe("the key of a registration", () => {
     }
   });
 
-  it("of 4,096 bits fits, with a quoted value and a long audience", async () => {
+  test("of 4,096 bits fits, with a quoted value and a long audience", async () => {
     const payload = { ...PAYLOAD, aud: `https://auth.example/${"a".repeat(300)}`, authorization: "b".repeat(100) };
     const jwt = await proofOf(rsaDevice(4096), { payload });
     expect(reasonOf(`"${jwt}"`)).toBe("ok");
   });
 
-  it("has a sound modulus and exponent in canonical encoding", async () => {
+  test("has a sound modulus and exponent in canonical encoding", async () => {
     const rsa = devices.RS256;
     const modulus = Buffer.from(rsa.jwk.n ?? "", "base64url");
     const even = Buffer.from(modulus);
@@ -288,7 +288,7 @@ describe("the key of a registration", () => {
     expect(await withKey(small.jwk, small)).toBe("bad_key");
   });
 
-  it("is read from what a session keeps only as it was written", async () => {
+  test("is read from what a session keeps only as it was written", async () => {
     const { bytes } = await registered(devices.RS256);
     expect(keyFromBytes(Uint8Array.of(...bytes, 0))).toBeUndefined();
     expect(keyFromBytes(bytes.slice(1))).toBeUndefined();
@@ -301,14 +301,14 @@ describe("the key of a registration", () => {
 describe("the rest of a proof", () => {
   const own = devices.ES256;
 
-  it("has a challenge, once, as text", async () => {
+  test("has a challenge, once, as text", async () => {
     const twice = '{"jti":"a","jti":"b"}';
     for (const payload of [{}, { jti: 1 }, { jti: null }, { jti: ["a"] }, [], "null", "x", "", twice]) {
       expect([payload, reasonOf(await proofOf(own, { payload }))]).toEqual([payload, "malformed"]);
     }
   });
 
-  it("may have other claims, of any form", async () => {
+  test("may have other claims, of any form", async () => {
     for (const more of [
       { aud: "https://auth.example" },
       { aud: ["a"] },
@@ -319,11 +319,11 @@ describe("the rest of a proof", () => {
     }
   });
 
-  it("is refused over 4,096 characters", async () => {
+  test("is refused over 4,096 characters", async () => {
     expect(reasonOf(await proofOf(own, { payload: { ...PAYLOAD, pad: "x".repeat(4096) } }))).toBe("malformed");
   });
 
-  it("has a signature in its one form", async () => {
+  test("has a signature in its one form", async () => {
     const jwt = await proofOf(own);
     const [input, signature] = [jwt.slice(0, jwt.lastIndexOf(".")), jwt.slice(jwt.lastIndexOf(".") + 1)];
     const { sign } = await import("node:crypto");
@@ -337,7 +337,7 @@ describe("the rest of a proof", () => {
     expect(reasonOf(`${input}.${signature.slice(0, -1)}${spare}`)).toBe("malformed");
   });
 
-  it("never throws, whatever the text", () => {
+  test("never throws, whatever the text", () => {
     const segment = fc.oneof(
       fc.base64String(),
       fc.string(),

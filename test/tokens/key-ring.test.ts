@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../../src/tokens/key-ring.ts";
 import type { Keys } from "../../src/tokens/keys.ts";
@@ -42,7 +42,7 @@ function fileWith(ring: Ring): string {
 }
 
 describe("a ring on first start", () => {
-  it("is made in a directory and a file that no other user can read", async () => {
+  test("is made in a directory and a file that no other user can read", async () => {
     const path = join(somewhere(), "new", "keys.json");
     const ring = await loadOrCreateKeyRing(path, { alg: "EdDSA", now: NOW, hasSessions: () => false });
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -53,7 +53,7 @@ describe("a ring on first start", () => {
     ).toBe(ring.current.signing.kid);
   });
 
-  it("is one ring, however many processes start at once", async () => {
+  test("is one ring, however many processes start at once", async () => {
     const path = join(somewhere(), "new", "keys.json");
     const script = join(import.meta.dirname, "start-with-ring.ts");
     const starts = Array.from({ length: 5 }, () => spawn(process.execPath, [script, path]));
@@ -67,21 +67,21 @@ describe("a ring on first start", () => {
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
   });
 
-  it("is not made where one must exist", async () => {
+  test("is not made where one must exist", async () => {
     const path = join(somewhere(), "keys.json");
     await expect(loadKeyRing(path)).rejects.toThrow(
       `key ring ${path}: there is none; \`session-service keys create\` (in a clone: \`npm run keys -- create\`) makes one`,
     );
   });
 
-  it("says why where it cannot be made", async () => {
+  test("says why where it cannot be made", async () => {
     const path = join(fileWith(generateRing("ES256", NOW)), "keys.json");
     await expect(createRingFile(path, generateRing("ES256", NOW))).rejects.toThrow(
       `key ring ${path}: cannot be created (`,
     );
   });
 
-  it("never replaces a broken one", async () => {
+  test("never replaces a broken one", async () => {
     const path = join(somewhere(), "keys.json");
     writeFileSync(path, "{", { mode: 0o600 });
     await expect(loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions: () => false })).rejects.toThrow(
@@ -92,13 +92,16 @@ describe("a ring on first start", () => {
 });
 
 describe("the mode of a ring file", () => {
-  it.each([0o644, 0o604, 0o620, 0o602, 0o666])("is refused when others could read or change it (%o)", async (mode) => {
-    const path = fileWith(generateRing("ES256", NOW));
-    chmodSync(path, mode);
-    await expect(loadKeyRing(path)).rejects.toThrow(/chmod 600/);
-  });
+  test.each([0o644, 0o604, 0o620, 0o602, 0o666])(
+    "is refused when others could read or change it (%o)",
+    async (mode) => {
+      const path = fileWith(generateRing("ES256", NOW));
+      chmodSync(path, mode);
+      await expect(loadKeyRing(path)).rejects.toThrow(/chmod 600/);
+    },
+  );
 
-  it.each([0o600, 0o400, 0o440])("is fine for the owner, and for a group that may read (%o)", async (mode) => {
+  test.each([0o600, 0o400, 0o440])("is fine for the owner, and for a group that may read (%o)", async (mode) => {
     const path = fileWith(generateRing("ES256", NOW));
     chmodSync(path, mode);
     expect((await loadKeyRing(path)).current.jwks.keys).toHaveLength(2);
@@ -106,7 +109,7 @@ describe("the mode of a ring file", () => {
 });
 
 describe("changing a ring file", () => {
-  it("writes the new ring at one stroke, with the same mode", async () => {
+  test("writes the new ring at one stroke, with the same mode", async () => {
     const path = fileWith(generateRing("ES256", NOW));
     const next = generateRing("ES256", NOW);
     await changeRingFile(path, () => next);
@@ -115,7 +118,7 @@ describe("changing a ring file", () => {
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
   });
 
-  it("keeps owner, mode and link of the file, so that root does not lock the service out", async () => {
+  test("keeps owner, mode and link of the file, so that root does not lock the service out", async () => {
     const path = fileWith(generateRing("ES256", NOW));
     const owner = process.getuid?.() === 0 ? 12_345 : statSync(path).uid;
     chownSync(path, owner, statSync(path).gid);
@@ -128,7 +131,7 @@ describe("changing a ring file", () => {
     expect(lstatSync(elsewhere).isSymbolicLink()).toBe(true);
   });
 
-  it("leaves the ring as it was when the change is refused or makes no ring", async () => {
+  test("leaves the ring as it was when the change is refused or makes no ring", async () => {
     const ring = generateRing("ES256", NOW);
     const path = fileWith(ring);
     const refuse = () => {
@@ -140,7 +143,7 @@ describe("changing a ring file", () => {
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
   });
 
-  it("is refused while another does it, so that no change is lost", async () => {
+  test("is refused while another does it, so that no change is lost", async () => {
     const path = fileWith(generateRing("ES256", NOW));
     const changes = Array.from({ length: 8 }, () => changeRingFile(path, () => generateRing("ES256", NOW)));
     const outcomes = await Promise.allSettled(changes);
@@ -177,7 +180,7 @@ describe("a running instance", () => {
     return { next, events, stop };
   }
 
-  it("takes a replaced ring into force", async () => {
+  test("takes a replaced ring into force", async () => {
     const path = fileWith(generateRing("ES256", NOW));
     const ring = await loadKeyRing(path);
     const { next } = follow(ring);
@@ -188,7 +191,7 @@ describe("a running instance", () => {
     }
   });
 
-  it("keeps the old ring while the new one is written in pieces, and takes it when it is whole", async () => {
+  test("keeps the old ring while the new one is written in pieces, and takes it when it is whole", async () => {
     const first = generateRing("ES256", NOW);
     const path = fileWith(first);
     const ring = await loadKeyRing(path);
@@ -206,7 +209,7 @@ describe("a running instance", () => {
     expect(ring.current.signing.kid).toBe(other.signing[0]?.kid);
   });
 
-  it("refuses a broken ring once, with a report, keeps the old one, and takes the fixed one", async () => {
+  test("refuses a broken ring once, with a report, keeps the old one, and takes the fixed one", async () => {
     const first = generateRing("ES256", NOW);
     const path = fileWith(first);
     const ring = await loadKeyRing(path);
@@ -227,7 +230,7 @@ describe("a running instance", () => {
     expect(events).toEqual([]);
   });
 
-  it("sees a ring behind a link that is turned elsewhere, as orchestrators mount secrets", async () => {
+  test("sees a ring behind a link that is turned elsewhere, as orchestrators mount secrets", async () => {
     const directory = somewhere();
     const rings = [generateRing("ES256", NOW), generateRing("ES256", NOW)];
     for (const [index, each] of rings.entries()) {
@@ -245,7 +248,7 @@ describe("a running instance", () => {
     expect(ring.current.signing.kid).toBe(rings[1]?.signing[0]?.kid);
   });
 
-  it("gets no event after it has stopped watching", async () => {
+  test("gets no event after it has stopped watching", async () => {
     const path = fileWith(generateRing("ES256", NOW));
     const ring = await loadKeyRing(path);
     const stopped = follow(ring);

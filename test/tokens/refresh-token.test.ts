@@ -1,6 +1,6 @@
 import { createHmac, hash } from "node:crypto";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parseSessionId, type SessionId } from "../../src/session/model.ts";
 import type { RefreshToken } from "../../src/session/ports.ts";
 import { storeMs } from "../../src/session/time.ts";
@@ -26,7 +26,7 @@ const tokens = createRefreshTokens(keys);
 const example: RefreshToken = { sid: SID, generation: 7, nonce: "AQIDBAUGBwg", issuedAt: NOW };
 
 describe("the wire form of refresh tokens", () => {
-  it("gives back what was minted", () => {
+  test("gives back what was minted", () => {
     fc.assert(
       fc.property(refreshToken, (token) => {
         expect(tokens.parse(tokens.mint(token))).toEqual({ ok: true, token });
@@ -34,13 +34,13 @@ describe("the wire form of refresh tokens", () => {
     );
   });
 
-  it("is 96 characters that a cookie can hold, and says nothing twice", () => {
+  test("is 96 characters that a cookie can hold, and says nothing twice", () => {
     const minted = tokens.mint(example);
     expect(minted).toMatch(/^[A-Za-z0-9_-]{96}$/);
     expect(tokens.mint(example)).toBe(minted);
   });
 
-  it("is the documented layout under HMAC-SHA-256", () => {
+  test("is the documented layout under HMAC-SHA-256", () => {
     const raw = Buffer.from(tokens.mint(example), "base64url");
     const [mac] = keys.ring.mac.filter((key) => key.state === "signing");
     expect(raw.subarray(0, 5).toString("hex")).toBe(`01${mac?.kid}`);
@@ -52,7 +52,7 @@ describe("the wire form of refresh tokens", () => {
     expect(raw.subarray(40)).toEqual(createHmac("sha256", secret).update(raw.subarray(0, 40)).digest());
   });
 
-  it("refuses to mint what it could not carry", () => {
+  test("refuses to mint what it could not carry", () => {
     expect(() => tokens.mint({ ...example, generation: 2 ** 32 })).toThrow(RangeError);
     expect(() => tokens.mint({ ...example, generation: -1 })).toThrow(RangeError);
     expect(() => tokens.mint({ ...example, issuedAt: storeMs(2 ** 48) })).toThrow(RangeError);
@@ -62,7 +62,7 @@ describe("the wire form of refresh tokens", () => {
 });
 
 describe("what is no refresh token of ours", () => {
-  it("a token with any one bit flipped", () => {
+  test("a token with any one bit flipped", () => {
     const raw = Buffer.from(tokens.mint(example), "base64url");
     for (let bit = 0; bit < raw.length * 8; bit += 1) {
       const forged = Buffer.from(raw);
@@ -72,7 +72,7 @@ describe("what is no refresh token of ours", () => {
     }
   });
 
-  it("any text, without throwing", () => {
+  test("any text, without throwing", () => {
     const noise = fc.oneof(fc.string(), fc.string({ unit: "binary" }), text(72), text(71), text(73));
     fc.assert(
       fc.property(noise, (input) => {
@@ -84,7 +84,7 @@ describe("what is no refresh token of ours", () => {
     );
   });
 
-  it("a token cut short anywhere, or with anything before or after it", () => {
+  test("a token cut short anywhere, or with anything before or after it", () => {
     const minted = tokens.mint(example);
     for (let length = 0; length < minted.length; length += 1) {
       expect(tokens.parse(minted.slice(0, length))).toEqual({ ok: false, reason: "malformed" });
@@ -95,7 +95,7 @@ describe("what is no refresh token of ours", () => {
     }
   });
 
-  it("the same bytes in another alphabet", () => {
+  test("the same bytes in another alphabet", () => {
     const sample = fc.sample(refreshToken, 50).map((token) => tokens.mint(token));
     for (const minted of sample) {
       const standard = Buffer.from(minted, "base64url").toString("base64");
@@ -108,7 +108,7 @@ describe("what is no refresh token of ours", () => {
     expect(sample.some((minted) => /[-_]/.test(minted))).toBe(true);
   });
 
-  it("a token of another service, even under the name of our key", () => {
+  test("a token of another service, even under the name of our key", () => {
     const foreign = createRefreshTokens({ current: keys.foreign });
     expect(tokens.parse(foreign.mint(example))).toEqual({ ok: false, reason: "unknown_key" });
     const raw = Buffer.from(foreign.mint(example), "base64url");
@@ -124,14 +124,14 @@ describe("MAC keys", () => {
   const tokensUnder = (...mac: Parameters<typeof readyKeys>[0]["mac"][number][]) =>
     createRefreshTokens({ current: readyKeys({ signing, mac }) });
 
-  it("verify before they sign and after they have retired", () => {
+  test("verify before they sign and after they have retired", () => {
     const before = tokensUnder({ ...old, state: "signing" }, next);
     const after = tokensUnder({ ...old, state: "retired" }, { ...next, state: "signing" });
     expect(before.parse(after.mint(example))).toEqual({ ok: true, token: example });
     expect(after.parse(before.mint(example))).toEqual({ ok: true, token: example });
   });
 
-  it("are unknown once revoked or gone", () => {
+  test("are unknown once revoked or gone", () => {
     const minted = tokensUnder({ ...old, state: "signing" }).mint(example);
     const { jwk: _, ...name } = old;
     expect(tokensUnder({ ...next, state: "signing" }).parse(minted)).toEqual({ ok: false, reason: "unknown_key" });
@@ -141,7 +141,7 @@ describe("MAC keys", () => {
     });
   });
 
-  it("take effect when the ring changes, without a new instance", () => {
+  test("take effect when the ring changes, without a new instance", () => {
     const ring = { current: keys.current };
     const following = createRefreshTokens(ring);
     const minted = following.mint(example);
@@ -152,7 +152,7 @@ describe("MAC keys", () => {
 });
 
 describe("HMAC-SHA-256 from one-shot hashes", () => {
-  it("is the same as the platform's", () => {
+  test("is the same as the platform's", () => {
     const input = fc.record({ key: fc.uint8Array({ maxLength: 64 }), message: fc.uint8Array({ maxLength: 200 }) });
     fc.assert(
       fc.property(input, ({ key, message }) => {
@@ -164,14 +164,14 @@ describe("HMAC-SHA-256 from one-shot hashes", () => {
     );
   });
 
-  it("refuses a longer key and a message of another length", () => {
+  test("refuses a longer key and a message of another length", () => {
     expect(() => createMac(new Uint8Array(65), 4)).toThrow(RangeError);
     expect(() => createMac(new Uint8Array(32), 4)(new Uint8Array(5))).toThrow(RangeError);
   });
 });
 
 describe("randomness", () => {
-  it("puts a session into the partition of its subject, under an id of its own", () => {
+  test("puts a session into the partition of its subject, under an id of its own", () => {
     const random = createRandom();
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), (subject) => {
@@ -183,14 +183,14 @@ describe("randomness", () => {
     );
   });
 
-  it("never hands out the same bytes twice, over many pages of the pool", () => {
+  test("never hands out the same bytes twice, over many pages of the pool", () => {
     const random = createRandom();
     const nonces = new Set(Array.from({ length: 20_000 }, () => random.nonce()));
     expect(nonces.size).toBe(20_000);
     for (const nonce of nonces) expect(nonce).toMatch(/^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$/);
   });
 
-  it("draws fractions from 0 up to 1", () => {
+  test("draws fractions from 0 up to 1", () => {
     const entropy = systemEntropy();
     const drawn = Array.from({ length: 5_000 }, () => entropy.fraction());
     expect(Math.min(...drawn)).toBeGreaterThanOrEqual(0);

@@ -1,5 +1,5 @@
 import { calculateJwkThumbprint } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { KeyRingFault, parseRing, type Ring, type RingKey, writeRing } from "../../src/tokens/ring.ts";
@@ -22,7 +22,7 @@ const inState = (keys: readonly RingKey[], state: string) => keys.filter((key) =
 const kidOf = (keys: readonly RingKey[], state: string) => inState(keys, state)[0]?.kid ?? "";
 
 describe("a new ring", () => {
-  it.each(["ES256", "EdDSA"] as const)(
+  test.each(["ES256", "EdDSA"] as const)(
     "has a signing key and its successor, named by their thumbprints (%s)",
     async (alg) => {
       const ring = generateRing(alg, NOW);
@@ -32,14 +32,14 @@ describe("a new ring", () => {
     },
   );
 
-  it("survives writing and reading", () => {
+  test("survives writing and reading", () => {
     const ring = generateRing("ES256", NOW);
     const revoked = revoke(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
     expect(parseRing(writeRing(ring))).toEqual(ring);
     expect(parseRing(writeRing(revoked))).toEqual(revoked);
   });
 
-  it("shows the world public members only", () => {
+  test("shows the world public members only", () => {
     const { jwks } = readyKeys(generateRing("ES256", NOW));
     for (const key of jwks.keys) {
       expect(Object.keys(key).sort()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"]);
@@ -70,7 +70,7 @@ describe("a broken ring is refused with one error that names the fault and no se
     return JSON.stringify(copy);
   }
 
-  it.each<[string, string, RegExp]>([
+  test.each<[string, string, RegExp]>([
     ["nothing", "", /not JSON/],
     ["half a file", writeRing(ring).slice(0, 400), /not JSON/],
     ["another format", "[]", /not an object/],
@@ -118,7 +118,7 @@ describe("rotation of keys", () => {
   const ring = generateRing("ES256", NOW);
   const both = ["signing", "mac"] as const;
 
-  it("waits until every verifier knows the successor", () => {
+  test("waits until every verifier knows the successor", () => {
     const due = NOW + times.pickUpMs + times.jwksMaxAgeMs;
     const step = (now: number, force = false) => rotate(ring, ["signing"], generateAt(now), now, times, force);
     expect(() => step(due - 1)).toThrow(/may sign from 2026-01-02T03:10:05.678Z/);
@@ -132,12 +132,12 @@ describe("rotation of keys", () => {
     );
   });
 
-  it("changes neither kind when one is too young", () => {
+  test("changes neither kind when one is too young", () => {
     const now = NOW + times.pickUpMs; // the MAC key may, the signing key may not
     expect(() => rotate(ring, ["mac", "signing"], generateAt(now), now, times, false)).toThrow(/signing key/);
   });
 
-  it("keeps one signing key, a successor, and every key whose tokens may live", () => {
+  test("keeps one signing key, a successor, and every key whose tokens may live", () => {
     let now: number = NOW;
     let at: Ring = ring;
     const born = new Map<string, number>();
@@ -159,7 +159,7 @@ describe("rotation of keys", () => {
     expect(inState(at.mac, "retired")).toHaveLength(40); // 280 minutes: every refresh token may still be presented
   });
 
-  it("starts to publish where no successor is, and promotes no key that is unknown", () => {
+  test("starts to publish where no successor is, and promotes no key that is unknown", () => {
     const alone = { ...ring, signing: inState(ring.signing, "signing") };
     const next = rotate(alone, ["signing"], generateAt(NOW), NOW, times, false);
     expect(kidOf(next.signing, "signing")).toBe(kidOf(ring.signing, "signing"));
@@ -171,7 +171,7 @@ describe("taking a key out", () => {
   const late = NOW + 7 * MINUTE;
   const ring = rotate(generateRing("ES256", NOW), ["signing", "mac"], generateAt(late), late, times, false);
 
-  it("is refused while tokens under it may live", () => {
+  test("is refused while tokens under it may live", () => {
     for (const [kind, life] of [
       ["signing", times.accessTokenTtlMs],
       ["mac", times.sessionIdleTtlMs],
@@ -186,13 +186,13 @@ describe("taking a key out", () => {
     }
   });
 
-  it("is refused for the key that signs, and for one that is not there", () => {
+  test("is refused for the key that signs, and for one that is not there", () => {
     const signing = kidOf(ring.signing, "signing");
     expect(() => remove(ring, signing, generateAt(late), late, times, true)).toThrow(/rotate or revoke/);
     expect(() => remove(ring, "absent", generateAt(late), late, times, true)).toThrow(/no key absent/);
   });
 
-  it("of a published key publishes another", () => {
+  test("of a published key publishes another", () => {
     const kid = kidOf(ring.mac, "published");
     const next = remove(ring, kid, generateAt(late), late, times, false);
     expect(inState(next.mac, "published")).toHaveLength(1);
@@ -203,21 +203,24 @@ describe("taking a key out", () => {
 describe("the emergency", () => {
   const ring = generateRing("ES256", NOW);
 
-  it.each(["signing", "mac"] as const)("a revoked %s key loses its secret and its successor signs at once", (kind) => {
-    const kid = kidOf(ring[kind], "signing");
-    const next = revoke(ring, kid, generateAt(NOW), NOW);
-    expect(next[kind].find((key) => key.kid === kid)).toEqual({
-      kid,
-      alg: ring[kind][0]?.alg,
-      state: "revoked",
-      since: NOW,
-    });
-    expect(kidOf(next[kind], "signing")).toBe(kidOf(ring[kind], "published"));
-    expect(inState(next[kind], "published")).toHaveLength(1);
-    expect(writeRing(next)).not.toContain(ring[kind][0]?.jwk?.[kind === "mac" ? "k" : "d"]);
-  });
+  test.each(["signing", "mac"] as const)(
+    "a revoked %s key loses its secret and its successor signs at once",
+    (kind) => {
+      const kid = kidOf(ring[kind], "signing");
+      const next = revoke(ring, kid, generateAt(NOW), NOW);
+      expect(next[kind].find((key) => key.kid === kid)).toEqual({
+        kid,
+        alg: ring[kind][0]?.alg,
+        state: "revoked",
+        since: NOW,
+      });
+      expect(kidOf(next[kind], "signing")).toBe(kidOf(ring[kind], "published"));
+      expect(inState(next[kind], "published")).toHaveLength(1);
+      expect(writeRing(next)).not.toContain(ring[kind][0]?.jwk?.[kind === "mac" ? "k" : "d"]);
+    },
+  );
 
-  it("of a published or retired key leaves the one that signs, and is done once", () => {
+  test("of a published or retired key leaves the one that signs, and is done once", () => {
     const kid = kidOf(ring.signing, "published");
     const next = revoke(ring, kid, generateAt(NOW), NOW);
     expect(kidOf(next.signing, "signing")).toBe(kidOf(ring.signing, "signing"));
@@ -225,7 +228,7 @@ describe("the emergency", () => {
     expect(revoke(next, kid, generateAt(NOW), NOW + 1)).toBe(next);
   });
 
-  it("keeps the name until no verifier can hold the key any more", () => {
+  test("keeps the name until no verifier can hold the key any more", () => {
     const revoked = revoke(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
     const due = NOW + times.pickUpMs + times.jwksMaxAgeMs + times.accessTokenTtlMs;
     expect(readyKeys(withoutSpent(revoked, due - 1, times)).revokedKids).toEqual([kidOf(ring.signing, "signing")]);
@@ -233,7 +236,7 @@ describe("the emergency", () => {
   });
 });
 
-it("a signing key never ages out: an operator replaces it", () => {
+test("a signing key never ages out: an operator replaces it", () => {
   const [signing] = generateRing("ES256", NOW).signing;
   expect(signing && nextStep("signing", signing, times)).toBeUndefined();
 });

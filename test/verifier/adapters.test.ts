@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import Fastify from "fastify";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import {
   accessTokenHook,
@@ -82,7 +82,7 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     return { issuer, verifier, call: await start(verifier) };
   }
 
-  it("accepts a valid token, and has its claims", async () => {
+  test("accepts a valid token, and has its claims", async () => {
     const { issuer, verifier, call } = await service();
     await verifier.ready;
     const { token } = issuer.issue();
@@ -91,7 +91,7 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     expect(await call(`bearer  ${token}`)).toEqual(served);
   });
 
-  it("challenges a request without a token, and one with an invalid token", async () => {
+  test("challenges a request without a token, and one with an invalid token", async () => {
     const { issuer, verifier, call } = await service();
     await verifier.ready;
     const { sid, token } = issuer.issue();
@@ -111,7 +111,7 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     }
   });
 
-  it("responds 503 with Retry-After while the verdict is unavailable", async () => {
+  test("responds 503 with Retry-After while the verdict is unavailable", async () => {
     const issuer = await startIssuer();
     issuer.state.isUp = false;
     const { verifier } = follow(issuer, { policy: "refuse" });

@@ -1,5 +1,5 @@
 /** Attacks by the claims of a token. */
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";
 import { claims, head, json, now, raw, signed, token } from "../support/verifier/forge.ts";
 import { AUDIENCE, ISSUER } from "../support/verifier/issuer.ts";
@@ -12,7 +12,7 @@ afterAll(() => target.close());
 describe("every attack is rejected with a closed reason", () => {
   const header = json(head);
 
-  it.each<[string, string, Refusal]>([
+  test.each<[string, string, Refusal]>([
     ["another issuer", token({}, { iss: "https://evil.example" }), "wrong_issuer"],
     ["an issuer with one more slash", token({}, { iss: `${ISSUER}/` }), "wrong_issuer"],
     ["a list of issuers", token({}, { iss: [ISSUER] }), "wrong_issuer"],

@@ -1,6 +1,6 @@
 /** Attacks by the signature of a token and the encoding of its parts. */
 import { sign } from "node:crypto";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";
 import { parseObject } from "../../src/verifier/strict-json.ts";
 import { claims, head, json, privateKey, raw, signed, token } from "../support/verifier/forge.ts";
@@ -16,7 +16,7 @@ describe("every attack is rejected with a closed reason", () => {
   const good = signed(header, payload);
   const [, , goodSignature = ""] = good.split(".");
 
-  it.each<[string, string, Refusal]>([
+  test.each<[string, string, Refusal]>([
     ["the null signature", `${header}.${payload}.${raw(Buffer.alloc(64))}`, "forged"],
     [
       "r = s = n",
@@ -95,13 +95,13 @@ describe("every attack is rejected with a closed reason", () => {
     expect(await verdictOf(attack)).toBe(reason);
   });
 
-  it("a value that is not a string", async () => {
+  test("a value that is not a string", async () => {
     for (const value of [undefined, null, 1, {}, [good], Buffer.from(good)]) {
       expect(await verdictOf(value as string)).toBe("malformed");
     }
   });
 
-  it("every non-canonical encoding of a valid signature", async () => {
+  test("every non-canonical encoding of a valid signature", async () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const last = alphabet.indexOf(good.at(-1) ?? "");
     for (let spare = 1; spare < 16; spare += 1)
@@ -109,7 +109,7 @@ describe("every attack is rejected with a closed reason", () => {
     expect(await verdictOf(good)).toBe("ok");
   });
 
-  it("a payload or header with spare bits set, even signed", async () => {
+  test("a payload or header with spare bits set, even signed", async () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const odd = json({ ...claims, pad: "x".repeat((4 - (JSON.stringify(claims).length % 3)) % 3) });
     const spare =
@@ -124,7 +124,7 @@ describe("every attack is rejected with a closed reason", () => {
 describe("duplicate members", () => {
   const parse = parseObject;
 
-  it("are detected at any depth and in any spelling", () => {
+  test("are detected at any depth and in any spelling", () => {
     for (const text of [
       '{"a":1,"a":1}',
       '{"a":{"b":[{"c":1,"c":2}]}}',
@@ -135,7 +135,7 @@ describe("duplicate members", () => {
     }
   });
 
-  it("are not reported where there are none", () => {
+  test("are not reported where there are none", () => {
     const value = { "a:b": 'x":"y\\', '"': ":", "": { "\\": [{}, [], { a: ":" }] }, "1": 1, é: "\u2028" };
     expect(parse(JSON.stringify(value))).toEqual(value);
     expect(parse(JSON.stringify(value, null, 2))).toEqual(value);

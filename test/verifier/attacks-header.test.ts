@@ -1,6 +1,6 @@
 /** Attacks by the header of a token. */
 import { createHmac } from "node:crypto";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/verifier/index.ts";
 import { attacker, claims, head, json, kid, publicKey, token } from "../support/verifier/forge.ts";
 import { startTarget } from "../support/verifier/target.ts";
@@ -17,7 +17,7 @@ describe("every attack is rejected with a closed reason", () => {
   };
   const { x, y } = attacker.publicKey.export({ format: "jwk" });
 
-  it.each<[string, string, Refusal]>([
+  test.each<[string, string, Refusal]>([
     ["alg none without a signature", `${json({ ...head, alg: "none" })}.${payload}.`, "malformed"],
     ["alg none with a signature", token({ alg: "none" }), "wrong_algorithm"],
     ...["None", "NONE", "nOnE", "none ", "\0none", "", "null"].map((alg): [string, string, Refusal] => [

@@ -1,6 +1,6 @@
 /** Valid tokens, and attacks on the signature: published ones (RFC 8725, CVE lists, cheat sheets), with the issuer's own key. */
 import { SignJWT } from "jose";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { parseSessionId } from "../../src/session/model.ts";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { follow } from "../support/verifier/follow.ts";
@@ -13,7 +13,7 @@ const { verifier, verdictOf, fetched, jwksUrl } = target;
 afterAll(() => target.close());
 
 describe("a good token", () => {
-  it("is accepted with its claims, which are frozen for all who share them", async () => {
+  test("is accepted with its claims, which are frozen for all who share them", async () => {
     const verdict = await verifier.verify(token({}, { role: { admin: false } }));
     expect(verdict).toEqual({ ok: true, claims: { ...claims, role: { admin: false } }, deviceBound: false });
     if (!verdict.ok) return;
@@ -21,7 +21,7 @@ describe("a good token", () => {
     expect(() => Object.assign(verdict.claims.role as object, { admin: true })).toThrow(TypeError);
   });
 
-  it("may come from another implementation (jose), with its header in any order", async () => {
+  test("may come from another implementation (jose), with its header in any order", async () => {
     const made = await new SignJWT(claims).setProtectedHeader({ kid, alg: "ES256", typ: "at+jwt" }).sign(privateKey);
     expect(await verdictOf(made)).toBe("ok");
     const inFull = await new SignJWT(claims)
@@ -30,17 +30,17 @@ describe("a good token", () => {
     expect(await verdictOf(inFull)).toBe("ok");
   });
 
-  it("may carry claims of the greatest size, in any script", async () => {
+  test("may carry claims of the greatest size, in any script", async () => {
     expect(await verdictOf(token({}, { large: "é\ufffd".repeat(1500) }))).toBe("ok");
   });
 
-  it("may name the audience among several", async () => {
+  test("may name the audience among several", async () => {
     expect(await verdictOf(token({}, { aud: ["https://other.example", AUDIENCE] }))).toBe("ok");
   });
 });
 
 describe("the key set", () => {
-  it("is never fetched from an address in a token, and a thousand unknown kids cause at most one read", async () => {
+  test("is never fetched from an address in a token, and a thousand unknown kids cause at most one read", async () => {
     const before = fetched.length;
     const flood = Array.from({ length: 1000 }, (_, index) => verdictOf(token({ kid: `k${index}` })));
     expect(new Set(await Promise.all(flood))).toEqual(new Set(["unknown_key"]));
@@ -49,7 +49,7 @@ describe("the key set", () => {
   });
 });
 
-it("the mirrored signature (s → n − s) of a revoked session is rejected like the original", async () => {
+test("the mirrored signature (s → n − s) of a revoked session is rejected like the original", async () => {
   const issuer = await startIssuer();
   const { verifier: following, verdictOf: verdictNow } = follow(issuer);
   await following.ready;
@@ -68,7 +68,7 @@ it("the mirrored signature (s → n − s) of a revoked session is rejected like
   expect(await verdictNow(second)).toBe("revoked");
 });
 
-it("an Ed25519 signature has one encoding: S + L is rejected", async () => {
+test("an Ed25519 signature has one encoding: S + L is rejected", async () => {
   const issuer = await startIssuer();
   issuer.setRing(generateRing("EdDSA", Date.now()));
   const { verifier: following, verdictOf: verdictNow } = follow(issuer);

@@ -1,11 +1,11 @@
 /** Revocations reach verdicts through the feed, and a feed that is cut is resumed. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { storeMs } from "../../src/session/time.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";
 import { ADMIN_TOKEN, startIssuer } from "../support/verifier/issuer.ts";
 
 describe("revocation", () => {
-  it("reaches the next verification, of cached and of new tokens", async () => {
+  test("reaches the next verification, of cached and of new tokens", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf } = follow(issuer);
     await verifier.ready;
@@ -19,7 +19,7 @@ describe("revocation", () => {
     expect(await verdictOf(bystander.token)).toBe("ok");
   });
 
-  it("of all sessions rejects tokens by the creation time of their session, cached and new ones, whenever they were issued", async () => {
+  test("of all sessions rejects tokens by the creation time of their session, cached and new ones, whenever they were issued", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
     await verifier.ready;
@@ -40,7 +40,7 @@ describe("revocation", () => {
     expect(await verdictOf(known.token)).toBe("revoked");
   });
 
-  it("of all sessions goes by the time of issue for a token without `sct`", async () => {
+  test("of all sessions goes by the time of issue for a token without `sct`", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
     await verifier.ready;
@@ -54,7 +54,7 @@ describe("revocation", () => {
     await eventually(async () => (await verdictOf(token)) === "revoked");
   });
 
-  it("from before the start is known when the verifier is ready, however many batches it takes", async () => {
+  test("from before the start is known when the verifier is ready, however many batches it takes", async () => {
     const issuer = await startIssuer();
     const dead = Array.from({ length: 25 }, () => issuer.issue());
     for (const { sid } of dead) issuer.revoke(sid);
@@ -64,7 +64,7 @@ describe("revocation", () => {
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
   });
 
-  it("is not complete before the last batch, however many have arrived", async () => {
+  test("is not complete before the last batch, however many have arrived", async () => {
     const issuer = await startIssuer();
     const dead = Array.from({ length: 5 }, () => issuer.issue());
     for (const { sid } of dead) issuer.revoke(sid);
@@ -78,7 +78,7 @@ describe("revocation", () => {
     expect(await verdictOf(dead[4]?.token ?? "")).toBe("revoked");
   });
 
-  it("is requested with the admin token, and with the next one after a rotation", async () => {
+  test("is requested with the admin token, and with the next one after a rotation", async () => {
     const issuer = await startIssuer();
     let adminToken = ADMIN_TOKEN;
     const { verifier, next } = follow(issuer, { adminToken: () => adminToken });
@@ -91,7 +91,7 @@ describe("revocation", () => {
     expect(issuer.seen.authorizations.has(`Bearer ${adminToken}`)).toBe(true);
   });
 
-  it("is kept until the last token of the session has expired, and not longer", async () => {
+  test("is kept until the last token of the session has expired, and not longer", async () => {
     const issuer = await startIssuer();
     const { verifier, moved, verdictOf } = follow(issuer);
     await verifier.ready;
@@ -111,7 +111,7 @@ describe("revocation", () => {
 });
 
 describe("a feed that is cut", () => {
-  it("is resumed at its cursor, and misses nothing that happened in between", async () => {
+  test("is resumed at its cursor, and misses nothing that happened in between", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, next } = follow(issuer);
     await verifier.ready;
@@ -128,7 +128,7 @@ describe("a feed that is cut", () => {
     expect(resumed.every((cursor) => cursor !== "")).toBe(true);
   });
 
-  it("starts again from a snapshot when its cursor is rejected", async () => {
+  test("starts again from a snapshot when its cursor is rejected", async () => {
     const issuer = await startIssuer();
     const before = issuer.issue();
     issuer.revoke(before.sid);
@@ -145,7 +145,7 @@ describe("a feed that is cut", () => {
     expect(issuer.seen.cursors.at(-1)).toBe("");
   });
 
-  it("that falls silent is cut and requested again", async () => {
+  test("that falls silent is cut and requested again", async () => {
     const issuer = await startIssuer();
     const { verifier, next } = follow(issuer);
     await verifier.ready;
@@ -158,7 +158,7 @@ describe("a feed that is cut", () => {
     expect(issuer.seen.cursors).toEqual(["", "0"]);
   });
 
-  it("is reported once, and once more when it is back", async () => {
+  test("is reported once, and once more when it is back", async () => {
     const issuer = await startIssuer();
     const { verifier, events, next } = follow(issuer);
     await verifier.ready;

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { Freshness } from "../../src/verifier/freshness.ts";
 
 /** The local clocks; the store's starts at 1,000,000. */
@@ -9,13 +9,13 @@ const followed = () => {
   return freshness;
 };
 
-it("is infinitely old before the first complete batch", () => {
+test("is infinitely old before the first complete batch", () => {
   const freshness = new Freshness();
   freshness.record(1_000_000, false, M, W);
   expect(freshness.ageMs(M, W)).toBe(Number.POSITIVE_INFINITY);
 });
 
-it("counts from the read of the store, relative to the fastest batch", () => {
+test("counts from the read of the store, relative to the fastest batch", () => {
   const freshness = followed();
   expect(freshness.ageMs(M + 1003, W + 1003)).toBe(0);
   freshness.record(1_001_500, true, M + 3503, W + 3503); // two seconds of delay
@@ -28,13 +28,13 @@ it("counts from the read of the store, relative to the fastest batch", () => {
   expect(freshness.ageMs(M + 6003, W + 6003)).toBe(4000);
 });
 
-it("is not renewed by a batch while the store does not respond", () => {
+test("is not renewed by a batch while the store does not respond", () => {
   const freshness = followed();
   freshness.record(1_001_000, false, M + 9000, W + 9000);
   expect(freshness.ageMs(M + 9000, W + 9000)).toBe(7997);
 });
 
-it("grows older while the machine is suspended, also for a batch in flight", () => {
+test("grows older while the machine is suspended, also for a batch in flight", () => {
   const freshness = followed();
   expect(freshness.ageMs(M + 1003, W + 61_003)).toBe(60_000);
   freshness.record(1_001_500, true, M + 1503, W + 61_503);
@@ -42,7 +42,7 @@ it("grows older while the machine is suspended, also for a batch in flight", () 
   expect(freshness.late).toBe(true);
 });
 
-it("of a service that sends no times counts from the arrival", () => {
+test("of a service that sends no times counts from the arrival", () => {
   const freshness = new Freshness();
   freshness.record(undefined, true, M, W);
   expect(freshness.ageMs(M + 700, W + 700)).toBe(700);

@@ -1,8 +1,8 @@
 /** For how long a key set is used. */
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { readMaxAgeMs } from "../../src/verifier/jwks.ts";
 
-it.each([
+test.each([
   [undefined, 60_000],
   ["no-store", 60_000],
   ["max-age=90", 90_000],

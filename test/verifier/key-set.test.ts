@@ -1,5 +1,5 @@
 /** Key sets that are broken, too large or elsewhere. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { generateSigningKey } from "../../src/tokens/generate-key.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { startIssuer } from "../support/verifier/issuer.ts";
@@ -11,7 +11,7 @@ function publicKey(kid: string) {
 }
 
 describe("keys", () => {
-  it.each<[string, string]>([
+  test.each<[string, string]>([
     ["empty", ""],
     ["HTML", "<html>"],
     ["not a list", '{"keys":{}}'],
@@ -38,7 +38,7 @@ describe("keys", () => {
     expect(events.map(({ event }) => event)).toContain("keys_unreadable");
   });
 
-  it("are read no further than the size limit", async () => {
+  test("are read no further than the size limit", async () => {
     const issuer = await startIssuer();
     let pulls = 0;
     const endless = async () =>
@@ -57,7 +57,7 @@ describe("keys", () => {
     expect(pulls).toBeLessThan(10);
   });
 
-  it("are not fetched from a redirect", async () => {
+  test("are not fetched from a redirect", async () => {
     const [issuer, attackerIssuer] = [await startIssuer(), await startIssuer()];
     issuer.state.jwksStatus = 302;
     issuer.state.jwksHeaders = { location: attackerIssuer.jwksUrl };
@@ -66,7 +66,7 @@ describe("keys", () => {
     expect(attackerIssuer.seen.jwks).toBe(0);
   });
 
-  it.each([
+  test.each([
     ["for signing", { key_ops: ["sign"] }, "unknown_key"],
     ["for nothing", { key_ops: [] }, "unknown_key"],
     ["that are not a list", { key_ops: "verify" }, "unknown_key"],
@@ -80,7 +80,7 @@ describe("keys", () => {
     expect(await verdictOf(issuer.issue().token)).toBe(verdict);
   });
 
-  it("are found among keys of other types", async () => {
+  test("are found among keys of other types", async () => {
     const issuer = await startIssuer();
     const keys = [{ kty: "RSA", kid: "r", n: "AQAB", e: "AQAB" }, null, "key", ...issuer.jwks().keys];
     issuer.state.jwksBody = JSON.stringify({ keys });

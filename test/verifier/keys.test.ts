@@ -1,5 +1,5 @@
 /** Keys rotate, are withdrawn and revoked. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import type { Ring, RingKey } from "../../src/tokens/ring.ts";
 import { revoke, rotate } from "../../src/tokens/ring-steps.ts";
@@ -16,7 +16,7 @@ describe("keys", () => {
   const rotated = (ring: Ring): Ring => rotate(ring, ["signing"], generate, Date.now(), times, true);
   const signingKid = (ring: Ring) => ring.signing.find((key) => key.state === "signing")?.kid ?? "";
 
-  it("that rotate need no read: each was published before it signed", async () => {
+  test("that rotate need no read: each was published before it signed", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf } = follow(issuer);
     await verifier.ready;
@@ -28,7 +28,7 @@ describe("keys", () => {
     expect(issuer.seen.jwks).toBe(reads);
   });
 
-  it("that are unknown are read with their first token, then at most once per cooldown", async () => {
+  test("that are unknown are read with their first token, then at most once per cooldown", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved } = follow(issuer);
     await verifier.ready;
@@ -45,7 +45,7 @@ describe("keys", () => {
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
   });
 
-  it("that are withdrawn invalidate every token that they verified", async () => {
+  test("that are withdrawn invalidate every token that they verified", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved } = follow(issuer);
     await verifier.ready;
@@ -57,7 +57,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("unknown_key");
   });
 
-  it("are read again as the issuer's max-age requires", async () => {
+  test("are read again as the issuer's max-age requires", async () => {
     const issuer = await startIssuer();
     issuer.state.jwksHeaders = { "cache-control": "public, max-age=1" };
     const { verifier, verdictOf } = follow(issuer);
@@ -71,7 +71,7 @@ describe("keys", () => {
     await eventually(async () => (await verdictOf(token)) === "unknown_key");
   });
 
-  it("that are replaced under the same kid do not verify older tokens", async () => {
+  test("that are replaced under the same kid do not verify older tokens", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved } = follow(issuer);
     await verifier.ready;
@@ -93,7 +93,7 @@ describe("keys", () => {
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
   });
 
-  it("that are revoked in an emergency are rejected as soon as the feed reports it, whatever the key set contains", async () => {
+  test("that are revoked in an emergency are rejected as soon as the feed reports it, whatever the key set contains", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved } = follow(issuer);
     await verifier.ready;
@@ -109,7 +109,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("revoked_key");
   });
 
-  it("that cannot be read: tokens under known keys are accepted, under unknown ones `unavailable`", async () => {
+  test("that cannot be read: tokens under known keys are accepted, under unknown ones `unavailable`", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved, events } = follow(issuer);
     await verifier.ready;
@@ -125,7 +125,7 @@ describe("keys", () => {
     expect(await verdictOf(token)).toBe("unavailable");
   });
 
-  it("that cannot be read from the start are reported once, and again after they could be", async () => {
+  test("that cannot be read from the start are reported once, and again after they could be", async () => {
     const issuer = await startIssuer();
     issuer.state.jwksStatus = 500;
     const { verifier, verdictOf, moved, events } = follow(issuer);

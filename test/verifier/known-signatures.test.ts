@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { KnownSignatures } from "../../src/verifier/known-signatures.ts";
 
 type Key = { readonly accepts: ReadonlySet<string> };
@@ -16,7 +16,7 @@ function counting() {
   return { ask, verified: () => verified };
 }
 
-it("returns what the key decides, whatever was asked before, and verifies a token once for a key", () => {
+test("returns what the key decides, whatever was asked before, and verifies a token once for a key", () => {
   const token = fc.constantFrom("a", "b", "c");
   const question = fc.tuple(token, fc.nat({ max: 2 }));
   fc.assert(
@@ -36,7 +36,7 @@ it("returns what the key decides, whatever was asked before, and verifies a toke
   );
 });
 
-it("forgets: a flood of other tokens takes no more memory than its bound", () => {
+test("forgets: a flood of other tokens takes no more memory than its bound", () => {
   const { ask, verified } = counting();
   const key: Key = { accepts: new Set() };
   ask("first", key);

@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { RecentlyUsed } from "../../src/verifier/recently-used.ts";
 
-it("never holds more than its size, and returns the last value of a key", () => {
+test("never holds more than its size, and returns the last value of a key", () => {
   const step = fc.record({ key: fc.integer({ min: 0, max: 30 }).map(String), set: fc.boolean() });
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 20 }), fc.array(step, { maxLength: 200 }), (size, steps) => {
@@ -22,7 +22,7 @@ it("never holds more than its size, and returns the last value of a key", () => 
   );
 });
 
-it("keeps an entry in constant use, however many others are added", () => {
+test("keeps an entry in constant use, however many others are added", () => {
   const cache = new RecentlyUsed<string>(10);
   cache.set("hot", "value");
   for (let passing = 0; passing < 1000; passing += 1) {
@@ -31,7 +31,7 @@ it("keeps an entry in constant use, however many others are added", () => {
   }
 });
 
-it.each([2, 3, 10, 11])("of %i, drops the first entries when one more than its size is added", (size) => {
+test.each([2, 3, 10, 11])("of %i, drops the first entries when one more than its size is added", (size) => {
   const cache = new RecentlyUsed<number>(size);
   for (let key = 0; key <= size; key += 1) cache.set(String(key), key);
   expect(cache.get("0")).toBeUndefined();

@@ -1,11 +1,11 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
 import { eventually } from "../support/verifier/follow.ts";
 
-it("forgets a session when its last token has expired, so that memory is bounded", async () => {
+test("forgets a session when its last token has expired, so that memory is bounded", async () => {
   let now = 1_000_000;
   let sendNext = () => {};
   let delivered = 0;
@@ -46,7 +46,7 @@ it("forgets a session when its last token has expired, so that memory is bounded
   }
 });
 
-it.each([
+test.each([
   ["ahead of", 10_000_000, false],
   ["behind", 100_000, true],
 ])("remembers a session until its time is over by the store's time and by a clock %s it", async (_, start, after) => {
@@ -94,7 +94,7 @@ it.each([
   expect(await hasAfter(10_001)).toBe(after);
 });
 
-it("keeps a session that was delivered twice until the later expiry", async () => {
+test("keeps a session that was delivered twice until the later expiry", async () => {
   let now = 1_000_000;
   let sendNext = () => {};
   let waiting = 0;

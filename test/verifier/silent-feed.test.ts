@@ -1,6 +1,6 @@
 /** When a stream of the feed is given up: after three seconds without a batch, and not before. */
 import { create } from "@bufbuild/protobuf";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   type WatchRevocationsResponse,
   WatchRevocationsResponseSchema,
@@ -33,7 +33,7 @@ function startFeed() {
   };
 }
 
-it("a feed that keeps sending is kept; one that is silent for three seconds is given up", async () => {
+test("a feed that keeps sending is kept; one that is silent for three seconds is given up", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const feed = startFeed();

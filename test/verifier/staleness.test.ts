@@ -1,5 +1,5 @@
 /** A token is never accepted on knowledge older than the limit. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";
 import { AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
@@ -21,14 +21,14 @@ describe("a feed that is older than the limit", () => {
     return { issuer, known, ...following };
   }
 
-  it("is never relied on: with the policy `refuse` every verdict is `unavailable`", async () => {
+  test("is never relied on: with the policy `refuse` every verdict is `unavailable`", async () => {
     const { issuer, known, verdictOf } = await stale("refuse");
     expect(await verdictOf(known.token)).toBe("unavailable");
     expect(await verdictOf(issuer.issue().token)).toBe("unavailable");
     expect(issuer.seen.introspections).toEqual([]);
   });
 
-  it("is never relied on: with the policy `introspect` the service is called each time", async () => {
+  test("is never relied on: with the policy `introspect` the service is called each time", async () => {
     const { issuer, known, verdictOf } = await stale("introspect");
     expect(await verdictOf(known.token)).toBe("ok");
     issuer.revoke(known.sid);
@@ -38,7 +38,7 @@ describe("a feed that is older than the limit", () => {
     expect(issuer.seen.introspections).toEqual([known.token, known.token, fresh.token]);
   });
 
-  it("causes one call at a time per token, shared by all requests with it", async () => {
+  test("causes one call at a time per token, shared by all requests with it", async () => {
     const { issuer, known, verdictOf } = await stale("introspect");
     const fresh = issuer.issue();
     const verdicts = await Promise.all([...Array(200).fill(known.token), fresh.token].map(verdictOf));
@@ -48,7 +48,7 @@ describe("a feed that is older than the limit", () => {
     expect(issuer.seen.introspections).toHaveLength(3);
   });
 
-  it("causes another call while the one under way is too old", async () => {
+  test("causes another call while the one under way is too old", async () => {
     const { issuer, known, verdictOf, moved } = await stale("introspect");
     expect(await verdictOf(known.token)).toBe("ok"); // that the feed is stale is known from now on
     const early = verdictOf(known.token);
@@ -57,7 +57,7 @@ describe("a feed that is older than the limit", () => {
     expect(issuer.seen.introspections).toEqual([known.token, known.token, known.token]);
   });
 
-  it("leaves the verdict `unavailable` while the service is down", async () => {
+  test("leaves the verdict `unavailable` while the service is down", async () => {
     const { issuer, known, verdictOf } = await stale("introspect");
     issuer.state.isUp = false;
     expect(await verdictOf(known.token)).toBe("unavailable");
@@ -65,7 +65,7 @@ describe("a feed that is older than the limit", () => {
     expect(await verdictOf(known.token)).toBe("unavailable");
   });
 
-  it("still rejects what is known to be invalid, without a call", async () => {
+  test("still rejects what is known to be invalid, without a call", async () => {
     const { issuer, verdictOf, moved } = await stale("introspect");
     const expired = issuer.issue({}, 10_000).token;
     moved.wall += 11_000;
@@ -74,13 +74,13 @@ describe("a feed that is older than the limit", () => {
     expect(issuer.seen.introspections).toEqual([]);
   });
 
-  it("is fresh again with the next batch", async () => {
+  test("is fresh again with the next batch", async () => {
     const { issuer, known, verdictOf } = await stale("refuse");
     issuer.state.sendsHeartbeats = true;
     await eventually(async () => (await verdictOf(known.token)) === "ok");
   });
 
-  it("is the state before the first batch", async () => {
+  test("is the state before the first batch", async () => {
     const issuer = await startIssuer();
     issuer.state.isUp = false;
     const { verifier, verdictOf } = follow(issuer, { policy: "refuse" });
@@ -92,7 +92,7 @@ describe("a feed that is older than the limit", () => {
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
   });
 
-  it("is what a verifier without a feed reports", async () => {
+  test("is what a verifier without a feed reports", async () => {
     const issuer = await startIssuer();
     const verifier = createVerifier({ jwksUrl: issuer.jwksUrl, issuer: ISSUER, audience: AUDIENCE });
     expect(verifier.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
@@ -101,7 +101,7 @@ describe("a feed that is older than the limit", () => {
     verifier.close();
   });
 
-  it("is what a closed verifier ends with", async () => {
+  test("is what a closed verifier ends with", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved } = follow(issuer);
     await verifier.ready;

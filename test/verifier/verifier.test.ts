@@ -1,12 +1,12 @@
 /** The cache, the options and the report of a verifier. */
 import { Code } from "@connectrpc/connect";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { eventually, follow } from "../support/verifier/follow.ts";
 import { ADMIN_TOKEN, AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
 
 describe("a cached verdict", () => {
-  it("expires with its token", async () => {
+  test("expires with its token", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf, moved } = follow(issuer);
     await verifier.ready;
@@ -16,7 +16,7 @@ describe("a cached verdict", () => {
     expect(await verdictOf(token)).toBe("expired");
   });
 
-  it("is evicted at the size limit, and verified again", async () => {
+  test("is evicted at the size limit, and verified again", async () => {
     const issuer = await startIssuer();
     const { verifier, verdictOf } = follow(issuer, { cacheSize: 4 });
     await verifier.ready;
@@ -24,7 +24,7 @@ describe("a cached verdict", () => {
     for (const token of [...tokens, ...tokens]) expect(await verdictOf(token)).toBe("ok");
   });
 
-  it("is the same object for every request with the token", async () => {
+  test("is the same object for every request with the token", async () => {
     const issuer = await startIssuer();
     const { verifier } = follow(issuer);
     await verifier.ready;
@@ -35,7 +35,7 @@ describe("a cached verdict", () => {
 });
 
 describe("a misconfigured verifier", () => {
-  it.each([
+  test.each([
     [
       "with a wrong admin token",
       "wrong",
@@ -55,7 +55,7 @@ describe("a misconfigured verifier", () => {
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
   });
 
-  it.each([
+  test.each([
     ["without an address", {}, /needs adminUrl or jwksUrl/],
     ["without an admin token", { adminUrl: "http://127.0.0.1:1" }, /needs adminToken/],
     [
@@ -77,7 +77,7 @@ describe("a misconfigured verifier", () => {
 });
 
 describe("a report", () => {
-  it.each<[string, () => void]>([
+  test.each<[string, () => void]>([
     [
       "throws",
       () => {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   challengeValue,
   readSessionId,
@@ -11,21 +11,21 @@ import type { SessionId } from "../../../src/session/model.ts";
 const SID = "AAECAwQFBgcICQoLDA0ODxA" as SessionId;
 
 describe("what the service sends", () => {
-  it("offers both algorithms, a path and a challenge", () => {
+  test("offers both algorithms, a path and a challenge", () => {
     expect(registrationValue("/v1/auth/device", "c-1_")).toBe('(ES256 RS256);path="/v1/auth/device";challenge="c-1_"');
   });
 
-  it("names the session of a challenge", () => {
+  test("names the session of a challenge", () => {
     expect(challengeValue("c-1_", SID)).toBe(`"c-1_";id="${SID}"`);
   });
 });
 
 describe("the session id of a renewal", () => {
-  it("is a string, with whatever parameters", () => {
+  test("is a string, with whatever parameters", () => {
     for (const value of [`"${SID}"`, ` "${SID}" `, `"${SID}";x=1`, SID]) expect(readSessionId(value)).toBe(SID);
   });
 
-  it("is undefined when absent, malformed, doubled or too long", () => {
+  test("is undefined when absent, malformed, doubled or too long", () => {
     for (const value of [
       null,
       "",
@@ -43,7 +43,7 @@ describe("the session id of a renewal", () => {
 });
 
 describe("skipped renewals", () => {
-  it("are a list of reasons, each with its session", () => {
+  test("are a list of reasons, each with its session", () => {
     expect(readSkipped(`unreachable;session_identifier="${SID}"`)).toEqual([{ reason: "unreachable", sessionId: SID }]);
     expect(readSkipped(`quota_exceeded;session_identifier=${SID}, server_error;session_identifier="b";x`)).toEqual([
       { reason: "quota_exceeded", sessionId: SID },
@@ -52,7 +52,7 @@ describe("skipped renewals", () => {
     expect(readSkipped("unreachable")).toEqual([{ reason: "unreachable", sessionId: undefined }]);
   });
 
-  it("are none when absent, malformed or too long", () => {
+  test("are none when absent, malformed or too long", () => {
     for (const value of [
       null,
       "",
@@ -68,7 +68,7 @@ describe("skipped renewals", () => {
     }
   });
 
-  it("never throw, whatever the text", () => {
+  test("never throw, whatever the text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         expect(Array.isArray(readSkipped(text))).toBe(true);

@@ -1,6 +1,6 @@
 /** Device binding by script, against a simulated service with the real proofs, challenges and cookies. */
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { withDeviceKey } from "../../../src/browser/device/index.ts";
 import type { Realm } from "../../../src/browser/realm.ts";
 import { DeviceWorld, type Network, TTL_MS } from "./world.ts";
@@ -22,7 +22,7 @@ async function bound(): Promise<{ world: DeviceWorld; tab: Realm }> {
 }
 
 describe("a browser without device bound sessions", () => {
-  it("registers a key some seconds after the offer", async () => {
+  test("registers a key some seconds after the offer", async () => {
     const world = new DeviceWorld();
     const tab = world.openTab();
     await world.refresh(tab);
@@ -33,7 +33,7 @@ describe("a browser without device bound sessions", () => {
     expect(world.deviceCookie).toBeDefined();
   });
 
-  it("renews before each refresh, in one request once it has a challenge", async () => {
+  test("renews before each refresh, in one request once it has a challenge", async () => {
     const { world, tab } = await bound();
     for (let life = 0; life < 5; life++) {
       await world.pass(TTL_MS);
@@ -42,21 +42,21 @@ describe("a browser without device bound sessions", () => {
     expect(world.requests).toEqual(Array.from({ length: 5 }, () => [RENEWAL, REFRESH]).flat());
   });
 
-  it("asks for another challenge when its own is too old", async () => {
+  test("asks for another challenge when its own is too old", async () => {
     const { world, tab } = await bound();
     await world.pass(3 * TTL_MS);
     expect(await world.refresh(tab)).toBe(200);
     expect(world.requests).toEqual([RENEWAL, RENEWAL, REFRESH]);
   });
 
-  it("does not renew again right after a renewal", async () => {
+  test("does not renew again right after a renewal", async () => {
     const { world, tab } = await bound();
     await world.pass(50_000);
     expect(await world.refresh(tab)).toBe(200);
     expect(world.requests).toEqual([REFRESH]);
   });
 
-  it("renews at once when the cookie that it counts on is gone", async () => {
+  test("renews at once when the cookie that it counts on is gone", async () => {
     const { world, tab } = await bound();
     await world.pass(30_000);
     world.deviceCookie = undefined;
@@ -65,7 +65,7 @@ describe("a browser without device bound sessions", () => {
     expect(world.requests).toEqual([REFRESH, RENEWAL, REFRESH]);
   });
 
-  it("registers one key from many tabs, which all use it", async () => {
+  test("registers one key from many tabs, which all use it", async () => {
     const world = new DeviceWorld();
     const tabs = Array.from({ length: 5 }, () => world.openTab());
     await Promise.all(tabs.map((tab) => world.refresh(tab)));
@@ -77,13 +77,13 @@ describe("a browser without device bound sessions", () => {
     expect(world.wrongRefusals).toBe(0);
   });
 
-  it("finds its key again after a reload", async () => {
+  test("finds its key again after a reload", async () => {
     const { world } = await bound();
     await world.pass(TTL_MS);
     expect(await world.refresh(world.openTab())).toBe(200);
   });
 
-  it("leaves a session alone that the browser has bound by itself", async () => {
+  test("leaves a session alone that the browser has bound by itself", async () => {
     const { world } = await bound();
     world.storage.clear();
     const other = world.openTab();
@@ -98,7 +98,7 @@ describe("a browser without device bound sessions", () => {
     expect(world.session.key).toBe(before);
   });
 
-  it("binds the session of the next user with another key, and takes the first one up again", async () => {
+  test("binds the session of the next user with another key, and takes the first one up again", async () => {
     const { world, tab } = await bound();
     const first = world.session;
     world.signIn();
@@ -112,7 +112,7 @@ describe("a browser without device bound sessions", () => {
     expect(await world.refresh(tab)).toBe(200);
   });
 
-  it("registers the same key again when an operator has unbound the session", async () => {
+  test("registers the same key again when an operator has unbound the session", async () => {
     const { world, tab } = await bound();
     const { key } = world.session;
     delete world.session.key;
@@ -122,7 +122,7 @@ describe("a browser without device bound sessions", () => {
     expect(world.session.key).toEqual(key);
   });
 
-  it("goes on without binding while the service has it off, or no storage for keys", async () => {
+  test("goes on without binding while the service has it off, or no storage for keys", async () => {
     const { world, tab } = await bound();
     world.on = false;
     await world.pass(TTL_MS);
@@ -137,12 +137,12 @@ describe("a browser without device bound sessions", () => {
     expect(other.session.key).toBeUndefined();
   });
 
-  it("returns its realm as it is where there is no IndexedDB or no crypto", () => {
+  test("returns its realm as it is where there is no IndexedDB or no crypto", () => {
     const realm = { fetch } as unknown as Realm;
     expect(withDeviceKey(realm)).toBe(realm);
   });
 
-  it("leaves functions and classes of the browser as usable as they are", () => {
+  test("leaves functions and classes of the browser as usable as they are", () => {
     const { indexedDB } = new DeviceWorld().storage;
     const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
     const global = {
@@ -160,7 +160,7 @@ describe("a browser without device bound sessions", () => {
     expect(realm.Math.random()).toBeLessThan(1);
   });
 
-  it("does not hang when storage never responds", async () => {
+  test("does not hang when storage never responds", async () => {
     const { world, tab } = await bound();
     world.storage.state = "stalled";
     const over = new AbortController();
@@ -169,7 +169,7 @@ describe("a browser without device bound sessions", () => {
     await expect(refreshed).rejects.toThrow("too long");
   });
 
-  it("keeps a private key that no script can read", async () => {
+  test("keeps a private key that no script can read", async () => {
     const { world } = await bound();
     const { createDeviceKeys } = await import("../../../src/browser/device/keys.ts");
     const keys = createDeviceKeys(
@@ -182,7 +182,7 @@ describe("a browser without device bound sessions", () => {
     await expect(crypto.subtle.exportKey("jwk", record?.keys.privateKey as CryptoKey)).rejects.toThrow();
   });
 
-  it("passes on what is no refresh", async () => {
+  test("passes on what is no refresh", async () => {
     const { world, tab } = await bound();
     await tab.fetch("https://app.example/v1/auth/logout", { method: "POST" }).catch(() => {});
     expect(world.requests).toEqual(["/v1/auth/logout"]);
@@ -227,7 +227,7 @@ describe("whatever the network does", () => {
     },
   );
 
-  it("no refresh of a live session is refused, and the session is bound once the network is up", async () => {
+  test("no refresh of a live session is refused, and the session is bound once the network is up", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
         const world = new DeviceWorld();

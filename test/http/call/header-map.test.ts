@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HeaderMap } from "../../../src/http/call/header-map.ts";
 
 const name = fc.constantFrom(
@@ -58,7 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe("a header map", () => {
-  it("behaves like Headers", () => {
+  test("behaves like Headers", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
         const [ours, theirs] = [new HeaderMap(), new Headers()];
@@ -69,7 +69,7 @@ describe("a header map", () => {
     );
   });
 
-  it("reads node's headers as connect-node does, before and after a change", () => {
+  test("reads node's headers as connect-node does, before and after a change", () => {
     const source = { ":path": "/", host: "h", accept: "a, b", "set-cookie": ["a=1", "b=2"], cookie: "c; d" };
     const map = new HeaderMap(source);
     const expected = new Headers([
@@ -89,7 +89,7 @@ describe("a header map", () => {
     expect(source).not.toHaveProperty("x");
   });
 
-  it("is an instance of Headers", () => {
+  test("is an instance of Headers", () => {
     const map = new HeaderMap({ a: "1" });
     expect(map).toBeInstanceOf(Headers);
     expect(inspect({ map })).toBe(inspect({ map: new Headers([["a", "1"]]) }));

@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { create, createRegistry } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { rolldown } from "rolldown";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRestClient, type RestTransportOptions } from "../../../src/http/client/index.ts";
 import { createFetchHandler, createHttpHandler, createRoutes, parseTemplate } from "../../../src/http/index.ts";
 import { RelayServiceRoutes } from "../gen/relay/v1/relay_http.ts";
@@ -42,7 +42,7 @@ async function* items(...numbers: number[]) {
 }
 
 describe("a REST client", () => {
-  it("calls unary RPCs, with headers and trailers", async () => {
+  test("calls unary RPCs, with headers and trailers", async () => {
     const headers: (string | null)[] = [];
     const item = { name: "shelves/ä b/x:y", number: 2n ** 63n - 1n, tags: ["&", "+ %"] };
     const response = await relay().get(item, { onHeader: (header) => headers.push(header.get("content-type")) });
@@ -60,12 +60,12 @@ describe("a REST client", () => {
     expect(seen).toEqual(["yes", "t"]);
   });
 
-  it("is the same from descriptors at run time", async () => {
+  test("is the same from descriptors at run time", async () => {
     const client = createRestClient(createRoutes(RelayService), { baseUrl: `${listener.origin}/` });
     expect((await client.get({ name: "a" })).name).toBe("a");
   });
 
-  it("chooses the binding that can carry the message", async () => {
+  test("chooses the binding that can carry the message", async () => {
     // An empty name and dot segments match no path variable: the message goes into the body.
     for (const name of ["", ".", "a/../b", "a//b"]) {
       expect((await relay().get({ name, number: 5n })).number).toBe(5n);
@@ -73,7 +73,7 @@ describe("a REST client", () => {
     }
   });
 
-  it("refuses a message that no binding can carry", async () => {
+  test("refuses a message that no binding can carry", async () => {
     const error = await errorOf(all(relay().count({ name: "" })));
     expect([error.code, error.rawMessage]).toEqual([
       Code.InvalidArgument,
@@ -81,7 +81,7 @@ describe("a REST client", () => {
     ]);
   });
 
-  it("reads server streams, and ends them when the consumer stops", async () => {
+  test("reads server streams, and ends them when the consumer stops", async () => {
     const numbers = (await all(relay().count({ name: "a", number: 3n }))).map(({ number }) => number);
     expect(numbers).toEqual([1n, 2n, 3n]);
     const ended = new Promise<void>((resolve) => {
@@ -94,7 +94,7 @@ describe("a REST client", () => {
     await ended;
   });
 
-  it("sends client streams and uploads", async () => {
+  test("sends client streams and uploads", async () => {
     expect(await relay().sum(items(1, 2, 3))).toMatchObject({ sum: 6n, messages: 3, name: "a" });
     async function* pieces() {
       for (const text of ["ab", "cde"]) {
@@ -110,14 +110,14 @@ describe("a REST client", () => {
     expect((await errorOf(relay().sum(items()))).code).toBe(Code.InvalidArgument);
   });
 
-  it("streams both ways where fetch and the server do", async () => {
+  test("streams both ways where fetch and the server do", async () => {
     const handler = createFetchHandler(serving);
     const client = relay({ fetch: (url, init) => handler(new Request(url as string, init)) });
     expect((await all(client.chat(items(1, 2)))).map(({ number }) => number)).toEqual([2n, 4n]);
     expect((await errorOf(all(relay().chat(items(1))))).rawMessage).toBe("bidirectional streaming needs HTTP/2");
   });
 
-  it("throws ConnectError with code, details and metadata", async () => {
+  test("throws ConnectError with code, details and metadata", async () => {
     const error = await errorOf(relay().get({ name: "a", how: "detail" }));
     expect([error.code, error.rawMessage]).toEqual([Code.ResourceExhausted, "as asked"]);
     expect(error.findDetails(ItemSchema)).toEqual([create(ItemSchema, { name: "detail", number: 7n })]);
@@ -125,7 +125,7 @@ describe("a REST client", () => {
     expect([failed.code, failed.metadata.get("x-meta")]).toEqual([Code.FailedPrecondition, "m"]);
   });
 
-  it("throws the failure of a stream after its messages", async () => {
+  test("throws the failure of a stream after its messages", async () => {
     const numbers: bigint[] = [];
     const read = async () => {
       for await (const { number } of relay().count({ name: "a", number: 2n, how: "detail" })) numbers.push(number);
@@ -135,7 +135,7 @@ describe("a REST client", () => {
     expect(error.findDetails(ItemSchema)[0]?.name).toBe("detail");
   });
 
-  it("ends at its deadline and when it is cancelled", async () => {
+  test("ends at its deadline and when it is cancelled", async () => {
     expect((await errorOf(relay().get({ name: "a", how: "hang" }, { timeoutMs: 30 }))).code).toBe(
       Code.DeadlineExceeded,
     );
@@ -150,7 +150,7 @@ describe("a REST client", () => {
     await ended;
   });
 
-  it("runs interceptors", async () => {
+  test("runs interceptors", async () => {
     const seen: string[] = [];
     const interceptor: Interceptor = (next) => async (request) => {
       seen.push(request.method.name);
@@ -163,7 +163,7 @@ describe("a REST client", () => {
     expect(seen).toEqual(["Get", "by the interceptor"]);
   });
 
-  it.each([
+  test.each([
     ["a proxy's page", () => new Response("<html>", { status: 502 }), Code.Unavailable],
     ["an unknown status", () => new Response("", { status: 418 }), Code.Unknown],
     ["a success that is not JSON", () => new Response("<html>"), Code.Internal],
@@ -174,12 +174,12 @@ describe("a REST client", () => {
     expect((await errorOf(client.get({ name: "a" }))).code).toBe(code);
   });
 
-  it("reports a stream that is cut", async () => {
+  test("reports a stream that is cut", async () => {
     const client = relay({ fetch: async () => new Response('data: {"name":"a"}\n\ndata: {"na') });
     expect((await errorOf(all(client.count({ name: "a" })))).code).toBe(Code.DataLoss);
   });
 
-  it("decodes errors of another form", async () => {
+  test("decodes errors of another form", async () => {
     const client = relay({
       fetch: async () => new Response('{"error":{"code":"gone"}}', { status: 410 }),
       errorDecoder: (body) => new ConnectError(JSON.stringify(body), Code.NotFound),
@@ -187,7 +187,7 @@ describe("a REST client", () => {
     expect((await errorOf(client.get({ name: "a" }))).rawMessage).toBe('{"error":{"code":"gone"}}');
   });
 
-  it("sends no body with a DELETE that has nothing to carry in one, and accepts raw responses of any type", async () => {
+  test("sends no body with a DELETE that has nothing to carry in one, and accepts raw responses of any type", async () => {
     const sent: unknown[][] = [];
     const fetch: typeof globalThis.fetch = async (_, init) => {
       sent.push([init?.method, init?.body, new Headers(init?.headers).get("accept")]);
@@ -206,7 +206,7 @@ describe("a REST client", () => {
     ]);
   });
 
-  it("carries raw bodies down and up", async () => {
+  test("carries raw bodies down and up", async () => {
     const handler = createFetchHandler({ routes: richRoutes, tables: [RichServiceRoutes] });
     const client = createRestClient(RichServiceRoutes, {
       baseUrl: "http://x",
@@ -220,7 +220,7 @@ describe("a REST client", () => {
   });
 });
 
-it("a bundle with the REST client is at most 6 kB larger, compressed, beyond @bufbuild/protobuf", async () => {
+test("a bundle with the REST client is at most 6 kB larger, compressed, beyond @bufbuild/protobuf", async () => {
   const bundle = await rolldown({
     input: "src/http/client/index.ts",
     external: [/^@bufbuild\/protobuf/],

@@ -1,5 +1,5 @@
 /** A sample of the round trip over Google's protos; all of them by `npm run roundtrip`. */
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { loadGoogleProtos } from "./google-protos.ts";
 import { type RoundTripReport, roundTrip } from "./round-trip.ts";
 
@@ -23,12 +23,12 @@ describe("random messages over the routes of Google's services", () => {
     report = await roundTrip(loadGoogleProtos(DIRECTORIES), 1);
   });
 
-  it("cover hundreds of routes in every form", () => {
+  test("cover hundreds of routes in every form", () => {
     expect(report.routes).toBeGreaterThan(300);
     for (const [form, trips] of Object.entries(report.trips)) expect(trips, form).toBeGreaterThan(300);
   });
 
-  it("arrive as they were sent, and so do the responses", () => {
+  test("arrive as they were sent, and so do the responses", () => {
     expect(report.wrong).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createMatcher, type Match, parseTemplate, type Route, type RouteTable } from "../../../src/http/index.ts";
 import { RichService } from "../gen/rich/v1/rich_pb.ts";
 
@@ -35,7 +35,7 @@ function expectMatches(routes: string[], expected: Record<string, string>) {
 }
 
 describe("precedence", () => {
-  it("is literal, then *, then **, with backtracking", () => {
+  test("is literal, then *, then **, with backtracking", () => {
     expectMatches(["GET /a/b/c", "GET /a/{x}/c", "GET /a/{x=**}", "GET /{y}/b/d", "GET /{z=**}"], {
       "GET /a/b/c": "GET /a/b/c",
       "GET /a/x/c": "GET /a/{x}/c x=x",
@@ -46,7 +46,7 @@ describe("precedence", () => {
     });
   });
 
-  it("backtracks to a wildcard where a literal fails", () => {
+  test("backtracks to a wildcard where a literal fails", () => {
     expectMatches(["GET /a/b/c/d", "GET /a/{x}/c/{y}/e", "GET /{w}/b/c/x"], {
       "GET /a/b/c/d/e": "GET /a/{x}/c/{y}/e x=b y=d",
       "GET /a/b/c/x": "GET /{w}/b/c/x w=a",
@@ -54,7 +54,7 @@ describe("precedence", () => {
     });
   });
 
-  it("is among the routes of the request's method", () => {
+  test("is among the routes of the request's method", () => {
     expectMatches(["POST /a/b", "GET /a/{x}", "DELETE /{y=**}"], {
       "GET /a/b": "GET /a/{x} x=b",
       "POST /a/b": "POST /a/b",
@@ -65,7 +65,7 @@ describe("precedence", () => {
     });
   });
 
-  it("puts an exact route before an empty **", () => {
+  test("puts an exact route before an empty **", () => {
     expectMatches(["GET /a", "GET /a/{x=**}", "GET /{y=**}", "GET /b/{x=**}/c"], {
       "GET /a": "GET /a",
       "GET /a/b": "GET /a/{x=**} x=b",
@@ -76,7 +76,7 @@ describe("precedence", () => {
     });
   });
 
-  it("puts more literals after ** before fewer", () => {
+  test("puts more literals after ** before fewer", () => {
     expectMatches(["GET /{x=**}/c", "GET /{x=**}/b/c", "GET /{x=**}"], {
       "GET /a/b/c": "GET /{x=**}/b/c x=a",
       "GET /a/c": "GET /{x=**}/c x=a",
@@ -85,7 +85,7 @@ describe("precedence", () => {
     });
   });
 
-  it("puts a method's own routes before those of every method", () => {
+  test("puts a method's own routes before those of every method", () => {
     expectMatches(["* /a/b", "GET /{x=**}", "OPTIONS /o"], {
       "GET /a/b": "GET /{x=**} x=a/b",
       "HEAD /a/b": "GET /{x=**} x=a/b",
@@ -99,7 +99,7 @@ describe("precedence", () => {
 });
 
 describe("a custom verb", () => {
-  it("is the text after a colon in the last segment if a route has it, else part of the value", () => {
+  test("is the text after a colon in the last segment if a route has it, else part of the value", () => {
     expectMatches(["GET /v1/{x}", "GET /v1/{x}:run", "GET /v1/{x=**}", "GET /v1/{x=**}:seal", "GET /v1/a:list"], {
       "GET /v1/a": "GET /v1/{x} x=a",
       "GET /v1/a:run": "GET /v1/{x}:run x=a",
@@ -117,7 +117,7 @@ describe("a custom verb", () => {
     });
   });
 
-  it("matters per method", () => {
+  test("matters per method", () => {
     expectMatches(["GET /{x}", "POST /{x}:run"], {
       "GET /a:run": "GET /{x} x=a:run",
       "POST /a:run": "POST /{x}:run x=a",
@@ -125,7 +125,7 @@ describe("a custom verb", () => {
     });
   });
 
-  it("ends literals after ** too, and every kind of variable", () => {
+  test("ends literals after ** too, and every kind of variable", () => {
     expectMatches(["GET /{x=**}/b:v", "GET /{x=a/*}:w", "GET /{x=**}:y"], {
       "GET /a/b:v": "GET /{x=**}/b:v x=a",
       "GET /b:v": "GET /{x=**}/b:v x=",
@@ -136,7 +136,7 @@ describe("a custom verb", () => {
     });
   });
 
-  it("may contain colons: the longest registered one wins", () => {
+  test("may contain colons: the longest registered one wins", () => {
     expectMatches(["GET /v1/{x}:b", "GET /v1/{x}:a:b", "GET /v1/c:a:b", "GET /{y=**}:z:a:b"], {
       "GET /v1/q:b": "GET /v1/{x}:b x=q",
       "GET /v1/q:a:b": "GET /v1/{x}:a:b x=q",
@@ -148,7 +148,7 @@ describe("a custom verb", () => {
     expect(() => createMatcher([tableOf("GET /a:b:c", "GET /a:b%3Ac")])).toThrow("is the same route as");
   });
 
-  it("that a route registers wins over a wildcard that would take the colon as text, at any depth", () => {
+  test("that a route registers wins over a wildcard that would take the colon as text, at any depth", () => {
     expectMatches(
       ["GET /person/{id}", "GET /{x=**}:verb", "GET /v1/{a}/{b}", "GET /v1/{a=**}:set", "GET /{c=v1/**}:get"],
       {
@@ -163,7 +163,7 @@ describe("a custom verb", () => {
     );
   });
 
-  it("after a wildcard gives way to a literal that is the whole segment", () => {
+  test("after a wildcard gives way to a literal that is the whole segment", () => {
     expectMatches(["GET /v1/{x}:run", "GET /v1/a%3Arun", "GET /v1/b%3Arun", "GET /v1/b:run"], {
       "GET /v1/a:run": "GET /v1/a%3Arun",
       "GET /v1/a%3Arun": "GET /v1/a%3Arun",
@@ -173,13 +173,13 @@ describe("a custom verb", () => {
     });
   });
 
-  it("may be written with escapes", () => {
+  test("may be written with escapes", () => {
     expectMatches(["POST /a:b%20c"], { "POST /a:b%20c": "POST /a:b%20c", "POST /a:%62%20c": "POST /a:b%20c" });
   });
 });
 
 describe("a variable of literals", () => {
-  it("is bound", () => {
+  test("is bound", () => {
     expectMatches(
       ["GET /v1/{name=operations}", "GET /v1/{a=x/y}/{b=z}:go", "GET /{h=caf%C3%A9}", "GET /v1/{name=operations/*}"],
       {
@@ -196,7 +196,7 @@ describe("a variable of literals", () => {
 
 describe("a long path", () => {
   // Quadratic work would take seconds here.
-  it.each([
+  test.each([
     ["colons", `/v1/${":".repeat(100_000)}`],
     ["escaped colons", `/v1/${":%3A".repeat(50_000)}`],
     ["segments", `/v1${"/a".repeat(100_000)}`],
@@ -219,7 +219,7 @@ describe("a long path", () => {
 });
 
 describe("a path", () => {
-  it("with an empty segment or a trailing slash matches nothing", () => {
+  test("with an empty segment or a trailing slash matches nothing", () => {
     expectMatches(["GET /a", "GET /a/{x}", "GET /{x=**}", "GET /"], {
       "GET /a/": "404",
       "GET //a": "404",
@@ -230,7 +230,7 @@ describe("a path", () => {
     });
   });
 
-  it("is compared segment by segment, decoded", () => {
+  test("is compared segment by segment, decoded", () => {
     expectMatches(["GET /a%20b/c", "GET /*/x", "GET /lit%2Aeral", "GET /%2e%2e/up"], {
       "GET /a%20b/%63": "GET /a%20b/c",
       "GET /a%20b/x": "GET /*/x",
@@ -242,7 +242,7 @@ describe("a path", () => {
     });
   });
 
-  it("is decoded once: single segments fully, multi-segment variables except %2F", () => {
+  test("is decoded once: single segments fully, multi-segment variables except %2F", () => {
     expectMatches(["GET /one/{x}", "GET /two/{x=a/*}", "GET /many/{x=**}"], {
       "GET /one/a%2Fb%252F%20%C3%A9+": "GET /one/{x} x=a/b%2F é+",
       "GET /two/a/b%2fc%2Fd%252F%3F": "GET /two/{x=a/*} x=a/b%2fc%2Fd%2F?",
@@ -251,12 +251,12 @@ describe("a path", () => {
     });
   });
 
-  it("keeps escapes of reserved characters in multi-segment variables, as an option", () => {
+  test("keeps escapes of reserved characters in multi-segment variables, as an option", () => {
     const matcher = createMatcher([tableOf("GET /{x=**}")], "except-reserved");
     expect(summary(matcher.match("GET", "/a%2Fb/%3a%20%41%5b%25%7e"))).toBe("GET /{x=**} x=a%2Fb/%3a A%5b%~");
   });
 
-  it("is malformed if an escape is truncated or not UTF-8", () => {
+  test("is malformed if an escape is truncated or not UTF-8", () => {
     expectMatches(["GET /{x}", "GET /lit", "GET /w/*"], {
       "GET /%": "malformed",
       "GET /%4": "malformed",
@@ -268,7 +268,7 @@ describe("a path", () => {
     });
   });
 
-  it("may equal the name of an object property", () => {
+  test("may equal the name of an object property", () => {
     expectMatches(["GET /__proto__/{x}", "GET /constructor"], {
       "GET /__proto__/toString": "GET /__proto__/{x} x=toString",
       "GET /constructor": "GET /constructor",
@@ -279,7 +279,7 @@ describe("a path", () => {
 });
 
 describe("tables with one route twice", () => {
-  it.each([
+  test.each([
     ["GET /a/{x}", "GET /a/{y}"],
     ["GET /a/*", "GET /a/{y=*}"],
     ["GET /{x=a/*}:v", "GET /a/{y}:v"],
@@ -307,7 +307,7 @@ describe("the direct way to a route", () => {
     .chain((parts) => fc.constantFrom("", ":run", ":b", ":a:b", "/").map((end) => `/${parts.join("/")}${end}`));
   const method = fc.constantFrom("GET", "POST", "*");
 
-  it("finds what the search does, which alone handles escapes", () => {
+  test("finds what the search does, which alone handles escapes", () => {
     const some = { escaped: 0, matched: 0 };
     fc.assert(
       fc.property(

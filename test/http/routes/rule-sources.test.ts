@@ -1,6 +1,6 @@
 import { clone, createFileRegistry, type DescService, type JsonValue } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createFetchHandler, createMatcher, createRoutes, parseServiceConfig } from "../../../src/http/index.ts";
 import { RelayService } from "../gen/relay/v1/relay_pb.ts";
 import { relayRoutes } from "../support/relay-service.ts";
@@ -10,7 +10,7 @@ const templates = (options: Parameters<typeof createRoutes>[1]) =>
 const config = (http: JsonValue) => parseServiceConfig({ type: "google.api.Service", name: "x.example.com", http });
 
 describe("rules of a service config", () => {
-  it("replace the annotations of the methods that they select", () => {
+  test("replace the annotations of the methods that they select", () => {
     const serviceConfig = config({
       rules: [
         {
@@ -25,14 +25,14 @@ describe("rules of a service config", () => {
     expect(all).not.toContain("get GET /v1/items/{name=**}");
   });
 
-  it("that cannot be mapped are warnings, as annotations are", () => {
+  test("that cannot be mapped are warnings, as annotations are", () => {
     const warnings: string[] = [];
     const serviceConfig = config({ rules: [{ selector: "relay.v1.RelayService.Get", get: "/v2/{nothing}" }] });
     createRoutes(RelayService, { serviceConfig, onWarning: (warning) => warnings.push(warning) });
     expect(warnings).toEqual([expect.stringContaining('no field "nothing"')]);
   });
 
-  it.each([
+  test.each([
     ["a list", [], "a service config is an object"],
     ["a rule without a selector", { http: { rules: [{ get: "/a" }] } }, "no selector"],
     ["two rules for one method", { http: { rules: [{ selector: "a.B" }, { selector: "a.B" }] } }, "two rules for a.B"],
@@ -52,7 +52,7 @@ function withoutAnnotations({ file, typeName }: DescService): DescService {
   return service;
 }
 
-it("automatic routes are for methods without a rule, and serve the whole message", async () => {
+test("automatic routes are for methods without a rule, and serve the whole message", async () => {
   const serviceConfig = { rules: new Map(), decodeAll: false };
   expect(templates({ autoRoutes: true })).toEqual(templates({ serviceConfig }));
   const { routes } = createRoutes(withoutAnnotations(RelayService), { autoRoutes: true });
@@ -63,7 +63,7 @@ it("automatic routes are for methods without a rule, and serve the whole message
   expect(await response.json()).toEqual({ number: "5" });
 });
 
-it("a table can have every escape of its multi-segment variables decoded", () => {
+test("a table can have every escape of its multi-segment variables decoded", () => {
   const serviceConfig = config({ fully_decode_reserved_expansion: true });
   const own = createRoutes(RelayService, { serviceConfig });
   const bindings = (table: typeof own) => {

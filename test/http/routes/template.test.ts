@@ -1,9 +1,9 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parseTemplate, TemplateError } from "../../../src/http/index.ts";
 
 describe("a path template", () => {
-  it.each([
+  test.each([
     ["/", [], "", []],
     ["/v1", ["v1"], "", []],
     ["/v1/*", ["v1", "*"], "", []],
@@ -31,7 +31,7 @@ describe("a path template", () => {
     );
   });
 
-  it.each([
+  test.each([
     ["", 1, 'expected "/", found the end'],
     ["v1", 1, 'expected "/", found "v"'],
     ["{name}", 1, 'expected "/", found "{"'],
@@ -84,7 +84,7 @@ describe("a path template", () => {
     expect(error?.message).toContain(`column ${column}: ${reason}`);
   });
 
-  it("is either parsed or refused with a column inside it or right after it, whatever the text", () => {
+  test("is either parsed or refused with a column inside it or right after it, whatever the text", () => {
     const text = fc.string({ unit: fc.constantFrom("/", "*", "{", "}", "=", ":", ".", "a", "b", "%", "2", "é", " ") });
     fc.assert(
       fc.property(text, (source) => {
