@@ -16,31 +16,48 @@ export function decodeText(segment: string): string | undefined {
   return text.includes("\ufffd") && !isUtf8(scratch.subarray(0, length)) ? undefined : text;
 }
 
+/** Parsers in other languages have limits between some hundred and some thousand levels. This one is the same in all verifiers. */
+const MAX_DEPTH = 128;
+
 /**
- * Parses a JSON object and freezes it deeply. Undefined for anything else, and for an object with a duplicate member, which two parsers
- * could read differently (RFC 7519 section 4, RFC 8725 section 2.4).
+ * Parses a JSON object and freezes it deeply. Undefined for anything else, and for what two parsers could read differently: an object with
+ * a duplicate member (RFC 7519 section 4, RFC 8725 section 2.4), an unpaired surrogate (RFC 7493 section 2.1), deeper nesting than
+ * MAX_DEPTH.
  */
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
     const object = value as Record<string, unknown>;
-    return deepFreeze(object) === countMembers(text) ? object : undefined;
+    return deepFreeze(object, 1) === countMembers(text) ? object : undefined;
   } catch {
-    return undefined; // the text is not JSON, or it is nested too deeply
+    return undefined; // the text is not JSON, or deepFreeze has found a fault
   }
 }
 
-/** Freezes a value deeply. Returns the number of members of all its objects. */
-function deepFreeze(value: Record<string, unknown> | readonly unknown[]): number {
+/**
+ * Freezes a value deeply. Returns the number of members of all its objects.
+ * @throws RangeError if it is nested too deeply, or has an unpaired surrogate
+ */
+function deepFreeze(value: Record<string, unknown> | readonly unknown[], depth: number): number {
+  if (depth > MAX_DEPTH) throw new RangeError("too deep");
   const list = Array.isArray(value);
   const parts: readonly unknown[] = list ? value : Object.values(value);
-  let members = list ? 0 : parts.length;
+  let members = 0;
+  if (!list) for (const name of Object.keys(value)) members += requireWellFormed(name);
   for (const part of parts) {
-    if (typeof part === "object" && part !== null) members += deepFreeze(part as Record<string, unknown>);
+    if (typeof part === "string") requireWellFormed(part);
+    else if (typeof part === "object" && part !== null)
+      members += deepFreeze(part as Record<string, unknown>, depth + 1);
   }
   Object.freeze(value);
   return members;
+}
+
+/** Returns 1. @throws RangeError */
+function requireWellFormed(text: string): 1 {
+  if (!text.isWellFormed()) throw new RangeError("an unpaired surrogate");
+  return 1;
 }
 
 const QUOTE = 0x22;

@@ -1,0 +1,90 @@
+/** The format of verifier.json, and what all its cases have in common. docs/verifier-protocol.md explains it. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Refusal } from "../../src/verifier/index.ts";
+import { MAIN, type Sign, type VectorKey } from "./keys.ts";
+
+/** It grows when a verifier that reads the file has to change: a new member that changes verdicts, or another meaning of one. */
+export const VERSION = 1;
+
+/** Options of the verifier, as in `VerifierOptions`. */
+export type VectorOptions = {
+  readonly issuer: string;
+  readonly audience: string | readonly string[];
+  readonly requireDeviceBound?: boolean;
+  readonly maxStalenessMs?: number;
+};
+
+/** A batch of the feed (WatchRevocationsResponse in JSON), and when it arrived by both local clocks. */
+export type FeedEvent = { readonly atMs: number; readonly batch: JsonObject };
+
+export type VectorCase = {
+  readonly name: string;
+  readonly token: string;
+  /** The time of the verification, by both local clocks. */
+  readonly nowMs: number;
+  /** Options that differ from those of the file. */
+  readonly options?: Partial<VectorOptions>;
+  /** The body of the key set, where it is not that of the file; null: it cannot be read. */
+  readonly keys?: unknown;
+  /** When the key set was read, where that was before the first batch or `nowMs`. */
+  readonly keysReadAtMs?: number;
+  /** The batches of one stream, before the verification. Without it, the verifier follows no feed. */
+  readonly feed?: readonly FeedEvent[];
+  readonly verdict: "accepted" | Refusal;
+  /** The claims of an accepted token, where JSON can express them. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+};
+
+export type VectorFile = {
+  readonly version: number;
+  readonly options: VectorOptions;
+  readonly keys: { readonly keys: readonly object[] };
+  readonly cases: readonly VectorCase[];
+};
+
+export const ISSUER = "https://auth.example";
+export const AUDIENCE = "https://api.example";
+export const NOW = 1_800_000_000;
+export const NOW_MS = NOW * 1000;
+export const SID = "AAECAwQFBgcICQoLDA0ODxA";
+
+export const HEAD = { typ: "at+jwt", alg: "ES256", kid: MAIN.kid };
+export const CLAIMS = {
+  iss: ISSUER,
+  sub: "user-1",
+  aud: AUDIENCE,
+  exp: NOW + 600,
+  iat: NOW,
+  jti: "j1",
+  sid: SID,
+  sct: NOW_MS - 60_000,
+  client_id: "app",
+};
+
+export const raw = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
+export const json = (value: unknown) => raw(JSON.stringify(value));
+/** The claims as a JSON text that begins with other members. */
+export const claimsAfter = (members: string) => raw(`{${members},${JSON.stringify(CLAIMS).slice(1)}`);
+
+/** Functions that make tokens. */
+export function createForge(sign: Sign) {
+  const signed = (header: string, payload: string, key: VectorKey = MAIN) =>
+    `${header}.${payload}.${sign(`${header}.${payload}`, key)}`;
+  return {
+    /** Signs any header and payload segments. */
+    signed,
+    /** Makes a token with other header members and claims; `undefined` removes one. */
+    token: (header: object = {}, claims: object = {}, key: VectorKey = MAIN) =>
+      signed(json({ ...HEAD, ...header }), json({ ...CLAIMS, ...claims }), key),
+    /** Signs claims that are given as a JSON text. */
+    withPayload: (payload: string | Uint8Array) => signed(json(HEAD), raw(payload)),
+  };
+}
+
+export type Forge = ReturnType<typeof createForge>;
+
+/** A case whose verdict follows from the token alone. */
+export type Row = readonly [name: string, token: string, verdict: VectorCase["verdict"]];
+
+export const casesOf = (rows: readonly Row[]): VectorCase[] =>
+  rows.map(([name, token, verdict]) => ({ name, token, nowMs: NOW_MS, verdict }));

@@ -1,0 +1,86 @@
+/** The keys of the vectors: derived from fixed texts, so that they are the same in every run. They protect nothing. */
+import { createECDH, createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
+import { readyKeys } from "../../src/tokens/keys.ts";
+import type { Jwk } from "../../src/tokens/ring.ts";
+
+export type VectorKey = {
+  readonly kid: string;
+  readonly alg: "ES256" | "EdDSA";
+  readonly privateJwk: Jwk;
+  readonly privateKey: KeyObject;
+};
+
+const derive = (text: string) => createHash("sha256").update(`a key of the vectors: ${text}`).digest();
+
+function createEcKey(kid: string): VectorKey {
+  const pair = createECDH("prime256v1");
+  const secret = derive(kid);
+  pair.setPrivateKey(secret);
+  const point = pair.getPublicKey();
+  const [x, y, d] = [point.subarray(1, 33), point.subarray(33), secret].map((part) => part.toString("base64url"));
+  const privateJwk = { kty: "EC", crv: "P-256", x, y, d } as Jwk;
+  return { kid, alg: "ES256", privateJwk, privateKey: createPrivateKey({ key: privateJwk, format: "jwk" }) };
+}
+
+/** The beginning of an Ed25519 key in PKCS #8 (RFC 8410 section 7); the 32 bytes of the secret follow. */
+const PKCS8_START = Buffer.from("302e020100300506032b657004220420", "hex");
+
+function createEdKey(kid: string): VectorKey {
+  const der = Buffer.concat([PKCS8_START, derive(kid)]);
+  const privateKey = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
+  return { kid, alg: "EdDSA", privateJwk: privateKey.export({ format: "jwk" }) as Jwk, privateKey };
+}
+
+/** The key that signs, its published successor, a key of the other algorithm, and two that are not in the key set. */
+export const MAIN = createEcKey("es256-signing");
+export const NEXT = createEcKey("es256-next");
+export const EDWARDS = createEdKey("eddsa");
+export const UNPUBLISHED = createEcKey("es256-unpublished");
+export const ATTACKER = createEcKey("es256-attacker");
+
+/** The key set, as the service publishes it. */
+export const JWKS = readyKeys({
+  signing: [MAIN, NEXT, EDWARDS].map(({ kid, alg, privateJwk }, index) => ({
+    ...{ kid, alg, since: 0, jwk: privateJwk },
+    state: index === 0 ? "signing" : "published",
+  })),
+  mac: [
+    {
+      kid: "00000001",
+      alg: "HS256",
+      state: "signing",
+      since: 0,
+      jwk: { kty: "oct", k: derive("mac").toString("hex") },
+    },
+  ],
+}).jwks;
+
+/** Returns a key as the service publishes it. */
+export function publicJwk({ kid, alg, privateJwk: { d: _, ...members } }: VectorKey) {
+  return { ...members, kid, alg, use: "sig" };
+}
+
+export type Sign = (input: string, key: VectorKey) => string;
+
+/**
+ * Returns a function that makes the signature segment of a signing input. A signature of ECDSA is random: one that is already in a known
+ * token is used again, so that the same inputs make the same file.
+ */
+export function createSign(knownTokens: readonly string[]): Sign {
+  const known = new Map<string, string[]>();
+  for (const token of knownTokens) {
+    const end = token.lastIndexOf(".");
+    const input = token.slice(0, end);
+    known.set(input, [...(known.get(input) ?? []), token.slice(end + 1)]);
+  }
+  return (input, { privateKey, alg }) => {
+    const key = { key: privateKey, dsaEncoding: "ieee-p1363" } as const;
+    const digest = alg === "ES256" ? "sha256" : null;
+    const isValid = (signature: string) => {
+      const bytes = Buffer.from(signature, "base64url");
+      const isCanonical = bytes.length === 64 && bytes.toString("base64url") === signature;
+      return isCanonical && verify(digest, Buffer.from(input), { ...key, key: createPublicKey(privateKey) }, bytes);
+    };
+    return known.get(input)?.find(isValid) ?? sign(digest, Buffer.from(input), key).toString("base64url");
+  };
+}

@@ -1,0 +1,62 @@
+/** Runs cases of the vectors in the TypeScript verifier. */
+import { fromJson, type MessageShape } from "@bufbuild/protobuf";
+import type { StreamResponse, Transport, UnaryResponse } from "@connectrpc/connect";
+import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { createVerifier, type Verdict } from "../../src/verifier/index.ts";
+import type { FeedEvent, VectorCase, VectorFile } from "./format.ts";
+
+/** Returns the verdict of a verifier that read the keys, then the feed, each at its time. */
+export async function runCase(file: Omit<VectorFile, "cases">, one: VectorCase): Promise<Verdict> {
+  const keys = "keys" in one ? one.keys : file.keys;
+  const startMs = one.keysReadAtMs ?? one.feed?.[0]?.atMs ?? one.nowMs;
+  const state = { nowMs: startMs };
+  const clock = () => state.nowMs;
+  const feed = one.feed && deliver(one.feed, (atMs) => (state.nowMs = atMs));
+  let isRead = () => {};
+  const read = new Promise<void>((resolve) => {
+    isRead = resolve;
+  });
+  const verifier = createVerifier({
+    ...{ ...file.options, ...one.options, jwksUrl: "http://127.0.0.1/jwks", clock, monotonic: clock },
+    ...(feed && { transport: feed.transport, policy: "refuse" as const }),
+    report: ({ event }) => event.startsWith("keys") && isRead(),
+    fetch: async () => Response.json(keys, { status: keys === null ? 503 : 200 }),
+  });
+  try {
+    await read;
+    feed?.begin();
+    await feed?.delivered;
+    state.nowMs = one.nowMs;
+    return await verifier.verify(one.token);
+  } finally {
+    verifier.close();
+  }
+}
+
+/** A transport whose feed delivers the batches once, each at its time, and is silent then. */
+function deliver(events: readonly FeedEvent[], setTime: (atMs: number) => void) {
+  const started = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  let isOver = false;
+  async function* batches(
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<MessageShape<typeof WatchRevocationsResponseSchema>> {
+    await started.promise;
+    for (const { atMs, batch } of isOver ? [] : events) {
+      setTime(atMs);
+      yield fromJson(WatchRevocationsResponseSchema, batch);
+    }
+    isOver = true;
+    over.resolve();
+    await new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  }
+  const transport: Transport = {
+    unary: () => Promise.reject<UnaryResponse<never, never>>(new Error("the policy refuses")),
+    async stream(method, signal) {
+      const message = batches(signal) as AsyncIterable<never>;
+      const parts = { stream: true as const, service: SessionAdminService, method, message };
+      return { ...parts, header: new Headers(), trailer: new Headers() } as unknown as StreamResponse<never, never>;
+    },
+  };
+  return { transport, begin: started.resolve, delivered: over.promise };
+}

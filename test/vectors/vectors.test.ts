@@ -1,0 +1,32 @@
+/** The vectors that verifiers in every language run: docs/verifier-protocol.md. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { REFUSALS } from "../../src/verifier/index.ts";
+import type { VectorFile } from "./format.ts";
+import { runCase } from "./run.ts";
+import { createVectors, writeVectors } from "./vectors.ts";
+
+const text = readFileSync(join(import.meta.dirname, "verifier.json"), "utf8");
+const file: VectorFile = JSON.parse(text);
+
+describe("the TypeScript verifier", () => {
+  test.each(file.cases)("$name", async (one) => {
+    const verdict = await runCase(file, one);
+    expect(verdict.ok ? "accepted" : verdict.reason).toBe(one.verdict);
+    if (verdict.ok && one.claims !== undefined) expect(JSON.parse(JSON.stringify(verdict.claims))).toEqual(one.claims);
+  });
+});
+
+test("every verdict is in the vectors", () => {
+  expect(new Set(file.cases.map(({ verdict }) => verdict))).toEqual(new Set(["accepted", ...REFUSALS]));
+});
+
+test("every case has its name", () => {
+  const names = file.cases.map(({ name }) => name);
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+});
+
+test("the file is what `npm run vectors` writes", () => {
+  expect(writeVectors(createVectors(file.cases.map(({ token }) => token)))).toBe(text);
+});

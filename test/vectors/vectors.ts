@@ -1,0 +1,86 @@
+/** Makes the vectors of a verifier: tokens, keys, feed, clock and verdicts. */
+import type { Session } from "../../src/session/model.ts";
+import { parseSessionId } from "../../src/session/model.ts";
+import { storeMs } from "../../src/session/time.ts";
+import { createAccessTokens } from "../../src/tokens/access-token.ts";
+import { headerSegment } from "../../src/tokens/jws.ts";
+import { claimsCases } from "./claims-cases.ts";
+import { encodingCases } from "./encoding-cases.ts";
+import { feedCases } from "./feed-cases.ts";
+import { AUDIENCE, createForge, ISSUER, NOW_MS, SID, VERSION, type VectorCase, type VectorFile } from "./format.ts";
+import { headerCases } from "./header-cases.ts";
+import { keyCases } from "./key-cases.ts";
+import { createSign, EDWARDS, JWKS, MAIN, type Sign, type VectorKey } from "./keys.ts";
+
+/** @param knownTokens tokens whose signatures are used again, so that the same cases make the same text */
+export function createVectors(knownTokens: readonly string[]): VectorFile {
+  const sign = createSign(knownTokens);
+  const forge = createForge(sign);
+  const cases = [
+    ...serviceCases(sign),
+    ...[headerCases, claimsCases, encodingCases, keyCases, feedCases].flatMap((create) => create(forge)),
+  ];
+  return {
+    version: VERSION,
+    options: { issuer: ISSUER, audience: AUDIENCE },
+    keys: JWKS,
+    cases: cases.map(withClaims),
+  };
+}
+
+/** Adds the claims of an accepted token, unless a number in them is beyond what JSON can express. */
+function withClaims(one: VectorCase): VectorCase {
+  if (one.verdict !== "accepted") return one;
+  const payload = Buffer.from(one.token.split(".")[1] ?? "", "base64url").toString();
+  const claims = JSON.parse(payload);
+  const isExpressible = !/\d{400}|e-?\d{3,}/i.test(payload);
+  return isExpressible && payload.length < 4096 ? { ...one, claims } : one;
+}
+
+/** Tokens that the service itself issues. */
+function serviceCases(sign: Sign): VectorCase[] {
+  const day = 86_400_000;
+  const session: Session = {
+    sid: parseSessionId(SID) as NonNullable<ReturnType<typeof parseSessionId>>,
+    subject: "user-1",
+    clientId: "app",
+    audience: AUDIENCE,
+    claims: "{}",
+    client: { userAgent: "", ipAddress: "", displayName: "" },
+    idleTimeoutMs: day,
+    absoluteLifetimeMs: day,
+    createdAt: storeMs(NOW_MS - 60_000),
+    lastRefreshedAt: storeMs(NOW_MS),
+    idleExpiresAt: storeMs(NOW_MS + day),
+    absoluteExpiresAt: storeMs(NOW_MS + day),
+  };
+  const issue = (key: VectorKey, changes: Partial<Session> = {}, deviceProven = false) => {
+    const header = headerSegment(key.alg, key.kid);
+    const signing = { kid: key.kid, header, sign: (input: string) => sign(input, key) };
+    const entropy = { text: () => "AAAAAAAAAAAAAAAAAAAAAA", fraction: () => 0 };
+    const time = { now: () => storeMs(NOW_MS), shiftMs: () => 0 };
+    const keys = { current: { signing, checks: new Map() } };
+    return createAccessTokens({ keys, issuer: ISSUER, ttlMs: 300_000, entropy, time }).issue(
+      { ...session, ...changes },
+      storeMs(NOW_MS),
+      deviceProven,
+    ).token;
+  };
+  const accepted = (name: string, token: string): VectorCase => ({
+    ...{ name: `of the service: ${name}`, token, nowMs: NOW_MS, verdict: "accepted" },
+  });
+  return [
+    accepted("ES256", issue(MAIN)),
+    accepted("EdDSA", issue(EDWARDS)),
+    accepted("two audiences", issue(MAIN, { audience: ["https://other.example", AUDIENCE] })),
+    accepted("with claims of its own", issue(MAIN, { claims: '{"role":"admin","groups":["a","b"]}' })),
+    accepted("with a device key", issue(MAIN, {}, true)),
+    accepted("a subject in another script", issue(MAIN, { subject: 'Ωμέγα "🎉"' })),
+  ];
+}
+
+/** The text of the file: one line for each case. */
+export function writeVectors({ cases, ...rest }: VectorFile): string {
+  const head = JSON.stringify(rest, null, 2).slice(0, -2);
+  return `${head},\n  "cases": [\n${cases.map((one) => `    ${JSON.stringify(one)}`).join(",\n")}\n  ]\n}\n`;
+}
