@@ -1,0 +1,78 @@
+/**
+ * A day of many clients, second by second. A client refreshes when its token is about to expire, and after a failure as the browser kit does:
+ * after a random part of 1 s, 2 s, 4 s … up to a minute. Clients are counted, not followed: those that are due in one second are a number,
+ * so a billion of them cost what a thousand do.
+ */
+
+const MAX_BACKOFF_S = 60;
+/** The most that a client waits after so many failures, as the kit does (src/browser/waits.ts), s. */
+export const backoffS = (failures: number): number => Math.min(MAX_BACKOFF_S, 2 ** failures);
+/** From so many failures on all wait the same. */
+const ATTEMPTS = 8;
+/** Tokens live up to a fifth shorter, at random (src/tokens). */
+const SHORTEST_LIFE = 0.8;
+
+export type Day = {
+  readonly clients: number;
+  readonly tokenLifeS: number;
+  /** Refreshes that all instances together can serve in a second. */
+  readonly capacity: number;
+  readonly seconds: number;
+  /** What is left of the capacity in a stretch of seconds, 0 to 1. */
+  readonly incidents: readonly { readonly fromS: number; readonly toS: number; readonly left: number }[];
+};
+
+export type Second = { readonly offered: number; readonly served: number };
+
+/** @returns every second of it. Clients begin with tokens of all ages. */
+export function simulate({ clients, tokenLifeS, capacity, seconds, incidents }: Day): Second[] {
+  const due = Array.from({ length: ATTEMPTS }, () => new Float64Array(seconds + tokenLifeS + MAX_BACKOFF_S + 1));
+  begin(due[0] as Float64Array, clients, tokenLifeS);
+  const day: Second[] = [];
+  for (let now = 0; now < seconds; now++) {
+    const offered = due.reduce((sum, ofAttempt) => sum + (ofAttempt[now] as number), 0);
+    const left = incidents.find(({ fromS, toS }) => fromS <= now && now < toS)?.left ?? 1;
+    const served = Math.min(offered, capacity * left);
+    spread(due[0] as Float64Array, served, now + SHORTEST_LIFE * tokenLifeS, now + tokenLifeS);
+    for (const [attempt, ofAttempt] of due.entries()) {
+      const failed = (ofAttempt[now] as number) * (offered === 0 ? 0 : 1 - served / offered);
+      const next = due[Math.min(attempt + 1, ATTEMPTS - 1)] as Float64Array;
+      spread(next, failed, now + 1, now + 1 + backoffS(attempt));
+    }
+    day.push({ offered, served });
+  }
+  return day;
+}
+
+/** So many clients become due, evenly from one second to before another. */
+function spread(due: Float64Array, clients: number, fromS: number, toS: number): void {
+  const [from, to] = [Math.floor(fromS), Math.max(Math.floor(fromS) + 1, Math.floor(toS))];
+  for (let at = from; at < to; at++) due[at] = (due[at] ?? 0) + clients / (to - from);
+}
+
+/** A token of random age is due later the less likely it is to live that long: all do to 0.8 of the longest life, fewer and fewer after. */
+function begin(due: Float64Array, clients: number, tokenLifeS: number): void {
+  const shortest = Math.floor(SHORTEST_LIFE * tokenLifeS);
+  const lives = (at: number) => (at < shortest ? 1 : (tokenLifeS - at) / (tokenLifeS - shortest));
+  const total = Array.from({ length: tokenLifeS }, (_, at) => lives(at)).reduce((sum, share) => sum + share, 0);
+  for (let at = 0; at < tokenLifeS; at++) due[at] = (clients * lives(at)) / total;
+}
+
+export type Summary = {
+  /** The most that was offered in a second, of what is offered in the first. */
+  readonly peak: number;
+  /** Seconds after the last incident until everything that is offered is served again for good. */
+  readonly recoveryS: number;
+  readonly refused: number;
+};
+
+export function summary(day: readonly Second[], { incidents }: Day): Summary {
+  const usual = day[0]?.offered ?? 1;
+  const end = Math.max(0, ...incidents.map(({ toS }) => toS));
+  const last = day.findLastIndex(({ offered, served }) => served < offered * 0.999);
+  return {
+    peak: Math.max(...day.map(({ offered }) => offered)) / usual,
+    recoveryS: Math.max(0, last + 1 - end),
+    refused: day.reduce((sum, { offered, served }) => sum + offered - served, 0),
+  };
+}

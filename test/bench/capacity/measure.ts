@@ -1,0 +1,169 @@
+/** What one of each thing costs, each measured alone, and then a mixture of all, to see whether they add up. */
+import { logIn, type Service } from "../refresh/service.ts";
+import type { Costs } from "./costs.ts";
+import { type Demand, HEARTBEATS_PER_SECOND, instanceCores, redisCores } from "./needs.ts";
+import {
+  bytesOfRefresh,
+  figures,
+  logouts,
+  refreshes,
+  SLICE_S,
+  type Spent,
+  spent,
+  startWorld,
+  type World,
+  watch,
+} from "./world.ts";
+
+const REFRESHES_PER_SECOND = 600;
+const SESSIONS = 10_000;
+const WATCHERS = 50;
+/** The bytes of a message of the feed without revocations, as Connect frames it. */
+const MESSAGE_BYTES = 130;
+
+type Log = (text: string) => void;
+type Cost = { readonly instance: number; readonly redis: number };
+
+const rest = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+
+/** Rates of a world with nothing to do, µs of CPU a second. */
+async function atRest(world: World): Promise<Cost> {
+  const { seconds, instance, redis } = await spent(world, () => rest(SLICE_S));
+  return { instance: instance / seconds, redis: redis / seconds };
+}
+
+const each = ({ seconds, instance, redis }: Spent, idle: Cost, count: number): Cost => ({
+  instance: (instance - idle.instance * seconds) / count,
+  redis: (redis - idle.redis * seconds) / count,
+});
+
+/** @returns the costs on this machine */
+export async function measure(log: Log): Promise<Costs> {
+  const world = await startWorld(1);
+  try {
+    const [service] = world.services as [Service];
+    const { creation, session, idle } = await measureCreations(world, service, log);
+    log("refreshes");
+    const ofRefresh = await refreshes(service, await logIn(service, SESSIONS), REFRESHES_PER_SECOND);
+    await ofRefresh.run(); // warm
+    let count = 0;
+    const refreshing = await spent(world, async () => {
+      count = await ofRefresh.run();
+    });
+    await ofRefresh.stop();
+    const refresh = each(refreshing, idle, count);
+    log("endings");
+    const ofLogout = await logouts(service, await logIn(service, SESSIONS));
+    const endings = await spent(world, async () => {
+      count = await ofLogout.run();
+    });
+    await ofLogout.stop();
+    const ending = each(endings, idle, count);
+    log("watchers");
+    const watchers = await watch(service, WATCHERS);
+    const before = watchers.messages();
+    const watching = await spent(world, () => rest(SLICE_S));
+    const message = each(watching, idle, watchers.messages() - before).instance;
+    watchers.end();
+    const [user] = await logIn(service, 1);
+    if (user === undefined) throw new Error("no session");
+    const bytes = {
+      refresh: await bytesOfRefresh(service, user),
+      refreshAtRedis: refreshing.redisBytes / (REFRESHES_PER_SECOND * SLICE_S),
+      message: MESSAGE_BYTES,
+    };
+    log("a cluster at rest");
+    const cluster = await startWorld(1, "cluster");
+    const alone = await startWorld(0, "cluster");
+    const restOfCluster = (await atRest(cluster)).redis - (await atRest(alone)).redis;
+    await Promise.all([cluster.stop(), alone.stop()]);
+    return {
+      instance: {
+        refresh: refresh.instance,
+        creation: creation.instance,
+        ending: ending.instance,
+        message,
+        rest: idle.instance,
+      },
+      redis: {
+        refresh: refresh.redis,
+        creation: creation.redis,
+        ending: ending.redis,
+        rest: idle.redis,
+        restOfCluster,
+      },
+      bytes,
+      memory: { session },
+    };
+  } finally {
+    await world.stop();
+  }
+}
+
+async function measureCreations(world: World, service: Service, log: Log) {
+  log("creations");
+  await logIn(service, SESSIONS); // warm
+  const idle = await atRest(world);
+  const before = await figures(world.nodes, "memory", "used_memory");
+  const creating = await spent(world, () => logIn(service, SESSIONS));
+  const session = ((await figures(world.nodes, "memory", "used_memory")) - before) / SESSIONS;
+  return { creation: each(creating, idle, SESSIONS), session, idle };
+}
+
+export type Compared = { readonly what: string; readonly predicted: number; readonly measured: number };
+
+/** Two instances that refresh, create, end and serve watchers at the same time, beside what the formulas say of it. */
+export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
+  const world = await startWorld(2);
+  try {
+    const [one, two] = world.services as [Service, Service];
+    log("a mixture");
+    const loads = await Promise.all([
+      refreshes(one, await logIn(one, SESSIONS / 2), REFRESHES_PER_SECOND / 2),
+      refreshes(two, await logIn(two, SESSIONS / 2), REFRESHES_PER_SECOND / 3),
+    ]);
+    const ending = await logouts(two, await logIn(two, SESSIONS / 2), 30);
+    await Promise.all(loads.map((load) => load.run())); // warm
+    const watchers = await watch(one, WATCHERS);
+    const before = watchers.messages();
+    let counts: number[] = [];
+    const CREATIONS = 200;
+    const mixture = await spent(world, async () => {
+      counts = await Promise.all([
+        ...loads.map((load) => load.run()),
+        ending.run(),
+        logIn(one, CREATIONS).then(() => CREATIONS),
+      ]);
+    });
+    const messages = watchers.messages() - before;
+    watchers.end();
+    await Promise.all([...loads, ending].map((load) => load.stop()));
+    const [ofOne = 0, ofTwo = 0, endings = 0] = counts;
+    const demand: Demand = {
+      refreshesPerSecond: (ofOne + ofTwo) / mixture.seconds,
+      creationsPerSecond: CREATIONS / mixture.seconds,
+      endingsPerSecond: endings / mixture.seconds,
+      sessions: 0,
+      verifiers: 0,
+    };
+    const feed = (messages * costs.instance.message) / mixture.seconds / 1e6;
+    const idle = (2 * costs.instance.rest) / 1e6;
+    log(
+      `messages: ${messages}, heartbeats alone would be ${Math.round(WATCHERS * HEARTBEATS_PER_SECOND * mixture.seconds)}`,
+    );
+    return [
+      {
+        what: "CPU of two instances, cores",
+        predicted: instanceCores(demand, costs).requests + feed + idle,
+        measured: mixture.instance / mixture.seconds / 1e6,
+      },
+      {
+        what: "CPU of Redis, cores",
+        predicted: redisCores(demand, costs, 2, false),
+        measured: mixture.redis / mixture.seconds / 1e6,
+      },
+    ];
+  } finally {
+    await world.stop();
+  }
+}

@@ -1,0 +1,139 @@
+/** From what is asked of the service to what it needs: formulas alone, each written out in docs/capacity.md. */
+import type { Costs } from "./costs.ts";
+
+export type Demand = {
+  readonly refreshesPerSecond: number;
+  /** Live sessions, in use or not. */
+  readonly sessions: number;
+  /** Processes that watch the feed. */
+  readonly verifiers: number;
+  readonly creationsPerSecond: number;
+  /** Sessions that end before their time: logouts, revocations, replacements. */
+  readonly endingsPerSecond: number;
+};
+
+export type Plan = {
+  /** How much of a core is planned for, 0 to 1: the rest is for the loss of a zone, and for herds. */
+  readonly use: number;
+  /** Copies of each Redis node, itself included. */
+  readonly copies: number;
+  /** Memory of a Redis node beyond its data: fragmentation, and pages that are copied while it saves. */
+  readonly overhead: number;
+  readonly nodeMemoryGiB: number;
+  readonly watchersPerInstance: number;
+  readonly accessTokenLifeS: number;
+  readonly usdPerCoreMonth: number;
+  readonly usdPerGiBMonth: number;
+};
+
+export const PLAN: Plan = {
+  use: 0.5,
+  copies: 2,
+  overhead: 1.5,
+  nodeMemoryGiB: 24,
+  watchersPerInstance: 1_000,
+  accessTokenLifeS: 300,
+  usdPerCoreMonth: 25,
+  usdPerGiBMonth: 3,
+};
+
+/** The feed sends a message to each watcher twice a second, and at once after an ending, but not more often than this. */
+export const HEARTBEATS_PER_SECOND = 2;
+export const MAX_MESSAGES_PER_SECOND = 40;
+/** Subjects are in so many partitions of Redis (src/store/redis/partitions.ts): a cluster can have no more nodes that share the load. */
+export const PARTITIONS = 256;
+/** A revocation is of use for a minute longer than an access token lives. */
+const MARGIN_S = 60;
+/** Of one revocation in the memory of each instance, as V8 keeps it. */
+const BYTES_PER_REVOCATION = 250;
+const GIB = 2 ** 30;
+const INSTANCE_GIB = 0.5;
+
+export type Needs = {
+  readonly instances: number;
+  /** Cores that the requests keep busy, and those that the feed does, without the reserve. */
+  readonly requestCores: number;
+  readonly feedCores: number;
+  /** Nodes of Redis that share the load, without copies. 1: no cluster. */
+  readonly redisNodes: number;
+  readonly redisCores: number;
+  readonly redisGiB: number;
+  readonly instanceGiB: number;
+  readonly clientGbits: number;
+  readonly redisGbits: number;
+  readonly usdPerMonth: number;
+  /** What one deployment cannot do; empty: it can. */
+  readonly beyond: readonly string[];
+};
+
+/** What all instances together spend in one second, in cores. */
+export function instanceCores(demand: Demand, costs: Costs): { readonly requests: number; readonly feed: number } {
+  const { instance } = costs;
+  const requests =
+    demand.refreshesPerSecond * instance.refresh +
+    demand.creationsPerSecond * instance.creation +
+    demand.endingsPerSecond * instance.ending;
+  return { requests: requests / 1e6, feed: (demand.verifiers * messagesPerSecond(demand) * instance.message) / 1e6 };
+}
+
+/** To one watcher. */
+export const messagesPerSecond = ({ endingsPerSecond }: Demand): number =>
+  Math.min(HEARTBEATS_PER_SECOND + endingsPerSecond, MAX_MESSAGES_PER_SECOND);
+
+/** What all nodes of Redis together spend in one second, in cores. */
+export function redisCores(demand: Demand, costs: Costs, instances: number, isCluster: boolean): number {
+  const { redis } = costs;
+  const scripts =
+    demand.refreshesPerSecond * redis.refresh +
+    demand.creationsPerSecond * redis.creation +
+    demand.endingsPerSecond * redis.ending;
+  return (scripts + instances * (isCluster ? redis.restOfCluster : redis.rest)) / 1e6;
+}
+
+export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
+  const { requests, feed } = instanceCores(demand, costs);
+  const ofEach = plan.use - costs.instance.rest / 1e6;
+  const instances = Math.max(
+    2,
+    Math.ceil((requests + feed) / ofEach),
+    Math.ceil(demand.verifiers / plan.watchersPerInstance),
+  );
+  const redisGiB = (demand.sessions * costs.memory.session * plan.overhead) / GIB;
+  const nodesFor = (cores: number) => Math.ceil(Math.max(cores / plan.use, redisGiB / plan.nodeMemoryGiB));
+  const alone = redisCores(demand, costs, instances, false);
+  const isCluster = nodesFor(alone) > 1;
+  const ofRedis = isCluster ? redisCores(demand, costs, instances, true) : alone;
+  const redisNodes = Math.max(1, nodesFor(ofRedis));
+  const remembered = demand.endingsPerSecond * (plan.accessTokenLifeS + MARGIN_S) * BYTES_PER_REVOCATION;
+  const instanceGiB = INSTANCE_GIB + remembered / GIB;
+  const cores = instances + redisNodes * plan.copies;
+  const memory = instances * instanceGiB + redisGiB * plan.copies;
+  const perWatcher = messagesPerSecond(demand) * costs.bytes.message;
+  return {
+    instances,
+    requestCores: requests,
+    feedCores: feed,
+    redisNodes,
+    redisCores: ofRedis,
+    redisGiB: redisGiB * plan.copies,
+    instanceGiB,
+    clientGbits: gbits(demand.refreshesPerSecond * costs.bytes.refresh + demand.verifiers * perWatcher),
+    redisGbits: gbits(demand.refreshesPerSecond * costs.bytes.refreshAtRedis),
+    usdPerMonth: cores * plan.usdPerCoreMonth + memory * plan.usdPerGiBMonth,
+    beyond: beyond(redisNodes, instanceGiB, instances),
+  };
+}
+
+const gbits = (bytesPerSecond: number) => (bytesPerSecond * 8) / 1e9;
+
+/** Connections that a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for hints. */
+const MAX_CLIENTS = 10_000;
+
+function beyond(nodes: number, instanceGiB: number, instances: number): string[] {
+  const limits: string[] = [];
+  if (nodes > PARTITIONS)
+    limits.push(`${Math.ceil(nodes / PARTITIONS)} cells: a cluster has at most ${PARTITIONS} nodes`);
+  if (instanceGiB > 2) limits.push("every instance remembers every revocation: shorter access tokens, or cells");
+  if (2 * instances > MAX_CLIENTS) limits.push(`cells: more than ${MAX_CLIENTS} connections to each node`);
+  return limits;
+}
