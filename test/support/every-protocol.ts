@@ -6,30 +6,61 @@ import { type Service, startService, withKeys } from "./service.ts";
 
 export const STORES = ["embedded", "redis"] as const;
 
-/** A service that runs while the tests of a `describe` do, on a store of its own. */
+/** A service that runs while the tests of a `describe` do, on a store of its own. Its properties can be read in the tests. */
 export function aService(
   env: Readonly<Record<string, string>> = {},
   store: (typeof STORES)[number] = "embedded",
 ): Service {
-  let service: Service;
+  let service: Service | undefined;
   let redis: RedisServer | undefined;
   beforeAll(async () => {
-    if (store === "embedded") service = await startService(env);
-    else {
-      redis = await startRedis();
-      service = await startService({
-        DATA_DIR: withKeys(),
-        REDIS_URL: redis.url,
-        ADMIN_TOKENS: "a".repeat(40),
-        ...env,
-      });
-    }
+    if (store === "redis") redis = await startRedis();
+    const onRedis = redis && { DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) };
+    service = await startService({ ...onRedis, ...env });
   });
   afterAll(async () => {
-    await service.stop();
+    await service?.stop();
     await redis?.stop();
   });
-  return new Proxy({} as Service, { get: (_, name) => Reflect.get(service, name) });
+  return onceStarted(() => service);
+}
+
+/** A service that is started later than those that name it are written. */
+function onceStarted(find: () => Service | undefined): Service {
+  const started = () => {
+    const service = find();
+    if (service === undefined) throw new Error("the service has not started");
+    return service;
+  };
+  return {
+    get pid() {
+      return started().pid;
+    },
+    get exited() {
+      return started().exited;
+    },
+    get publicUrl() {
+      return started().publicUrl;
+    },
+    get adminUrl() {
+      return started().adminUrl;
+    },
+    get adminToken() {
+      return started().adminToken;
+    },
+    get dataDir() {
+      return started().dataDir;
+    },
+    get ready() {
+      return started().ready;
+    },
+    stdout: () => started().stdout(),
+    stderr: () => started().stderr(),
+    kill: (signal) => started().kill(signal),
+    stop: () => started().stop(),
+    kill9: () => started().kill9(),
+    restart: (changes) => started().restart(changes),
+  };
 }
 
 /** The same rules once per listener; the caller is open while they run. */
