@@ -13,9 +13,9 @@ import { systemClock } from "../../src/session/time.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { loadScripts } from "../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
-import { redisOptions } from "../store/backends.ts";
-import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
+import { redisOptions } from "../support/store/backends.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import { until } from "../support/until.ts";
 
 const COUNTS = [100, 1_000, 10_000];

@@ -4,8 +4,8 @@ import { TURN_MS, turns } from "../../src/clock/turns.ts";
 import { createOverloadControl, type OverloadControl } from "../../src/limits/overload.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
 import { storeMs } from "../../src/session/time.ts";
-import { type Backend, embeddedBackend } from "../store/backends.ts";
-import { newSession, nonce, sidOf, subject } from "../store/sessions.ts";
+import { type Backend, embeddedBackend } from "../support/store/backends.ts";
+import { newSession, nonce, sidOf, subject } from "../support/store/sessions.ts";
 
 /** A quarter of it is tolerated. */
 const REUSE_INTERVAL_MS = 4_000;

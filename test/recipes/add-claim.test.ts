@@ -22,7 +22,7 @@ const PROBE = `
 import { createAccessTokens } from "./src/tokens/access-token.ts";
 import { introspectedClaims, RESERVED_CLAIMS } from "./src/session/claims.ts";
 import type { Claims } from "./src/verifier/verdict.ts";
-import { countingEntropy, ISSUER, NOW, someKeys, someSession, timeAt } from "./test/tokens/support.ts";
+import { countingEntropy, ISSUER, NOW, someKeys, someSession, timeAt } from "./test/support/tokens.ts";
 
 const keys = someKeys();
 const tokens = createAccessTokens({ keys, issuer: ISSUER, ttlMs: 300_000, entropy: countingEntropy(), time: timeAt(() => NOW) });
@@ -37,7 +37,7 @@ console.log(JSON.stringify({ claimed, introspected, isReserved: RESERVED_CLAIMS.
 let copy: string;
 beforeAll(() => {
   copy = mkdtempSync(join(tmpdir(), "claim-"));
-  for (const name of ["src", "gen", "test/tokens/support.ts", "package.json", "tsconfig.json"]) {
+  for (const name of ["src", "gen", "test/support/tokens.ts", "package.json", "tsconfig.json"]) {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));

@@ -6,10 +6,10 @@ import type { DeviceTools } from "../../src/session/device-tools.ts";
 import type { SessionId } from "../../src/session/model.ts";
 import { refresh } from "../../src/session/refresh.ts";
 import { type StoreMs, toWallClock } from "../../src/session/time.ts";
-import { embeddedBackend } from "../store/backends.ts";
-import { LIFE, someKey } from "../store/device-contract.ts";
-import { newSession, nonce, REUSE_INTERVAL } from "../store/sessions.ts";
 import { deviceTools } from "../support/device-tools.ts";
+import { embeddedBackend } from "../support/store/backends.ts";
+import { LIFE, someKey } from "../support/store/device.ts";
+import { newSession, nonce, REUSE_INTERVAL } from "../support/store/sessions.ts";
 
 test("of two refreshes in the same millisecond one is recorded as the first use of the key", async () => {
   const backend = await embeddedBackend();

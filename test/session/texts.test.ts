@@ -6,7 +6,7 @@ import { secondsLeft } from "../../src/session/refresh.ts";
 import { firstState } from "../../src/session/rotation.ts";
 import { storeMs } from "../../src/session/time.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
-import { NOW, SID, someKeys, someSession } from "../tokens/support.ts";
+import { NOW, SID, someKeys, someSession } from "../support/tokens.ts";
 
 test("public messages say the same whatever the cause", () => {
   expect(Object.fromEntries(Object.entries(ERRORS).map(([code, { message }]) => [code, message]))).toEqual({

@@ -11,8 +11,8 @@ import type { SessionStore } from "../../src/session/ports.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
 import { storeMs } from "../../src/session/time.ts";
-import { someKey, WITHOUT, withCookie } from "../store/device-contract.ts";
-import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../store/sessions.ts";
+import { someKey, WITHOUT, withCookie } from "../support/store/device.ts";
+import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
 

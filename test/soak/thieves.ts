@@ -6,7 +6,7 @@
 import type { SessionId } from "../../src/session/model.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
 import { storeMs } from "../../src/session/time.ts";
-import { newSession, nonce, REUSE_INTERVAL, subject } from "../store/sessions.ts";
+import { newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
 

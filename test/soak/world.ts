@@ -2,8 +2,8 @@
 import type { SessionStore } from "../../src/session/ports.ts";
 import { TAGS } from "../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
-import { movable, redisOptions } from "../store/backends.ts";
 import { startRedis } from "../support/redis.ts";
+import { movable, redisOptions } from "../support/store/backends.ts";
 import { until } from "../support/until.ts";
 
 export type World = {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionId } from "../../src/session/model.ts";
 import type { SessionStore } from "../../src/session/ports.ts";
-import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "./backends.ts";
-import { IDLE, newSession, nonce, SECOND, subject } from "./sessions.ts";
+import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "../support/store/backends.ts";
+import { IDLE, newSession, nonce, SECOND, subject } from "../support/store/sessions.ts";
 
 const BACKENDS = [
   ["embedded", embeddedBackend],

@@ -1,8 +1,8 @@
 /** Positions that callers hand back: exactly what was given to them, or a refusal. */
 import { describe, expect, test } from "vitest";
 import { InvalidCursor, type SessionStore } from "../../src/session/ports.ts";
-import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
-import { newSession, nonce, subject } from "./sessions.ts";
+import { type Backend, embeddedBackend, redisBackend } from "../support/store/backends.ts";
+import { newSession, nonce, subject } from "../support/store/sessions.ts";
 
 describe.each([
   ["embedded", embeddedBackend],

@@ -11,10 +11,10 @@ import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
 import { later, storeMs, wallMs } from "../../src/session/time.ts";
-import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
-import { someKey } from "./device-contract.ts";
+import { type Backend, embeddedBackend, redisBackend } from "../support/store/backends.ts";
+import { someKey } from "../support/store/device.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../support/store/sessions.ts";
 import { ModelStore } from "./model.ts";
-import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
 
 const backends: Backend[] = [];
 const stores: SessionStore[] = [];

@@ -4,9 +4,9 @@ import { storeMs } from "../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
 import { startRedis } from "../support/redis.ts";
-import { embeddedBackend, redisOptions } from "./backends.ts";
-import { recordOf } from "./event-records.ts";
-import { SECOND, sidOf, subject } from "./sessions.ts";
+import { embeddedBackend, redisOptions } from "../support/store/backends.ts";
+import { recordOf } from "../support/store/event-records.ts";
+import { SECOND, sidOf, subject } from "../support/store/sessions.ts";
 
 const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

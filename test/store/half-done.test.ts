@@ -8,9 +8,9 @@ import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { EndAllOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
 import { later, storeMs, wallMs } from "../../src/session/time.ts";
-import { type Backend, embeddedBackend, redisBackend } from "./backends.ts";
+import { type Backend, embeddedBackend, redisBackend } from "../support/store/backends.ts";
+import { newSession, nonce, SECOND, subject } from "../support/store/sessions.ts";
 import { ModelStore } from "./model.ts";
-import { newSession, nonce, SECOND, subject } from "./sessions.ts";
 
 const backends: Backend[] = [];
 const stores: SessionStore[] = [];

@@ -17,7 +17,7 @@ import type {
 } from "../../src/session/ports.ts";
 import { decide, firstState, type PresentedToken, type RotationState } from "../../src/session/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../src/session/time.ts";
-import { MARKER_LIFE, REUSE_INTERVAL } from "./sessions.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "../support/store/sessions.ts";
 
 export class ModelStore {
   /** In order of creation. */

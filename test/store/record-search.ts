@@ -14,8 +14,8 @@ import { createEventRecorder, type EventRecorder } from "../../src/session/recor
 import { refresh } from "../../src/session/refresh.ts";
 import { storeMs, toWallClock, wallMs } from "../../src/session/time.ts";
 import { deviceTools } from "../support/device-tools.ts";
-import type { Backend } from "./backends.ts";
-import { newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "./sessions.ts";
+import type { Backend } from "../support/store/backends.ts";
+import { newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../support/store/sessions.ts";
 
 export const RETENTION = 86_400 * SECOND;
 const MAX_STEP_MS = 10 * SECOND;

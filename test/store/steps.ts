@@ -14,7 +14,7 @@ import {
   SECOND,
   sidOf,
   subject,
-} from "./sessions.ts";
+} from "../support/store/sessions.ts";
 
 export type SteppingBackend = {
   open(): Promise<SessionStore>;

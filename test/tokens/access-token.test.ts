@@ -9,7 +9,7 @@ import { createAccessTokens } from "../../src/tokens/access-token.ts";
 import { generateRing, generateSigningKey } from "../../src/tokens/generate-key.ts";
 import type { SignatureCheck } from "../../src/tokens/jws.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
-import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession, timeAt } from "./support.ts";
+import { countingEntropy, ISSUER, NOW, SID, someKeys, someSession, timeAt } from "../support/tokens.ts";
 
 const TTL = 300_000;
 const keys = someKeys();

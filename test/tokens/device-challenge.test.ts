@@ -10,7 +10,7 @@ import { createMac } from "../../src/tokens/hmac.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { systemEntropy } from "../../src/tokens/random.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
-import { NOW, SID, someKeys } from "./support.ts";
+import { NOW, SID, someKeys } from "../support/tokens.ts";
 
 const MAX_AGE_MS = 600_000;
 const OTHER_SID = "BAECAwQFBgcICQoLDA0ODxA" as SessionId;

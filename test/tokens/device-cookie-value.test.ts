@@ -5,7 +5,7 @@ import { storeMs } from "../../src/session/time.ts";
 import { createDeviceCookies } from "../../src/tokens/device-cookie-value.ts";
 import { generateMacKey } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
-import { NOW, SID, someKeys } from "./support.ts";
+import { NOW, SID, someKeys } from "../support/tokens.ts";
 
 const THUMBPRINT = Uint8Array.from({ length: 32 }, (_, index) => index);
 const keys = someKeys();

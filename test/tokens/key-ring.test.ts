@@ -21,7 +21,7 @@ import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../../src/tokens
 import type { Keys } from "../../src/tokens/keys.ts";
 import { KeyRingFault, type Ring, writeRing } from "../../src/tokens/ring.ts";
 import { changeRingFile, createRingFile, readRing } from "../../src/tokens/ring-file.ts";
-import { NOW } from "./support.ts";
+import { NOW } from "../support/tokens.ts";
 
 let directories: string[] = [];
 afterEach(() => {

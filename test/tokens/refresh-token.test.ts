@@ -9,7 +9,7 @@ import { createMac } from "../../src/tokens/hmac.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import { createRefreshTokens } from "../../src/tokens/refresh-token.ts";
-import { NOW, SID, someKeys } from "./support.ts";
+import { NOW, SID, someKeys } from "../support/tokens.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 const text = (length: number) => bytes(length).map((b) => Buffer.from(b).toString("base64url"));

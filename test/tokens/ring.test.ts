@@ -4,7 +4,7 @@ import { generateMacKey, generateRing, generateSigningKey } from "../../src/toke
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { KeyRingFault, parseRing, type Ring, type RingKey, writeRing } from "../../src/tokens/ring.ts";
 import { type GenerateKey, nextStep, remove, revoke, rotate, withoutSpent } from "../../src/tokens/ring-steps.ts";
-import { NOW } from "./support.ts";
+import { NOW } from "../support/tokens.ts";
 
 const MINUTE = 60_000;
 const times = {

@@ -15,7 +15,7 @@ import type { AuditEvent } from "../../../src/session/audit.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import { wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { newSession, nonce } from "../../store/sessions.ts";
+import { newSession, nonce } from "../../support/store/sessions.ts";
 
 const HOUR_MS = 3_600_000;
 const directory = mkdtempSync(join(tmpdir(), "shown-"));

@@ -11,7 +11,7 @@ import { createDeviceChallenges } from "../../../src/tokens/device-challenge.ts"
 import { createDeviceCookies } from "../../../src/tokens/device-cookie-value.ts";
 import { verifyDeviceProof } from "../../../src/tokens/device-proof.ts";
 import { createRandom, systemEntropy } from "../../../src/tokens/random.ts";
-import { someKeys } from "../../tokens/support.ts";
+import { someKeys } from "../../support/tokens.ts";
 import { createMemoryStorage, type MemoryStorage } from "./memory-storage.ts";
 
 /** `lost`: the service acts, and its response never arrives. */

@@ -1,18 +1,12 @@
 /** What every store returns of the sessions of all subjects. */
 import { expect, test } from "vitest";
-import { EVERY_SESSION, type SessionFilter } from "../../src/session/filter.ts";
-import type { NewSession, Session, SessionId } from "../../src/session/model.ts";
-import { InvalidCursor, type SessionStore } from "../../src/session/ports.ts";
-import { storeMs } from "../../src/session/time.ts";
-import { MAX_EXAMINED } from "../../src/store/search.ts";
-import type { Backend } from "./backends.ts";
-import { IDLE, newSession, nonce, SECOND, subject } from "./sessions.ts";
-
-type Context = {
-  readonly backend: Backend;
-  readonly store: SessionStore;
-  readonly login: (user: string, more?: Partial<NewSession>) => Promise<{ readonly sid: SessionId }>;
-};
+import { EVERY_SESSION, type SessionFilter } from "../../../src/session/filter.ts";
+import type { Session, SessionId } from "../../../src/session/model.ts";
+import { InvalidCursor, type SessionStore } from "../../../src/session/ports.ts";
+import { storeMs } from "../../../src/session/time.ts";
+import { MAX_EXAMINED } from "../../../src/store/search.ts";
+import type { Context } from "../../support/store/context.ts";
+import { IDLE, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
 
 const sids = (sessions: readonly Session[]) => sessions.map(({ sid }) => sid);
 const order = (sessions: readonly Session[]) => sessions.map(({ createdAt, sid }) => `${createdAt} ${sid}`);

@@ -1,20 +1,11 @@
 /** What every store owes a subject with many sessions: more than one script, or one transaction, may deal with. */
 
 import { expect, test } from "vitest";
-import type { NewSession, SessionId } from "../../src/session/model.ts";
-import type { SessionStore } from "../../src/session/ports.ts";
-import type { PresentedToken } from "../../src/session/rotation.ts";
-import { storeMs } from "../../src/session/time.ts";
-import type { Backend } from "./backends.ts";
-import { recordOf } from "./event-records.ts";
-import { ALREADY_ENDED, IDLE, newSession, nonce, SECOND, subject } from "./sessions.ts";
-
-type Login = { readonly sid: SessionId; readonly first: PresentedToken };
-type Context = {
-  readonly backend: Backend;
-  readonly store: SessionStore;
-  readonly login: (user: string, more?: Partial<NewSession>) => Promise<Login>;
-};
+import type { NewSession, SessionId } from "../../../src/session/model.ts";
+import { storeMs } from "../../../src/session/time.ts";
+import type { Context, Login } from "../../support/store/context.ts";
+import { recordOf } from "../../support/store/event-records.ts";
+import { ALREADY_ENDED, IDLE, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
 
 const MANY = 300;
 const CAP = 1_000;

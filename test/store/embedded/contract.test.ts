@@ -1,4 +1,4 @@
-import { embeddedBackend } from "../backends.ts";
+import { embeddedBackend } from "../../support/store/backends.ts";
 import { storeContract } from "../contract.ts";
 
 storeContract("embedded", embeddedBackend);

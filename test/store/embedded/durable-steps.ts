@@ -6,7 +6,7 @@ import { writeSync } from "node:fs";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { MARKER_LIFE, newSession, nonce, outcomeOf, subject } from "../sessions.ts";
+import { MARKER_LIFE, newSession, nonce, outcomeOf, subject } from "../../support/store/sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 // Strict: a token that has a successor in use is reuse at once.

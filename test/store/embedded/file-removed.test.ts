@@ -7,7 +7,16 @@ import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.
 import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { holdsSessions } from "../../../src/store/embedded/holds-sessions.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, sidOf, subject } from "../sessions.ts";
+import {
+  IDLE,
+  MARKED,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  REUSE_INTERVAL,
+  sidOf,
+  subject,
+} from "../../support/store/sessions.ts";
 
 const NOW = 1_800_000_000_000;
 let directory: string;

@@ -10,7 +10,17 @@ import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.
 import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { quietMs } from "../../support/slowness.ts";
-import { IDLE, MARKED, MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../sessions.ts";
+import {
+  IDLE,
+  MARKED,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  REUSE_INTERVAL,
+  SECOND,
+  sidOf,
+  subject,
+} from "../../support/store/sessions.ts";
 
 let directory: string;
 let path: string;

@@ -2,7 +2,7 @@
 
 import { systemClock } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../../support/store/sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 const store = createEmbeddedStore({

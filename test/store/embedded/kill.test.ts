@@ -10,7 +10,15 @@ import type { SessionId } from "../../../src/session/model.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
 import { systemClock } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { ENDED, MARKER_LIFE, newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../sessions.ts";
+import {
+  ENDED,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  outcomeOf,
+  REUSE_INTERVAL,
+  subject,
+} from "../../support/store/sessions.ts";
 
 type Fact = { created?: SessionId; refreshed?: SessionId; child?: PresentedToken; ended?: SessionId };
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import { wallMs } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
-import { MARKER_LIFE, REUSE_INTERVAL } from "../sessions.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 import { clockStepContract } from "../steps.ts";
 
 clockStepContract("embedded", async () => {

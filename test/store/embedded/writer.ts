@@ -6,8 +6,8 @@
 import { writeSync } from "node:fs";
 import { storeMs, systemClock } from "../../../src/session/time.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
 
 const [path = ""] = process.argv.slice(2);
 const store = createEmbeddedStore({

@@ -8,9 +8,9 @@ import type { SessionStore } from "../../../src/session/ports.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { NEVER_MS, redisOptions } from "../../support/store/backends.ts";
+import { newSession, nonce, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { NEVER_MS, redisOptions } from "../backends.ts";
-import { newSession, nonce, subject } from "../sessions.ts";
 
 let redis: RedisServer;
 let store: SessionStore;

@@ -6,9 +6,9 @@ import { storeMs } from "../../../src/session/time.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { redisOptions } from "../../support/store/backends.ts";
 import { untilReached } from "../../support/store/reached.ts";
-import { redisOptions } from "../backends.ts";
-import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../sessions.ts";
+import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../../support/store/sessions.ts";
 
 const CLOCK = "local function clock() return tonumber(redis.call('GET', '{clock}')) end\n";
 

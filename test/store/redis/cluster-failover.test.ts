@@ -13,10 +13,10 @@ import {
   startClusterNode,
   startReplicatedCluster,
 } from "../../support/redis.ts";
+import { redisOptions } from "../../support/store/backends.ts";
 import { untilReached } from "../../support/store/reached.ts";
+import { MARKED, newSession, nonce, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
-import { MARKED, newSession, nonce, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 let cluster: RedisCluster;

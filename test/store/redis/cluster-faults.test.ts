@@ -4,11 +4,11 @@ import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.
 import { storeMs } from "../../../src/session/time.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisCluster, type RedisServer, startRedisCluster } from "../../support/redis.ts";
+import { redisOptions } from "../../support/store/backends.ts";
 import { untilReached } from "../../support/store/reached.ts";
+import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { countTurns } from "../../support/turns.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
-import { ENDED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 let cluster: RedisCluster;
 let store: SessionStore;

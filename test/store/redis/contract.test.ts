@@ -1,4 +1,4 @@
-import { redisBackend } from "../backends.ts";
+import { redisBackend } from "../../support/store/backends.ts";
 import { storeContract } from "../contract.ts";
 
 storeContract("Redis", redisBackend);

@@ -8,9 +8,9 @@ import { tagOfSubject } from "../../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis, startReplica } from "../../support/redis.ts";
+import { NEVER_MS, redisOptions } from "../../support/store/backends.ts";
+import { MARKER_LIFE, newSession, nonce, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { NEVER_MS, redisOptions } from "../backends.ts";
-import { MARKER_LIFE, newSession, nonce, subject } from "../sessions.ts";
 
 const MANY = 300;
 const PATIENT = { commandTimeoutMs: 5_000, recheckMs: NEVER_MS };

@@ -6,10 +6,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreUnavailable } from "../../../src/session/ports.ts";
 import { freePort } from "../../support/free-port.ts";
 import { RedisServer } from "../../support/redis.ts";
+import { NEVER_MS } from "../../support/store/backends.ts";
 import { expectUnavailable, login, open, openEarly, server } from "../../support/store/redis.ts";
+import { ENDED, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { NEVER_MS } from "../backends.ts";
-import { ENDED, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 describe("an outage", () => {
   test("a Redis that hangs: unavailable within a second, and no user is logged out when it is back", async () => {

@@ -6,8 +6,8 @@ import { storeMs } from "../../../src/session/time.ts";
 import { TAGS, tagOfSession } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
-import { movable, redisOptions } from "../backends.ts";
-import { newSession, nonce, outcomeOf, REUSE_INTERVAL as R, subject } from "../sessions.ts";
+import { movable, redisOptions } from "../../support/store/backends.ts";
+import { newSession, nonce, outcomeOf, REUSE_INTERVAL as R, subject } from "../../support/store/sessions.ts";
 
 let redis: RedisServer;
 let store: SessionStore;

@@ -6,10 +6,10 @@ import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { startHoldingProxy } from "../../support/holding-proxy.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { redisOptions } from "../../support/store/backends.ts";
+import { someKey } from "../../support/store/device.ts";
+import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
-import { someKey } from "../device-contract.ts";
-import { MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 /** Short, so that a stall of more than 2 R is soon over: the proportions are what matters. */
 const R = 600;

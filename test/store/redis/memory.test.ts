@@ -7,9 +7,9 @@ import { encodeBody } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
-import { MOVABLE_CLOCK, redisOptions } from "../backends.ts";
-import { someKey } from "../device-contract.ts";
-import { IDLE, newSession, nonce } from "../sessions.ts";
+import { MOVABLE_CLOCK, redisOptions } from "../../support/store/backends.ts";
+import { someKey } from "../../support/store/device.ts";
+import { IDLE, newSession, nonce } from "../../support/store/sessions.ts";
 
 let server: RedisServer;
 let store: SessionStore;

@@ -7,10 +7,10 @@ import { storeMs } from "../../../src/session/time.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis, startRedisCluster } from "../../support/redis.ts";
+import { redisOptions } from "../../support/store/backends.ts";
 import { untilReached } from "../../support/store/reached.ts";
+import { ENDED, endedAll, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
-import { ENDED, endedAll, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -10,10 +10,10 @@ import { TAGS } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
 import { startHoldingProxy } from "../../support/holding-proxy.ts";
 import { type RedisServer, startRedis, startRedisCluster, startReplica } from "../../support/redis.ts";
+import { movable, redisOptions } from "../../support/store/backends.ts";
+import { newSession, nonce, REUSE_INTERVAL, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { movable, redisOptions } from "../backends.ts";
 import { Instance, nameOf, RETENTION, ROUND_MS } from "../record-search.ts";
-import { newSession, nonce, REUSE_INTERVAL, subject } from "../sessions.ts";
 
 /** A Redis on a clock that is moved. */
 async function setUp() {

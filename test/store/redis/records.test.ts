@@ -1,4 +1,4 @@
-import { redisBackend } from "../backends.ts";
+import { redisBackend } from "../../support/store/backends.ts";
 import { recordSearch } from "../record-search.ts";
 
 recordSearch(redisBackend);

@@ -6,9 +6,9 @@ import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { CuttingProxy } from "../../proofs/support/proxy.ts";
 import { type RedisServer, startRedis, startReplica } from "../../support/redis.ts";
+import { redisOptions } from "../../support/store/backends.ts";
+import { ALREADY_ENDED, MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions } from "../backends.ts";
-import { ALREADY_ENDED, MARKED, newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 async function aRedis(): Promise<RedisServer> {
   const redis = await startRedis();

@@ -4,9 +4,9 @@ import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { CuttingProxy } from "../../proofs/support/proxy.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
+import { NEVER_MS, redisOptions } from "../../support/store/backends.ts";
+import { newSession, nonce, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { NEVER_MS, redisOptions } from "../backends.ts";
-import { newSession, nonce, subject } from "../sessions.ts";
 
 async function aRedis(): Promise<RedisServer> {
   const redis = await startRedis();

@@ -8,8 +8,8 @@ import { encodeBody, nonceWords } from "../../../src/store/redis/record.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
-import { redisOptions } from "../backends.ts";
-import { newSession, nonce, outcomeOf, REUSE_INTERVAL } from "../sessions.ts";
+import { redisOptions } from "../../support/store/backends.ts";
+import { newSession, nonce, outcomeOf, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 
 const R = REUSE_INTERVAL;
 /** The one moment at which all of this happens, ms. */

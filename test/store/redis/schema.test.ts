@@ -10,10 +10,10 @@ import { tagOfSession, tagOfSubject } from "../../../src/store/redis/partitions.
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { startRedis } from "../../support/redis.ts";
-import { redisOptions } from "../backends.ts";
-import { someKey } from "../device-contract.ts";
-import { recordOf } from "../event-records.ts";
-import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from "../sessions.ts";
+import { redisOptions } from "../../support/store/backends.ts";
+import { someKey } from "../../support/store/device.ts";
+import { recordOf } from "../../support/store/event-records.ts";
+import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../docs/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;

@@ -8,9 +8,9 @@ import { selfSigned } from "../../support/certificate.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startRedis, startSentinel } from "../../support/redis.ts";
 import { scratch } from "../../support/service.ts";
+import { redisOptions, target } from "../../support/store/backends.ts";
+import { newSession, nonce, outcomeOf, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
-import { redisOptions, target } from "../backends.ts";
-import { newSession, nonce, outcomeOf, sidOf, subject } from "../sessions.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -3,8 +3,8 @@ import type { SessionStore } from "../../../src/session/ports.ts";
 import { TAGS } from "../../../src/store/redis/partitions.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
+import { movable, redisOptions, target } from "../../support/store/backends.ts";
 import { untilReached } from "../../support/store/reached.ts";
-import { movable, redisOptions, target } from "../backends.ts";
 import { clockStepContract, type SteppingBackend } from "../steps.ts";
 
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<SteppingBackend> {

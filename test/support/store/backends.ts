@@ -3,17 +3,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
-import { parseRedisUrl, type RedisTarget } from "../../src/config/redis-url.ts";
-import type { EndReason } from "../../src/session/model.ts";
-import type { EndAllOptions, SessionStore } from "../../src/session/ports.ts";
-import { type StoreMs, storeMs, wallMs } from "../../src/session/time.ts";
-import { noteOf } from "../../src/store/due-text.ts";
-import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
-import { TAGS, tagOfSubject } from "../../src/store/redis/partitions.ts";
-import { loadScripts } from "../../src/store/redis/scripts.ts";
-import { createRedisStore, type RedisStoreOptions } from "../../src/store/redis/store.ts";
-import { startRedis, startRedisCluster } from "../support/redis.ts";
-import { untilReached } from "../support/store/reached.ts";
+import { parseRedisUrl, type RedisTarget } from "../../../src/config/redis-url.ts";
+import type { EndReason } from "../../../src/session/model.ts";
+import type { EndAllOptions, SessionStore } from "../../../src/session/ports.ts";
+import { type StoreMs, storeMs, wallMs } from "../../../src/session/time.ts";
+import { noteOf } from "../../../src/store/due-text.ts";
+import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
+import { TAGS, tagOfSubject } from "../../../src/store/redis/partitions.ts";
+import { loadScripts } from "../../../src/store/redis/scripts.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
+import { startRedis, startRedisCluster } from "../redis.ts";
+import { untilReached } from "./reached.ts";
 import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {

@@ -1,9 +1,41 @@
 /** Events as the recorder passes them to a store whose clock was never set: its time is that of the wall clock. */
-import { dueKeyOf, type EventRecord, type SessionEvent } from "../../src/session/events.ts";
-import type { StoreMs, WallMs } from "../../src/session/time.ts";
+import {
+  type DueRecord,
+  dueKeyOf,
+  type EventRecord,
+  type Origin,
+  type SessionEvent,
+} from "../../../src/session/events.ts";
+import type { NewSession, SessionId } from "../../../src/session/model.ts";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { type StoreMs, storeMs, type WallMs } from "../../../src/session/time.ts";
+import type { Login } from "./context.ts";
+import { newSession, nonce, SECOND } from "./sessions.ts";
 
 export type StoreEvent = SessionEvent<StoreMs>;
 
+/** How long the stores of these tests keep events, ms. */
+export const RETENTION = 600 * SECOND;
+
 export function recordOf(event: StoreEvent): EventRecord {
   return { event: event as SessionEvent<StoreMs & WallMs>, dueKey: dueKeyOf(event) };
+}
+
+/** Creates a session; with an origin, the store leaves a record of it to be written. */
+export async function loginWith(
+  store: SessionStore,
+  user: string,
+  more: Partial<NewSession> = {},
+  origin?: Origin,
+): Promise<Login> {
+  const [session, first] = [newSession(user, more), nonce()];
+  await store.create(session, first, 1_000, undefined, origin);
+  return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
+}
+
+/** What is due of some sessions; of the end of all, without any. */
+export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<DueRecord[]> {
+  const parts = await store.dueRecords();
+  const records = parts.flatMap(({ records }) => records);
+  return records.filter(({ event: { sid } }) => (sid === undefined ? sids.length === 0 : sids.includes(sid)));
 }

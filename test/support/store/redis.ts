@@ -5,11 +5,11 @@ import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.
 import type { PresentedToken } from "../../../src/session/rotation.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/store/redis/store.ts";
-import { redisOptions } from "../../store/backends.ts";
-import { newSession, nonce, sidOf, subject } from "../../store/sessions.ts";
 import { type RedisServer, startRedis } from "../redis.ts";
 import { countTurns } from "../turns.ts";
+import { redisOptions } from "./backends.ts";
 import { untilReached } from "./reached.ts";
+import { newSession, nonce, sidOf, subject } from "./sessions.ts";
 
 export async function server(...args: string[]): Promise<RedisServer> {
   const server = await startRedis(...args);

@@ -1,8 +1,8 @@
 /** What store tests put into stores: distinct and repeatable ids, nonces and subjects. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
-import type { NewSession, SessionId } from "../../src/session/model.ts";
-import type { RotateOutcome } from "../../src/session/ports.ts";
+import type { NewSession, SessionId } from "../../../src/session/model.ts";
+import type { RotateOutcome } from "../../../src/session/ports.ts";
 
 export const SECOND = 1000;
 export const REUSE_INTERVAL = 10 * SECOND;
@@ -28,6 +28,26 @@ export function subject(name = "subject"): string {
 export function sidOf(subject: string): SessionId {
   const partition = Buffer.from(hash("sha256", subject).slice(0, 2), "hex");
   return Buffer.concat([partition, fresh(16)]).toString("base64url") as SessionId;
+}
+
+/** Another subject whose sessions lie in the same partition. */
+export function neighbour(user: string): string {
+  for (;;) {
+    const other = subject("neighbour");
+    if (sidOf(other).slice(0, 1) === sidOf(user).slice(0, 1) && partition(other) === partition(user)) return other;
+  }
+}
+
+/** A subject of another partition. */
+export function elsewhere(user: string): string {
+  for (;;) {
+    const other = subject("elsewhere");
+    if (partition(other) !== partition(user)) return other;
+  }
+}
+
+function partition(user: string): number | undefined {
+  return Buffer.from(sidOf(user), "base64url")[0];
 }
 
 export function newSession(subject: string, more: Partial<NewSession> = {}): NewSession {

@@ -1,0 +1,60 @@
+/** A store that is open while the tests of a `describe` run, and what its tests do again and again. */
+import { afterAll, beforeAll } from "vitest";
+import type { NewSession, SessionId } from "../../../src/session/model.ts";
+import type { RotateOutcome, SessionStore } from "../../../src/session/ports.ts";
+import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { storeMs } from "../../../src/session/time.ts";
+import type { Backend } from "./backends.ts";
+import { newSession, nonce } from "./sessions.ts";
+
+/** The most sessions that a subject of these tests may have. */
+export const CAP = 100;
+
+export type Login = { readonly sid: SessionId; readonly first: PresentedToken };
+
+export type Context = {
+  readonly backend: Backend;
+  readonly store: SessionStore;
+  /** Creates a session and its first token. */
+  login(user: string, more?: Partial<NewSession>): Promise<Login>;
+  /** Presents a token that must be served. */
+  refresh(sid: SessionId, token: PresentedToken): Promise<Extract<RotateOutcome, { ok: true }>>;
+  /** The reasons for which the revocation log has the session. */
+  logged(sid: SessionId): Promise<string[]>;
+};
+
+/** @returns what reads the context, once the tests run */
+export function openContext(start: () => Promise<Backend>): () => Context {
+  let context: Context | undefined;
+  beforeAll(async () => {
+    const backend = await start();
+    context = contextOf(backend, await backend.open());
+  });
+  afterAll(() => context?.backend.stop());
+  return () => {
+    if (context === undefined) throw new Error("the store is not open yet");
+    return context;
+  };
+}
+
+function contextOf(backend: Backend, store: SessionStore): Context {
+  return {
+    backend,
+    store,
+    async login(user, more = {}) {
+      const first = nonce();
+      const session = newSession(user, more);
+      await store.create(session, first, CAP);
+      return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
+    },
+    async refresh(sid, token) {
+      const result = await store.rotate(sid, token, nonce());
+      if (!result.ok) throw new Error(result.reason);
+      return result;
+    },
+    async logged(sid) {
+      const { revocations } = await store.revocations(undefined);
+      return revocations.filter((entry) => entry.sid === sid).map((entry) => entry.reason);
+    },
+  };
+}

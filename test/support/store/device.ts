@@ -1,0 +1,45 @@
+/** Device keys as stores get them, and what a client presents of them. */
+import type { DevicePresentation } from "../../../src/session/device-binding.ts";
+import type { DeviceKey } from "../../../src/session/device-key.ts";
+import type { SessionId } from "../../../src/session/model.ts";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import type { PresentedToken } from "../../../src/session/rotation.ts";
+import { storeMs } from "../../../src/session/time.ts";
+import type { Context } from "./context.ts";
+import { nonce, outcomeOf, SECOND, subject } from "./sessions.ts";
+
+/** The life of a device cookie. */
+export const LIFE = 300 * SECOND;
+
+/** A key of that algorithm; its thumbprint is distinct. */
+export function someKey(algorithm: DeviceKey["algorithm"] = "ES256"): DeviceKey {
+  const random = Buffer.from(nonce().repeat(64), "base64url");
+  const bytes = Uint8Array.from(random.subarray(0, algorithm === "ES256" ? 64 : 294));
+  return { algorithm, bytes, thumbprint: Uint8Array.from(Buffer.from(nonce().repeat(4), "base64url").subarray(0, 32)) };
+}
+
+export const WITHOUT: DevicePresentation = { lifeMs: LIFE, cookie: undefined, skipped: false };
+export const SKIPPED: DevicePresentation = { ...WITHOUT, skipped: true };
+export const withCookie = ({ thumbprint }: DeviceKey, issuedAtMs: number): DevicePresentation => ({
+  ...WITHOUT,
+  cookie: { thumbprint, issuedAtMs: storeMs(issuedAtMs) },
+});
+
+/** Creates a session whose key was used: it is bound at this moment. */
+export async function boundSession({ store, backend, login }: Context, key = someKey()) {
+  const { sid, first } = await login(subject());
+  await store.registerKey(sid, first, key);
+  const result = await store.rotate(sid, first, nonce(), withCookie(key, backend.now()));
+  if (!result.ok) throw new Error(result.reason);
+  return { sid, first, key, token: result.child, since: backend.now() };
+}
+
+/** Presents a token. @returns what became of it */
+export async function present(
+  store: SessionStore,
+  sid: SessionId,
+  token: PresentedToken,
+  device?: DevicePresentation,
+): Promise<string> {
+  return outcomeOf(await store.rotate(sid, token, nonce(), device));
+}

@@ -1,0 +1,23 @@
+import type { Revocation } from "../../../src/session/model.ts";
+import type { SessionStore } from "../../../src/session/ports.ts";
+
+/** Collects the hints of a store. */
+export function hints(store: SessionStore) {
+  const received: (readonly Revocation[])[] = [];
+  let wake = () => {};
+  const stop = store.onRevocation((hint) => {
+    received.push(hint);
+    wake();
+  });
+  return {
+    stop,
+    /** Resolves with the first hint not taken yet that will do. */
+    async received(isIt: (hint: readonly Revocation[]) => boolean): Promise<void> {
+      for (;;) {
+        const hint = received.shift();
+        if (hint === undefined) await new Promise<void>((resolve) => (wake = resolve));
+        else if (isIt(hint)) return;
+      }
+    },
+  };
+}
