@@ -3,24 +3,27 @@ import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import type { Readable } from "node:stream";
-import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { createRandom, systemEntropy } from "../../src/tokens/random.ts";
 import type { Service } from "../support/service.ts";
 import { admin, bearer, logIn, message, somebody } from "../support/sessions.ts";
-import { slowness } from "../support/slowness.ts";
 import { until as eventually } from "../support/until.ts";
 import { callersOf, type Deployment, deploy, pick, startTestRedis } from "./support/deployment.ts";
 import { long, seconds } from "./support/run-length.ts";
 import { Watcher } from "./support/watcher.ts";
 
-/** How often a batch comes without a revocation, ms. */
-const HEARTBEAT_INTERVAL_MS = 500;
-
 function watch(deployment: Deployment, service: Service, cursor = ""): Watcher {
   const watcher = new Watcher(service.adminUrl, deployment.adminToken, cursor);
   onTestFinished(() => void watcher.stop());
   return watcher;
+}
+
+/** A watcher of an instance that nothing happens to: its heartbeats tell how much time others had, on a busy machine too. */
+async function startPulse(): Promise<Watcher> {
+  const quiet = await deploy(1, {});
+  const pulse = watch(quiet, first(quiet));
+  await pulse.until(({ caughtUp }) => caughtUp);
+  return pulse;
 }
 
 /** Revokes a session that never existed: the feed reports it like any other. */
@@ -105,16 +108,16 @@ test("heartbeats go on under load", async () => {
   const deployment = await deploy(1, { REDIS_URL: url });
   const watchers = Array.from({ length: 20 }, () => watch(deployment, first(deployment)));
   await Promise.all(watchers.map((watcher) => watcher.until(({ caughtUp }) => caughtUp)));
+  const pulse = await startPulse();
   const start = performance.now();
   const until = start + seconds(0, 30);
-  let [calls, slowest] = [0, 1];
+  let calls = 0;
   let over = false;
   const callers = Array.from({ length: 32 }, async () => {
     while (!over) {
       // Logins only: the feed reports none of them, so every batch is a heartbeat.
       await logIn({ ...first(deployment), adminToken: deployment.adminToken });
       calls++;
-      if (calls % 100 === 0) slowest = Math.max(slowest, slowness());
     }
   });
   const beatsOf = ({ batches }: Watcher) => batches.filter((time) => time >= start);
@@ -127,9 +130,10 @@ test("heartbeats go on under load", async () => {
   });
   const gaps = watchers.map(beatsOf).flatMap((times) => times.slice(1).map((time, i) => time - (times[i] ?? time)));
   console.log({ calls, beats: gaps.length, longestGap: Math.round(Math.max(...gaps)) });
-  const meanGap = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-  // The promise of one second is for a machine of its own; in the short form others have their share of it.
-  expect((meanGap - HEARTBEAT_INTERVAL_MS) / slowest).toBeLessThan(500);
+  // An instance without load is as slow as the machine is.
+  const fewest = Math.min(...watchers.map((watcher) => beatsOf(watcher).length));
+  expect(3 * fewest).toBeGreaterThanOrEqual(beatsOf(pulse).length);
+  // The promise of one second is for a machine of its own.
   if (long) expect(Math.max(...gaps)).toBeLessThan(1_000);
 });
 
@@ -138,6 +142,7 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
   const deployment = await deploy(2, { REDIS_URL: redis.url, REDIS_COMMAND_TIMEOUT: "1s" });
   const watchers = deployment.services.map((service) => watch(deployment, service));
   await Promise.all(watchers.map((watcher) => watcher.until(({ caughtUp }) => caughtUp)));
+  const pulse = await startPulse();
   const before = await eventually(() => revokeOne(deployment));
   await redis.kill();
   // An instance has noticed the outage once it refuses a new watcher.
@@ -152,10 +157,9 @@ test("while Redis is down there is no heartbeat; then the same watchers go on", 
       break;
     }
   }
-  // What the instances sent before has arrived: it is read within some turns of the event loop.
-  for (let turns = 0; turns < 20; turns++) await pause(1);
+  await pulse.beats(1); // What the instances sent before has arrived.
   const received = watchers.map(({ batches }) => batches.length);
-  await pause(2_500);
+  await pulse.beats(5);
   expect(watchers.map(({ batches }) => batches.length)).toEqual(received);
   await redis.start();
   await Promise.all(watchers.map((watcher) => watcher.beats(1)));

@@ -2,6 +2,7 @@
  * A logout holds everywhere: many verifiers over real sockets refuse every token of a session that was logged out,
  * whatever is cut or restarted in between. None is missed; how long it takes is printed.
  */
+import { EventEmitter, once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -10,6 +11,7 @@ import { PATIENCE_MS } from "../support/patience.ts";
 import { startRedisCluster } from "../support/redis.ts";
 import type { Service } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import { callersOf, deploy, ISSUER, outcomeOf, pick, startTestRedis } from "./support/deployment.ts";
 import { CuttingProxy } from "./support/proxy.ts";
 import { long } from "./support/run-length.ts";
@@ -37,15 +39,11 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
   const count = VERIFIERS / PROCESSES;
   await Promise.all(processes.map((each) => each.start({ count, adminUrls, adminToken, issuer: ISSUER })));
   const dead: string[] = [];
+  const events = new EventEmitter<{ dead: [] }>();
 
   /** Logs in on any instance that can. */
-  const logInSomewhere = async (): Promise<string> => {
-    for (;;) {
-      const session = await logIn({ ...pick(services), adminToken }).catch(() => undefined);
-      if (session !== undefined) return session.accessToken;
-      await pause(10);
-    }
-  };
+  const logInSomewhere = () =>
+    until(async (): Promise<string> => (await logIn({ ...pick(services), adminToken })).accessToken);
   /** Logs out, again and again while the outcome is unknown. @returns when it was acknowledged */
   const logOut = async (token: string): Promise<number> => {
     for (;;) {
@@ -71,6 +69,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
         disturb();
         const acknowledgedAt = await logOut(token);
         dead.push(token);
+        events.emit("dead");
         disturb();
         outcomes.push(
           Promise.all(watches.map(({ refused }) => refused)).then((refusals) =>
@@ -118,10 +117,13 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
   };
 
   /** Lets some logouts succeed before the next fault: on a busy machine faults at fixed times would let none. */
-  const progress = async (isOver: () => boolean): Promise<void> => {
+  const progress = async (ended: Promise<void>): Promise<void> => {
     const enough = dead.length + 10;
-    await pause(500);
-    while (dead.length < enough && !isOver()) await pause(20);
+    let over = false;
+    const noted = ended.finally(() => {
+      over = true;
+    });
+    while (dead.length < enough && !over) await Promise.race([once(events, "dead"), noted]);
   };
 
   return { proxies, logOutMany, finish, restart, progress };
@@ -158,13 +160,13 @@ if (long) {
 }
 
 /** Repeats `again` while `work` goes on, at least once. */
-async function whilst(work: Promise<void>, again: (isOver: () => boolean) => Promise<void>): Promise<void> {
+async function whilst(work: Promise<void>, again: (ended: Promise<void>) => Promise<void>): Promise<void> {
   let over = false;
   const done = work.finally(() => {
     over = true;
   });
   done.catch(() => {}); // awaited below
-  do await again(() => over);
+  do await again(done);
   while (!over);
   await done;
 }
@@ -175,11 +177,11 @@ test("streams cut at random, services killed and stopped, and started again", as
   const cut = () => {
     for (const proxy of proxies) proxy.cut(0.05);
   };
-  await whilst(logOutMany(long ? 1000 : 50, cut), async (isOver) => {
+  await whilst(logOutMany(long ? 1000 : 50, cut), async (ended) => {
     await restart(0, "kill9");
-    await progress(isOver);
+    await progress(ended);
     await restart(1, "stop");
-    await progress(isOver);
+    await progress(ended);
   });
   await finish();
 });
@@ -187,10 +189,10 @@ test("streams cut at random, services killed and stopped, and started again", as
 test("Redis killed and started again", async () => {
   const redis = await durableRedis();
   const { logOutMany, progress, finish } = await startWorld({ REDIS_URL: redis.url });
-  await whilst(logOutMany(long ? 1000 : 50), async (isOver) => {
+  await whilst(logOutMany(long ? 1000 : 50), async (ended) => {
     await redis.kill();
     await redis.start();
-    await progress(isOver);
+    await progress(ended);
   });
   await finish();
 });
