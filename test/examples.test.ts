@@ -4,7 +4,7 @@ import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
+import { packageDirectory, packageNames, readManifest, typedSource } from "../deploy/packages/build.ts";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -103,9 +103,9 @@ const examples = [
 function sourcesByImport(): Record<string, string[]> {
   const entries = packageNames().flatMap((folder) => {
     const { name, exports = {} } = readManifest(folder);
-    return Object.entries(exports).map(([path, source]) => [
+    return Object.entries(exports).map(([path, entry]) => [
       join(name, path),
-      [join(packageDirectory(folder), source)],
+      [join(packageDirectory(folder), typedSource(entry))],
     ]);
   });
   return Object.fromEntries(entries);

@@ -49,8 +49,11 @@ function entryPoints(): Set<string> {
     manifests
       .filter((manifest) => existsSync(join(ROOT, manifest)))
       .flatMap((manifest) => {
-        const { exports = {} } = JSON.parse(read(manifest)) as { readonly exports?: Record<string, string> };
-        return Object.values(exports).map((entry) => join(dirname(manifest), entry));
+        const { exports = {} } = JSON.parse(read(manifest)) as { readonly exports?: Record<string, string | object> };
+        const modules = Object.values(exports).flatMap((entry) =>
+          typeof entry === "string" ? entry : Object.values(entry),
+        );
+        return modules.map((module) => join(dirname(manifest), module));
       }),
   );
 }

@@ -14,11 +14,14 @@ const OUT = join(ROOT, "dist/packages");
 /** The service's manifest is not the root's, which is a developer's. */
 const SERVICE = join(import.meta.dirname, "service");
 
+/** The module of an entry point, or one for each condition. All have the same types, which are those for Node. */
+type Entry = string | { readonly node: string; readonly [condition: string]: string };
+
 /** A manifest as it stands in the tree, where its entry points are sources. */
 export type Manifest = {
   readonly name: string;
   readonly description: string;
-  readonly exports?: Readonly<Record<string, string>>;
+  readonly exports?: Readonly<Record<string, Entry>>;
   readonly bin?: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
   readonly peerDependencies?: Readonly<Record<string, string>>;
@@ -68,15 +71,22 @@ const LIBRARIES = new Map(
     .filter(([name]) => name in root.dependencies),
 );
 
+/** The sources of an entry point by their conditions. */
+const conditionsOf = (entry: Entry): Readonly<Record<string, string>> =>
+  typeof entry === "string" ? { default: entry } : entry;
+
+/** The source of an entry point that has the types of all its conditions. */
+export const typedSource = (entry: Entry): string => (typeof entry === "string" ? entry : entry.node);
+
 /** The compiled form of a source file, from the package's root. */
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
 /** Where a consumer of a package finds the declarations of its entry points: what it is compiled against. */
 function declarations(out: string): Record<string, readonly string[]> {
   const entries = [...LIBRARIES].flatMap(([name, folder]) =>
-    Object.entries(entriesOf(folder).exports).map(([path, source]) => [
+    Object.entries(entriesOf(folder).exports).map(([path, entry]) => [
       join(name, path),
-      [join(out, folder, compiled(source, ".d.ts"))],
+      [join(out, folder, compiled(typedSource(entry), ".d.ts"))],
     ]),
   );
   return Object.fromEntries(entries);
@@ -85,11 +95,15 @@ function declarations(out: string): Record<string, readonly string[]> {
 /** The entry points of a package as sources, from the root. */
 function entriesOf(folder: string) {
   const { exports = {}, bin = {} } = readManifest(folder);
-  const fromRoot = (entries: Readonly<Record<string, string>>) =>
+  const fromRoot = <Files extends Readonly<Record<string, string>>>(files: Files) =>
     Object.fromEntries(
-      Object.entries(entries).map(([name, file]) => [name, relative(ROOT, join(packageDirectory(folder), file))]),
-    );
-  return { exports: fromRoot(exports), bin: fromRoot(bin) };
+      Object.entries(files).map(([name, file]) => [name, relative(ROOT, join(packageDirectory(folder), file))]),
+    ) as Files;
+  const entries = Object.entries(exports).map(([name, entry]): [string, Entry] => [
+    name,
+    typeof entry === "string" ? fromRoot({ entry }).entry : fromRoot(entry),
+  ]);
+  return { exports: Object.fromEntries(entries), bin: fromRoot(bin) };
 }
 
 /**
@@ -176,7 +190,11 @@ function build(folder: string, out: string): void {
   const entries = entriesOf(folder);
   const commands = isService ? {} : entries.bin;
   const exported = Object.entries(entries.exports);
-  const sources = [...exported.map(([, source]) => source), ...Object.values(commands), ...(settings.modules ?? [])];
+  const sources = [
+    ...exported.flatMap(([, entry]) => Object.values(conditionsOf(entry))),
+    ...Object.values(commands),
+    ...(settings.modules ?? []),
+  ];
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const isLibrary = LIBRARIES.has(manifest.name);
@@ -197,12 +215,7 @@ function build(folder: string, out: string): void {
   const published = {
     ...publishedFields(manifest),
     ...(exported.length > 0 && {
-      exports: Object.fromEntries(
-        exported.map(([path, source]) => [
-          path,
-          { types: compiled(source, ".d.ts"), default: compiled(source, ".js") },
-        ]),
-      ),
+      exports: Object.fromEntries(exported.map(([path, entry]) => [path, publishedEntry(entry)])),
     }),
     ...(bin !== undefined && {
       bin: isService
@@ -218,6 +231,15 @@ function build(folder: string, out: string): void {
   }
   for (const file of Object.values(published.bin ?? {})) chmodSync(join(directory, file), 0o755);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
+}
+
+/** An entry point as it is published. */
+function publishedEntry(entry: Entry): Readonly<Record<string, string>> {
+  const modules = Object.entries(conditionsOf(entry)).map(([condition, source]) => [
+    condition,
+    compiled(source, ".js"),
+  ]);
+  return { types: compiled(typedSource(entry), ".d.ts"), ...Object.fromEntries(modules) };
 }
 
 /** A workspace is private, and has scripts, for its developers only. */

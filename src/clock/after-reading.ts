@@ -3,11 +3,18 @@
  * When a process was stopped, busy or without a processor, it finds timers that have run out, and bytes that came in time and wait to be
  * read. Node calls the timers first.
  */
+import { release } from "./pause.ts";
+
+/** Calls in the next turn of the event loop. Only Node, and what follows it, has `setImmediate`. */
+function inNextTurn(then: () => void): void {
+  if (typeof setImmediate === "function") setImmediate(then);
+  else setTimeout(then, 0);
+}
 
 /** Calls `then` when everything that had arrived by now has been read: after a whole poll of the event loop. */
 export function afterReading(then: () => void): void {
-  // The first setImmediate may run at the end of a poll that began before now, so a second one is needed.
-  setImmediate(() => setImmediate(then));
+  // The first turn may run at the end of a poll that began before now, so a second one is needed.
+  inNextTurn(() => inNextTurn(then));
 }
 
 /** The longest delay of a Node timer, in ms. A longer one fires at once. */
@@ -23,7 +30,7 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 export function patientTimeout(giveUp: () => void, ms: number): () => void {
   if (ms > MAX_DELAY_MS) return () => {};
   let isCancelled = false;
-  const timer = setTimeout(() => afterReading(() => isCancelled || giveUp()), ms).unref();
+  const timer = release(setTimeout(() => afterReading(() => isCancelled || giveUp()), ms));
   return () => {
     isCancelled = true;
     clearTimeout(timer);

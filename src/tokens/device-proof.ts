@@ -4,7 +4,8 @@ import type {
   DeviceProofRefusal,
   DeviceProofResult,
 } from "../session/device-ports.ts";
-import { decodeText, parseObject } from "../verifier/strict-json.ts";
+import { decodeText } from "../verifier/segment.ts";
+import { parseObject } from "../verifier/strict-json.ts";
 import { keyFromBytes, keyFromJwk, type ReadyDeviceKey } from "./device-key.ts";
 import { createSignatureCheck } from "./jws.ts";
 

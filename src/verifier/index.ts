@@ -1,8 +1,9 @@
 /** The functions and types that an internal service imports to verify access tokens. docs/verifier.md explains them. */
 export { type Authorization, authorize, type Rejection } from "./bearer.ts";
 export { accessTokenInterceptor, callerClaims } from "./connect.ts";
+export { createVerifier } from "./create-verifier.ts";
 export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
 export type { VerifierOptions } from "./options.ts";
 export type { Report, VerifierEvent } from "./report.ts";
 export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
-export { createVerifier, type Verifier } from "./verifier.ts";
+export type { Verifier } from "./verifier.ts";

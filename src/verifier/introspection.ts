@@ -1,5 +1,5 @@
 import { patientTimeout } from "../clock/after-reading.ts";
-import type { AdminClient } from "./admin-client.ts";
+import type { AdminClient } from "./admin-api.ts";
 import { REFUSED, type Verdict } from "./verdict.ts";
 
 const TIMEOUT_MS = 1000;
@@ -8,8 +8,8 @@ type UnderWay = { readonly startedAtMs: number; readonly verdict: Promise<Verdic
 
 type IntrospectionDeps = {
   readonly client: Pick<AdminClient, "introspectToken">;
-  /** Requests share a call only if it began less than this long ago, in milliseconds. */
-  readonly maxStalenessMs: number;
+  /** Requests share a call only if it began at most this long ago, in milliseconds. Less than 0: never. */
+  readonly shareMs: number;
   readonly signal: AbortSignal;
 };
 
@@ -28,7 +28,7 @@ export class Introspection {
    */
   introspect(token: string, accepted: Promise<Verdict>, nowMs: number): Promise<Verdict> {
     const underWay = this.#underWay.get(token);
-    if (underWay !== undefined && nowMs - underWay.startedAtMs <= this.#deps.maxStalenessMs) return underWay.verdict;
+    if (underWay !== undefined && nowMs - underWay.startedAtMs <= this.#deps.shareMs) return underWay.verdict;
     const call: UnderWay = { startedAtMs: nowMs, verdict: this.#call(token, accepted) };
     this.#underWay.set(token, call);
     void call.verdict.then(() => {

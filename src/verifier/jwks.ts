@@ -1,5 +1,5 @@
 /** Reads key sets (RFC 7517 section 5). Their size and their number of keys are bounded, because the source is not trusted. */
-import { importKey, type Key } from "./key.ts";
+import type { ImportKey, PublishedKey } from "./jwk.ts";
 
 const MAX_BYTES = 256 * 1024;
 /** This is enough for many rotations. */
@@ -12,28 +12,37 @@ const MAX_MAX_AGE_MS = 300_000;
 
 /**
  * Returns the keys of a response that verify access tokens.
+ *
+ * @param importKey makes a key that the runtime verifies with
  * @throws Error if there are none, or if the response is not a key set within bounds
  */
-export async function readKeys(response: Response): Promise<readonly Key[]> {
+export async function readKeys<Key extends PublishedKey>(
+  response: Response,
+  importKey: ImportKey<Key>,
+): Promise<readonly Key[]> {
   if (!response.ok) throw new Error(`the key set responds ${response.status}`);
   const body: unknown = JSON.parse(await readText(response));
   const list = typeof body === "object" && body !== null && "keys" in body ? body.keys : undefined;
   if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
-  const keys = list.map(importKey).filter((key) => key !== undefined);
+  const keys = (await Promise.all(list.map(importKey))).filter((key) => key !== undefined);
   if (keys.length === 0) throw new Error("the key set has no key that verifies access tokens");
   return keys;
 }
 
 /** Returns the body of a response. It reads no more bytes than a key set may have. */
 async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw new Error("the key set is too large");
-    chunks.push(chunk);
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const reader = response.body?.getReader();
+  let [text, bytes] = ["", 0];
+  for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
+    bytes += next.value.length;
+    if (bytes > MAX_BYTES) {
+      await reader?.cancel();
+      throw new Error("the key set is too large");
+    }
+    text += decoder.decode(next.value, { stream: true });
   }
-  return Buffer.concat(chunks).toString();
+  return text + decoder.decode();
 }
 
 /** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within bounds. */

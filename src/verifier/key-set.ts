@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { patientTimeout } from "../clock/after-reading.ts";
+import { pause } from "../clock/pause.ts";
+import type { ImportKey, PublishedKey } from "./jwk.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
-import type { Key } from "./key.ts";
-import { KnownSignatures } from "./known-signatures.ts";
+import { type OneAtATime, shareWork, takeTurns } from "./one-at-a-time.ts";
 import type { Report } from "./report.ts";
 
 /** The least time between two reads that unknown `kid`s cause, in milliseconds. */
@@ -13,24 +13,25 @@ const TIMEOUT_MS = 5000;
 /** How many header segments are remembered. The tokens of one issuer have few different ones. */
 const MAX_HEADERS = 100;
 
-type KeySetDeps = {
+export type KeySetDeps = {
   readonly url: string;
   readonly fetch: typeof fetch;
   /** A clock that never jumps, ms. */
   readonly monotonic: () => number;
   readonly report: Report;
   readonly signal: AbortSignal;
+  /** Whether the set is read only when a token needs it, instead of on a schedule. */
+  readonly isOnDemand?: boolean;
 };
 
 /** Follows the JWKS at `url`: on a schedule, and at a bounded rate when a `kid` is unknown. */
-export class KeySet {
+export class KeySet<Key extends PublishedKey> {
   /** Resolves when the set has been read for the first time. */
   readonly ready: Promise<void>;
   /** Keys by header segments that a valid signature has confirmed. */
   readonly headers = new Map<string, Key>();
-  /** The validity of recent tokens' signatures. */
-  readonly signatures = new KnownSignatures<Key>();
   readonly #deps: KeySetDeps;
+  readonly #importKey: ImportKey<Key>;
   readonly #setReady: () => void;
   readonly #revokedKids = new Set<string>();
   #keys = new Map<string, Key>();
@@ -38,14 +39,20 @@ export class KeySet {
   #triedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the last read succeeded; undefined until the first read has ended. */
   #readable: boolean | undefined;
-  #underWay: Promise<number> | undefined;
+  /** For how long the last read is used, in ms. */
+  #useForMs = 0;
+  #isReading = false;
+  readonly #oneAtATime: OneAtATime;
 
-  constructor(deps: KeySetDeps) {
+  /** @param importKey makes a key that the runtime verifies with */
+  constructor(deps: KeySetDeps, importKey: ImportKey<Key>) {
     this.#deps = deps;
+    this.#importKey = importKey;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ready = promise;
     this.#setReady = resolve;
-    void this.#follow();
+    this.#oneAtATime = deps.isOnDemand ? takeTurns() : shareWork();
+    if (!deps.isOnDemand) void this.#follow();
   }
 
   find(kid: string): Key | undefined {
@@ -71,9 +78,19 @@ export class KeySet {
     return nowMs - this.#readAtMs <= MAX_UNREAD_MS;
   }
 
+  /** Whether it is time to read the set. @param nowMs the time by the monotonic clock */
+  isDue(nowMs: number): boolean {
+    return nowMs - this.#triedAtMs >= this.#useForMs;
+  }
+
+  /** Reads the set. Callers share a read that is under way. It never rejects: known keys stay until the set is readable again. */
+  read(): Promise<void> {
+    return this.#oneAtATime(() => this.#read());
+  }
+
   /** Reads the set again for an unknown `kid`, unless that was done within the last second. Returns whether it is readable. */
   async refresh(): Promise<boolean> {
-    if (this.#underWay !== undefined || this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS) await this.#readOnce();
+    if (this.#isReading || this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS) await this.read();
     return this.#readable === true;
   }
 
@@ -86,39 +103,32 @@ export class KeySet {
   async #follow(): Promise<void> {
     const { signal } = this.#deps;
     while (!signal.aborted) {
-      const pauseMs = await this.#readOnce();
-      await sleep(pauseMs, undefined, { ref: false, signal }).catch(() => {});
+      await this.read();
+      await pause(this.#useForMs, signal);
     }
   }
 
-  /** Reads the set. Callers share a read that is under way. */
-  #readOnce(): Promise<number> {
-    this.#underWay ??= this.#read().finally(() => {
-      this.#underWay = undefined;
-    });
-    return this.#underWay;
-  }
-
-  /** Reads the set and returns for how many ms to use it. It never rejects: known keys stay until the set is readable again. */
-  async #read(): Promise<number> {
+  async #read(): Promise<void> {
     const { url, fetch, monotonic, report, signal } = this.#deps;
     this.#triedAtMs = monotonic();
+    this.#isReading = true;
     const timeout = new AbortController();
     const cancelTimeout = patientTimeout(() => timeout.abort(new Error("the key set did not come")), TIMEOUT_MS);
     try {
-      const response = await fetch(url, { redirect: "error", signal: AbortSignal.any([signal, timeout.signal]) });
-      this.#replace(await readKeys(response));
+      const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout.signal]) });
+      this.#replace(await readKeys(response, this.#importKey));
       this.#readAtMs = this.#triedAtMs;
       if (!this.#readable) report({ event: "keys_read", kids: [...this.#keys.keys()] });
       this.#readable = true;
       this.#setReady();
-      return readMaxAgeMs(response);
+      this.#useForMs = readMaxAgeMs(response);
     } catch (error) {
       if (!signal.aborted && this.#readable !== false) report({ event: "keys_unreadable", error });
       this.#readable = false;
-      return COOLDOWN_MS;
+      this.#useForMs = COOLDOWN_MS;
     } finally {
       cancelTimeout();
+      this.#isReading = false;
     }
   }
 

@@ -16,7 +16,7 @@ export type VerifierOptions = {
   readonly requireDeviceBound?: boolean;
   /** The bearer token of the admin API, or a function that returns it if it is rotated. */
   readonly adminToken?: string | (() => string);
-  /** Options of `http2.connect` to `adminUrl`: authorities, and a client certificate instead of `adminToken`. */
+  /** Options of `http2.connect` to `adminUrl`: authorities, and a client certificate instead of `adminToken`. Node alone has them. */
   readonly nodeOptions?: SecureClientSessionOptions;
   /** The URL of the key set, if it is not at the admin API. */
   readonly jwksUrl?: string;
@@ -27,6 +27,12 @@ export type VerifierOptions = {
   readonly policy?: "introspect" | "refuse";
   /** The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. */
   readonly maxStalenessMs?: number;
+  /**
+   * Reads keys and revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in
+   * which no connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time and the 2 s
+   * that the service's own knowledge may be old. At most `maxStalenessMs`. Default: a stream of the feed.
+   */
+  readonly pollIntervalMs?: number;
   /** How many verified tokens are kept in memory, about 2 KiB each. Default: 10,000; at least 2. */
   readonly cacheSize?: number;
   /** Receives events for the log. Errors that it throws are ignored. */
@@ -38,7 +44,7 @@ export type VerifierOptions = {
   readonly transport?: Transport;
   /** Interceptors of the calls to the admin API, such as those that trace. They are not used with `transport`. */
   readonly interceptors?: readonly Interceptor[];
-  /** Replaces `fetch` for the key set. */
+  /** Replaces `fetch` for the key set; outside of Node also for the admin API. */
   readonly fetch?: typeof fetch;
   /** The wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
@@ -53,6 +59,7 @@ export type Settings = {
   readonly jwksUrl: string;
   readonly policy: "introspect" | "refuse";
   readonly maxStalenessMs: number;
+  readonly pollIntervalMs: number | undefined;
   readonly cacheSize: number;
   readonly fetch: typeof fetch;
   readonly clock: () => number;
@@ -64,16 +71,38 @@ export type Settings = {
  * @throws TypeError, RangeError
  */
 export function resolveOptions(options: VerifierOptions): Settings {
-  const { issuer, adminUrl, policy = "introspect", maxStalenessMs = 5000, cacheSize = 10_000 } = options;
+  const {
+    issuer,
+    adminUrl,
+    policy = "introspect",
+    maxStalenessMs = 5000,
+    pollIntervalMs,
+    cacheSize = 10_000,
+  } = options;
   const jwksUrl = options.jwksUrl ?? (adminUrl && new URL("/.well-known/jwks.json", adminUrl).href);
   const audiences = new Set([options.audience].flat());
   if (jwksUrl === undefined) throw new TypeError("createVerifier needs adminUrl or jwksUrl");
   if (audiences.size === 0) throw new TypeError("createVerifier needs an audience");
   if (!(maxStalenessMs >= 0)) throw new RangeError("createVerifier: maxStalenessMs must be a number, at least 0");
+  if (pollIntervalMs !== undefined && !(pollIntervalMs >= 0 && pollIntervalMs <= maxStalenessMs)) {
+    throw new RangeError("createVerifier: pollIntervalMs must be a number from 0 to maxStalenessMs");
+  }
   if (!(Number.isInteger(cacheSize) && cacheSize >= 2)) {
     throw new RangeError("createVerifier: cacheSize must be a whole number, at least 2");
   }
   const { requireDeviceBound = false } = options;
   const { clock = Date.now, monotonic = () => performance.now(), fetch = globalThis.fetch } = options;
-  return { issuer, audiences, requireDeviceBound, jwksUrl, policy, maxStalenessMs, cacheSize, fetch, clock, monotonic };
+  return {
+    issuer,
+    audiences,
+    requireDeviceBound,
+    jwksUrl,
+    policy,
+    maxStalenessMs,
+    pollIntervalMs,
+    cacheSize,
+    fetch,
+    clock,
+    monotonic,
+  };
 }

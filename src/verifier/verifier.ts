@@ -1,12 +1,17 @@
 import { afterReading } from "../clock/after-reading.ts";
-import { createAdminClient } from "./admin-client.ts";
+import type { AdminClient } from "./admin-api.ts";
+import { holdProcess } from "./hold-process.ts";
 import { Introspection } from "./introspection.ts";
-import { KeySet } from "./key-set.ts";
+import type { PublishedKey } from "./jwk.ts";
+import type { KeySet, KeySetDeps } from "./key-set.ts";
+import { OnDemand } from "./on-demand.ts";
 import { resolveOptions, type Settings, type VerifierOptions } from "./options.ts";
+import { PolledRevocations } from "./polled-revocations.ts";
 import { RecentlyUsed } from "./recently-used.ts";
 import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
-import { type Checked, checkToken } from "./token.ts";
+import type { RevocationSource } from "./revoked-sessions.ts";
+import type { Checked, Expectations, Refused } from "./token-rules.ts";
 import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
 
 export interface Verifier {
@@ -24,6 +29,16 @@ export interface Verifier {
   close(): void;
 }
 
+/** What a runtime verifies and calls with. */
+export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
+  readonly createKeys: (deps: KeySetDeps) => Keys;
+  /** Checks a token with the keys and the clock alone. The result `unknown_key` may change with newer keys. */
+  readonly checkToken: (token: string, keys: Keys, expected: Expectations) => CheckResult | Promise<CheckResult>;
+  readonly createAdminClient: (options: VerifierOptions, signal: AbortSignal) => AdminClient | undefined;
+};
+
+type CheckResult = Checked | Refused;
+
 type Entry = Checked & {
   /** When the session was created; in a token without `sct`, when the token was issued. */
   readonly createdAtMs: number;
@@ -32,101 +47,95 @@ type Entry = Checked & {
 };
 
 /**
- * Creates a verifier of access tokens: it checks them locally, and follows the key set and the revocation feed.
- *
+ * Creates a verifier on a runtime.
  * @throws TypeError, RangeError for options that cannot work
- * @example
- * ```ts
- * import { readFileSync } from "node:fs";
- * import { createVerifier } from "@session-service/verifier";
- *
- * const verifier = createVerifier({
- *   adminUrl: "http://127.0.0.1:8081",
- *   adminToken: () => readFileSync("/run/secrets/session-admin-token", "utf8").trim(),
- *   issuer: "https://sessions.example",
- *   audience: "https://api.example",
- *   report: (event) => console.log(event),
- * });
- * await verifier.ready;
- *
- * export async function statusOf(token: string): Promise<200 | 401 | 503> {
- *   const verdict = await verifier.verify(token);
- *   if (verdict.ok) return 200; // verdict.claims.sub is the user
- *   return verdict.reason === "unavailable" ? 503 : 401;
- * }
- * ```
  */
-export function createVerifier(options: VerifierOptions): Verifier {
+export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<Key>>(
+  runtime: Runtime<Key, Keys>,
+  options: VerifierOptions,
+): Verifier {
   const settings = resolveOptions(options);
-  const { clock, monotonic } = settings;
+  const { clock, monotonic, pollIntervalMs } = settings;
+  const isOnDemand = pollIntervalMs !== undefined;
   const closing = new AbortController();
   const { signal } = closing;
   const report = toSafeReport(options.report);
-  const client = createAdminClient(options, signal);
-  const keys = new KeySet({ url: settings.jwksUrl, fetch: settings.fetch, monotonic, report, signal });
+  const client = runtime.createAdminClient(options, signal);
+  const keys = runtime.createKeys({ ...settings, url: settings.jwksUrl, isOnDemand, report, signal });
   const revokeKeys = (kids: readonly string[]) => keys.revoke(kids);
-  const revocations = client && new Revocations({ client, clock, monotonic, revokeKeys, report, signal });
-  const introspection =
-    client && settings.policy === "introspect" ? new Introspection({ client, ...settings, signal }) : undefined;
-  const core = new VerifierCore(settings, keys, revocations, introspection);
-  const ready = Promise.all([keys.ready, revocations?.ready]).then(() => {});
-  ready.catch(() => {}); // whoever awaits it reports the error
-  let awaited = false;
+  const feed = client && { client, clock, monotonic, revokeKeys, report, signal };
+  const stream = feed && !isOnDemand ? new Revocations(feed) : undefined;
+  const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
+  const onDemand = isOnDemand ? new OnDemand({ keys, polls, clock, monotonic, signal }) : undefined;
+  const shareMs = isOnDemand ? Number.NEGATIVE_INFINITY : settings.maxStalenessMs;
+  const core = new VerifierCore({
+    settings,
+    keys,
+    check: (token) => runtime.checkToken(token, keys, settings),
+    revocations: stream ?? polls,
+    introspection:
+      client && settings.policy === "introspect" ? new Introspection({ client, shareMs, signal }) : undefined,
+    onDemand,
+  });
+  const followed = onDemand === undefined ? Promise.all([keys.ready, stream?.ready]).then(() => {}) : undefined;
+  followed?.catch(() => {}); // whoever awaits it reports the error
   return {
     verify: (token) => core.verify(token),
-    stalenessMs: () => revocations?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
+    stalenessMs: () => (stream ?? polls)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     get ready() {
-      if (!awaited) holdProcess(ready, signal);
-      awaited = true;
+      const ready = followed ?? (onDemand as OnDemand).ready();
+      holdProcess(ready, signal);
       return ready;
     },
     close: () => closing.abort(),
   };
 }
 
-/**
- * Keeps the process running until `ready` is settled. Retries alone do not, so Node would end a process in the middle of `await
- * verifier.ready`.
- */
-function holdProcess(ready: Promise<void>, signal: AbortSignal): void {
-  const hold = setInterval(() => {}, 0x7fff_ffff);
-  const release = () => clearInterval(hold);
-  ready.then(release, release);
-  if (signal.aborted) release();
-  else signal.addEventListener("abort", release);
-}
-
 function acceptedOf(claims: Claims): Accepted {
   return { ok: true, claims, deviceBound: claims.device_bound === true };
 }
 
+type CoreDeps = {
+  readonly settings: Settings;
+  readonly keys: Pick<KeySet<PublishedKey>, "isTrusted" | "refresh">;
+  readonly check: (token: string) => CheckResult | Promise<CheckResult>;
+  readonly revocations: RevocationSource | undefined;
+  readonly introspection: Introspection | undefined;
+  readonly onDemand: OnDemand | undefined;
+};
+
 class VerifierCore {
+  readonly #deps: CoreDeps;
   readonly #settings: Settings;
-  readonly #keys: KeySet;
-  readonly #revocations: Revocations | undefined;
-  readonly #introspection: Introspection | undefined;
+  readonly #revocations: RevocationSource | undefined;
   readonly #cache: RecentlyUsed<Entry>;
   /** The number of batches at which the feed was found stale. It is still stale if no other batch has arrived. */
   #staleAfterBatches = -1;
 
-  constructor(
-    settings: Settings,
-    keys: KeySet,
-    revocations: Revocations | undefined,
-    introspection: Introspection | undefined,
-  ) {
-    this.#settings = settings;
-    this.#keys = keys;
-    this.#revocations = revocations;
-    this.#introspection = introspection;
-    this.#cache = new RecentlyUsed(settings.cacheSize);
+  constructor(deps: CoreDeps) {
+    this.#deps = deps;
+    this.#settings = deps.settings;
+    this.#revocations = deps.revocations;
+    this.#cache = new RecentlyUsed(deps.settings.cacheSize);
   }
 
   verify(token: string): Promise<Verdict> {
+    const refreshed = this.#deps.onDemand?.refresh();
+    return refreshed === undefined ? this.#verifyKnowing(token) : refreshed.then(() => this.#verifyKnowing(token));
+  }
+
+  /** Verifies with the keys and the revocations that are known. */
+  #verifyKnowing(token: string): Promise<Verdict> {
     const known = this.#cache.get(token);
     if (known !== undefined && !known.key.withdrawn) return this.#judge(token, known);
     if (typeof token !== "string") return REFUSED_PROMISES.malformed;
-    const checked = checkToken(token, this.#keys, this.#settings);
+    const checked = this.#deps.check(token);
+    return checked instanceof Promise
+      ? checked.then((result) => this.#decide(token, result))
+      : this.#decide(token, checked);
+  }
+
+  #decide(token: string, checked: CheckResult): Promise<Verdict> {
     if (checked.ok) return this.#judge(token, this.#remember(token, checked));
     return checked.reason === "unknown_key" ? this.#verifyWithNewerKeys(token) : REFUSED_PROMISES[checked.reason];
   }
@@ -138,13 +147,13 @@ class VerifierCore {
     if (wallMs >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
     if (this.#revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
     const nowMs = monotonic();
-    if (!this.#keys.isTrusted(nowMs)) return REFUSED_PROMISES.unavailable;
+    if (!this.#deps.keys.isTrusted(nowMs)) return REFUSED_PROMISES.unavailable;
     if (this.#revocations === undefined || this.#revocations.stalenessMs(nowMs, wallMs) <= maxStalenessMs) {
       return entry.accepted;
     }
     // After this process was stopped, batches may have arrived that it has not read yet.
     if (this.#revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
-    return this.#introspection?.introspect(token, entry.accepted, nowMs) ?? REFUSED_PROMISES.unavailable;
+    return this.#deps.introspection?.introspect(token, entry.accepted, nowMs) ?? REFUSED_PROMISES.unavailable;
   }
 
   async #judgeAfterReading(token: string, entry: Entry): Promise<Verdict> {
@@ -155,8 +164,8 @@ class VerifierCore {
 
   /** Checks a token again after reading newer keys: an unknown key may be newer than the key set. */
   async #verifyWithNewerKeys(token: string): Promise<Verdict> {
-    const isReadable = await this.#keys.refresh();
-    const checked = checkToken(token, this.#keys, this.#settings);
+    const isReadable = await this.#deps.keys.refresh();
+    const checked = await this.#deps.check(token);
     if (checked.ok) return this.#judge(token, this.#remember(token, checked));
     return checked.reason === "unknown_key" && !isReadable ? REFUSED.unavailable : REFUSED[checked.reason];
   }

@@ -75,6 +75,7 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "@connectrpc/connect-node",
+    "jose",
   ]);
   expect(await dependencies("http")).toEqual(["@bufbuild/protobuf", "@connectrpc/connect"]);
   expect(await dependencies("protoc-gen-http")).toEqual(["@bufbuild/protoplugin", "connect-http-routes"]);

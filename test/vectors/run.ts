@@ -2,11 +2,18 @@
 import { fromJson, type MessageShape } from "@bufbuild/protobuf";
 import type { StreamResponse, Transport, UnaryResponse } from "@connectrpc/connect";
 import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { createVerifier, type Verdict } from "../../src/verifier/index.ts";
+import type { createVerifier, Verdict } from "../../src/verifier/index.ts";
 import type { FeedEvent, VectorCase, VectorFile } from "./format.ts";
 
-/** Returns the verdict of a verifier that read the keys, then the feed, each at its time. */
-export async function runCase(file: Omit<VectorFile, "cases">, one: VectorCase): Promise<Verdict> {
+/**
+ * Returns the verdict of a verifier that read the keys, then the feed, each at its time.
+ * @param create that of the runtime
+ */
+export async function runCase(
+  create: typeof createVerifier,
+  file: Omit<VectorFile, "cases">,
+  one: VectorCase,
+): Promise<Verdict> {
   const keys = "keys" in one ? one.keys : file.keys;
   const startMs = one.keysReadAtMs ?? one.feed?.[0]?.atMs ?? one.nowMs;
   const state = { nowMs: startMs };
@@ -16,7 +23,7 @@ export async function runCase(file: Omit<VectorFile, "cases">, one: VectorCase):
   const read = new Promise<void>((resolve) => {
     isRead = resolve;
   });
-  const verifier = createVerifier({
+  const verifier = create({
     ...{ ...file.options, ...one.options, jwksUrl: "http://127.0.0.1/jwks", clock, monotonic: clock },
     ...(feed && { transport: feed.transport, policy: "refuse" as const }),
     report: ({ event }) => event.startsWith("keys") && isRead(),

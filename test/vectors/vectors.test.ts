@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { REFUSALS } from "../../src/verifier/index.ts";
+import { createVerifier, REFUSALS } from "../../src/verifier/index.ts";
+import * as web from "../../src/verifier/web/index.ts";
 import type { VectorFile } from "./format.ts";
 import { runCase } from "./run.ts";
 import { createVectors, writeVectors } from "./vectors.ts";
@@ -10,9 +11,12 @@ import { createVectors, writeVectors } from "./vectors.ts";
 const text = readFileSync(join(import.meta.dirname, "verifier.json"), "utf8");
 const file: VectorFile = JSON.parse(text);
 
-describe("the TypeScript verifier", () => {
+describe.each([
+  ["of Node", createVerifier],
+  ["of all other runtimes", web.createVerifier],
+])("the TypeScript verifier %s", (_, create) => {
   test.each(file.cases)("$name", async (one) => {
-    const verdict = await runCase(file, one);
+    const verdict = await runCase(create, file, one);
     expect(verdict.ok ? "accepted" : verdict.reason).toBe(one.verdict);
     if (verdict.ok && one.claims !== undefined) expect(JSON.parse(JSON.stringify(verdict.claims))).toEqual(one.claims);
   });

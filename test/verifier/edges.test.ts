@@ -4,8 +4,7 @@ import { afterAll, expect, test } from "vitest";
 import { generateRing } from "../../src/tokens/generate-key.ts";
 import { readyKeys } from "../../src/tokens/keys.ts";
 import { importKey, type Key } from "../../src/verifier/key.ts";
-import { KeySet } from "../../src/verifier/key-set.ts";
-import { checkToken } from "../../src/verifier/token.ts";
+import { checkToken, NodeKeySet } from "../../src/verifier/token.ts";
 import { AUDIENCE, ISSUER } from "../support/verifier/issuer.ts";
 
 const NOW_MS = 1_800_000_000_000;
@@ -18,8 +17,8 @@ const closing = new AbortController();
 afterAll(() => closing.abort());
 
 /** A key set that has been read. */
-async function readKeySet(): Promise<KeySet> {
-  const keys = new KeySet({
+async function readKeySet(): Promise<NodeKeySet> {
+  const keys = new NodeKeySet({
     url: "http://127.0.0.1/jwks",
     fetch: async () => Response.json(readyKeys(ring).jwks),
     monotonic: () => 0,

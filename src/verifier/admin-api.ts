@@ -1,0 +1,31 @@
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { VerifierOptions } from "./options.ts";
+
+export type AdminClient = Client<typeof SessionAdminService>;
+
+/**
+ * Returns a client of the admin API; undefined without `adminUrl` and `transport`.
+ * @param connect makes the transport of the runtime
+ * @throws TypeError
+ */
+export function createClientBy(
+  options: VerifierOptions,
+  connect: (adminUrl: string, interceptors: Interceptor[]) => Transport,
+): AdminClient | undefined {
+  const { adminUrl, adminToken, nodeOptions, policy, transport } = options;
+  if (transport !== undefined) return createClient(SessionAdminService, transport);
+  if (adminUrl === undefined) {
+    if (policy !== undefined) throw new TypeError("createVerifier: a policy needs adminUrl");
+    return undefined;
+  }
+  if (adminToken === undefined && nodeOptions === undefined) {
+    throw new TypeError("createVerifier: adminUrl needs adminToken, or nodeOptions with a client certificate");
+  }
+  const authenticate: Interceptor = (next) => (request) => {
+    const token = typeof adminToken === "function" ? adminToken() : adminToken;
+    if (token !== undefined) request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+  return createClient(SessionAdminService, connect(adminUrl, [...(options.interceptors ?? []), authenticate]));
+}

@@ -1,0 +1,34 @@
+/** The keys of an issuer (RFC 7517), as far as every runtime reads them in the same way. */
+
+/** The accepted algorithms. They are all asymmetric; `none` is not accepted. */
+const ALGORITHMS = {
+  ES256: { kty: "EC", crv: "P-256" },
+  EdDSA: { kty: "OKP", crv: "Ed25519" },
+} as const;
+export type Algorithm = keyof typeof ALGORITHMS;
+
+/** A key of the issuer's JWKS. */
+export type PublishedKey = {
+  readonly kid: string;
+  readonly alg: Algorithm;
+  /** The public members of the key: two keys with one `kid` are the same if these are equal. */
+  readonly material: string;
+  /** Whether the issuer has revoked the key or stopped publishing it. Tokens that it verified are then not valid any more. */
+  withdrawn: boolean;
+};
+
+/** Imports a JWK; undefined if it is not a key for access tokens. */
+export type ImportKey<Key extends PublishedKey> = (jwk: unknown) => Key | undefined | Promise<Key | undefined>;
+
+/** Returns the public members of a JWK; undefined if its use, type or curve is not that of a key for access tokens. */
+export function readJwk(jwk: unknown) {
+  if (typeof jwk !== "object" || jwk === null) return undefined;
+  const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as Readonly<Record<string, unknown>>;
+  const algorithm = (Object.keys(ALGORITHMS) as Algorithm[]).find(
+    (name) => ALGORITHMS[name].kty === kty && ALGORITHMS[name].crv === crv && (alg ?? name) === name,
+  );
+  if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
+  if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined; // RFC 7517 section 4.3
+  const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // a private member is never used
+  return { kid, alg: algorithm, members };
+}

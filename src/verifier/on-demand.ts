@@ -1,0 +1,46 @@
+import { pause } from "../clock/pause.ts";
+import type { PolledRevocations } from "./polled-revocations.ts";
+
+/** How long `ready` waits before it tries again, in ms. */
+const RETRY_MS = 1000;
+
+type OnDemandDeps = {
+  readonly keys: { isDue(nowMs: number): boolean; read(): Promise<void>; isTrusted(nowMs: number): boolean };
+  readonly polls: PolledRevocations | undefined;
+  readonly clock: () => number;
+  readonly monotonic: () => number;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Reads keys and revocations when a token is verified, and never in between: for isolates in which nothing outlives the request that began
+ * it.
+ */
+export class OnDemand {
+  readonly #deps: OnDemandDeps;
+
+  constructor(deps: OnDemandDeps) {
+    this.#deps = deps;
+  }
+
+  /** Reads what is due; undefined if nothing is. Never rejects. */
+  refresh(): Promise<unknown> | undefined {
+    const { keys, polls, clock, monotonic } = this.#deps;
+    const nowMs = monotonic();
+    const due = [...(keys.isDue(nowMs) ? [keys.read()] : []), ...(polls?.isDue(nowMs, clock()) ? [polls.poll()] : [])];
+    return due.length === 0 ? undefined : Promise.all(due);
+  }
+
+  /** Resolves when keys and revocations are known. @throws the fault of an admin token that is refused */
+  async ready(): Promise<void> {
+    const { keys, polls, clock, monotonic, signal } = this.#deps;
+    const isKnown = () =>
+      keys.isTrusted(monotonic()) && (polls === undefined || Number.isFinite(polls.stalenessMs(monotonic(), clock())));
+    for (;;) {
+      await this.refresh();
+      if (polls?.fault !== undefined) throw polls.fault;
+      if (signal.aborted || isKnown()) return;
+      await pause(RETRY_MS, signal);
+    }
+  }
+}

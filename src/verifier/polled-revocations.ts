@@ -1,0 +1,105 @@
+import type { Client } from "@connectrpc/connect";
+import type { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { patientTimeout } from "../clock/after-reading.ts";
+import { takeTurns } from "./one-at-a-time.ts";
+import type { Report } from "./report.ts";
+import { type RevocationSource, RevokedSessions } from "./revoked-sessions.ts";
+
+/** A poll that has not caught up by then has failed, in ms. */
+const TIMEOUT_MS = 5000;
+/** A poll that has failed is tried again after this time, in ms, or after the interval if that is shorter. */
+const COOLDOWN_MS = 1000;
+
+type PolledRevocationsDeps = {
+  readonly client: Pick<Client<typeof SessionAdminService>, "watchRevocations">;
+  /** How old knowledge may become before it is read again, in ms. */
+  readonly pollIntervalMs: number;
+  /** The wall clock, in ms since the epoch. */
+  readonly clock: () => number;
+  /** A clock that never jumps, in ms. */
+  readonly monotonic: () => number;
+  readonly revokeKeys: (kids: readonly string[]) => void;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Reads the revocation feed by polls: each opens the feed at the cursor, and closes it when it has caught up. What a poll has brought is
+ * as old as the request that asked for it.
+ */
+export class PolledRevocations implements RevocationSource {
+  readonly #deps: PolledRevocationsDeps;
+  readonly #revoked: RevokedSessions;
+  readonly #oneAtATime = takeTurns();
+  #knownAtMs = Number.NEGATIVE_INFINITY;
+  #knownAtWallMs = Number.NEGATIVE_INFINITY;
+  #triedAtMs = Number.NEGATIVE_INFINITY;
+  /** Whether the last poll succeeded; undefined until the first has ended. */
+  #following: boolean | undefined;
+  #fault: Error | undefined;
+
+  constructor(deps: PolledRevocationsDeps) {
+    this.#deps = deps;
+    this.#revoked = new RevokedSessions(deps);
+  }
+
+  has(sid: string, createdAtMs: number): boolean {
+    return this.#revoked.has(sid, createdAtMs);
+  }
+
+  stalenessMs(monotonicMs: number, wallMs: number): number {
+    return Math.max(monotonicMs - this.#knownAtMs, wallMs - this.#knownAtWallMs);
+  }
+
+  get batches(): number {
+    return this.#revoked.batches;
+  }
+
+  /** Why no further poll can succeed: the admin token is refused, or lacks the scope. */
+  get fault(): Error | undefined {
+    return this.#fault;
+  }
+
+  /** Whether it is time for a poll. */
+  isDue(monotonicMs: number, wallMs: number): boolean {
+    const { pollIntervalMs } = this.#deps;
+    if (this.stalenessMs(monotonicMs, wallMs) < pollIntervalMs) return false;
+    return monotonicMs - this.#triedAtMs >= (this.#following === false ? Math.min(pollIntervalMs, COOLDOWN_MS) : 0);
+  }
+
+  /** Polls; callers wait for a poll that is under way. */
+  poll(): Promise<void> {
+    return this.#oneAtATime(() => this.#poll());
+  }
+
+  async #poll(): Promise<void> {
+    const { client, clock, monotonic, report, signal } = this.#deps;
+    const [startedAtMs, startedAtWallMs] = [monotonic(), clock()];
+    const ended = new AbortController();
+    const cancelTimeout = patientTimeout(() => ended.abort(new Error("the feed does not catch up")), TIMEOUT_MS);
+    this.#triedAtMs = startedAtMs;
+    try {
+      await this.#readUntilCaughtUp(client, AbortSignal.any([signal, ended.signal]));
+      this.#knownAtMs = startedAtMs;
+      this.#knownAtWallMs = startedAtWallMs;
+      this.#fault = undefined;
+      if (!this.#following) report({ event: "feed_following" });
+      this.#following = true;
+    } catch (error) {
+      this.#fault = this.#revoked.noteFailure(error);
+      if (this.#following !== false && !signal.aborted) report({ event: "feed_lost", error });
+      this.#following = false;
+    } finally {
+      cancelTimeout();
+      ended.abort();
+    }
+  }
+
+  async #readUntilCaughtUp(client: PolledRevocationsDeps["client"], signal: AbortSignal): Promise<void> {
+    for await (const batch of client.watchRevocations({ cursor: this.#revoked.cursor }, { signal, timeoutMs: 0 })) {
+      this.#revoked.apply(batch);
+      if (batch.caughtUp) return;
+    }
+    throw new Error("the feed ended before it had caught up");
+  }
+}

@@ -1,0 +1,89 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+
+/** How often expired entries are removed, in ms. */
+const SWEEP_INTERVAL_MS = 10_000;
+
+/** Errors that no retry fixes, with the text for the log. */
+const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
+  [Code.Unauthenticated, "the admin API does not accept the verifier's adminToken"],
+  [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
+]);
+
+/** Knows which sessions have ended. A stream or polls bring it the batches of the feed. */
+export interface RevocationSource {
+  /** Whether a session is revoked. @param createdAtMs the time at which the session was created */
+  has(sid: string, createdAtMs: number): boolean;
+  /** Returns the age of what is known, in ms; Infinity before everything was delivered. */
+  stalenessMs(monotonicMs: number, wallMs: number): number;
+  /** How many batches have been received. */
+  readonly batches: number;
+}
+
+type RevokedSessionsDeps = {
+  /** The wall clock, in ms since the epoch. Tokens expire by it. */
+  readonly clock: () => number;
+  /** A clock that never jumps, in ms. */
+  readonly monotonic: () => number;
+  readonly revokeKeys: (kids: readonly string[]) => void;
+};
+
+/** What the batches of the feed have said so far, until the tokens have expired that they are about. */
+export class RevokedSessions {
+  /** Where the feed continues. */
+  cursor = "";
+  batches = 0;
+  readonly #deps: RevokedSessionsDeps;
+  /** Maps a `sid` to the time at which the session's last access token has expired, in ms. */
+  readonly #expiries = new Map<string, number>();
+  /** Sessions that were created at this time or before have ended, in ms. */
+  #revokedUntilMs = Number.NEGATIVE_INFINITY;
+  #sweptAtMs: number;
+
+  constructor(deps: RevokedSessionsDeps) {
+    this.#deps = deps;
+    this.#sweptAtMs = deps.monotonic();
+  }
+
+  has(sid: string, createdAtMs: number): boolean {
+    return createdAtMs <= this.#revokedUntilMs || this.#expiries.has(sid);
+  }
+
+  apply(batch: WatchRevocationsResponse): void {
+    this.batches++;
+    for (const { sessionId, expireTime } of batch.revocations) {
+      const expiresAtMs = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
+      this.#expiries.set(sessionId, Math.max(expiresAtMs, this.#expiries.get(sessionId) ?? 0));
+    }
+    if (batch.revokedUntilTime !== undefined) {
+      this.#revokedUntilMs = Math.max(this.#revokedUntilMs, timestampMs(batch.revokedUntilTime));
+    }
+    if (batch.revokedKeyIds.length > 0) this.#deps.revokeKeys(batch.revokedKeyIds);
+    this.cursor = batch.cursor;
+    const nowMs = this.#deps.monotonic();
+    if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, batch.asOfTime && timestampMs(batch.asOfTime));
+  }
+
+  /**
+   * Takes note of why a stream or a poll has failed.
+   * @returns the error for the log if no retry fixes it
+   */
+  noteFailure(error: unknown): ConnectError | undefined {
+    const code = error instanceof ConnectError ? error.code : undefined;
+    // The cursor is not valid (another store, or a log trimmed past it), so the feed begins again with a snapshot.
+    if (code === Code.InvalidArgument) this.cursor = "";
+    const fault = code && CREDENTIAL_FAULTS.get(code);
+    return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
+  }
+
+  /**
+   * Forgets revocations that have expired both by the store's time, in which they are given, and by the clock that tokens expire by. The
+   * two clocks may differ.
+   */
+  #sweep(nowMs: number, asOfMs = Number.POSITIVE_INFINITY): void {
+    this.#sweptAtMs = nowMs;
+    const overMs = Math.min(asOfMs, this.#deps.clock());
+    for (const [sid, expiresAtMs] of this.#expiries) if (expiresAtMs <= overMs) this.#expiries.delete(sid);
+  }
+}

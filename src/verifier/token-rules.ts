@@ -1,0 +1,98 @@
+/** What every runtime requires of a token, apart from its signature (RFC 9068, RFC 8725). */
+import type { Algorithm, PublishedKey } from "./jwk.ts";
+import type { KeySet } from "./key-set.ts";
+import { parseObject } from "./strict-json.ts";
+import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
+
+/** A longer text is not an access token of the service. */
+export const MAX_LENGTH = 16_384;
+
+/** All accepted algorithms have signatures of 64 bytes, which are 86 characters. */
+export const SIGNATURE_BYTES = 64;
+const SIGNATURE_LENGTH = 86;
+
+/** Matches the media type of access tokens, with or without its prefix, in any case (RFC 9068 section 4, RFC 7515 section 4.1.9). */
+const TYPE = /^(application\/)?at\+jwt$/i;
+
+/**
+ * The header members that are accepted. The header only chooses the key; a member that could change the verification is rejected (RFC
+ * 8725 section 3.10).
+ */
+const HEADER_MEMBERS = new Set(["typ", "alg", "kid"]);
+
+export type Refused = { readonly ok: false; readonly reason: Refusal };
+
+export type Checked = { readonly ok: true; readonly claims: Claims; readonly key: PublishedKey };
+
+export type Expectations = {
+  readonly issuer: string;
+  readonly audiences: ReadonlySet<string>;
+  /** Whether the claim `device_bound` is required. */
+  readonly requireDeviceBound?: boolean;
+  /**
+   * The wall clock, in ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, but one that is
+   * accepted late may be revoked.
+   */
+  readonly clock: () => number;
+};
+
+/** Returns where the header and the signing input of a token end; undefined if it cannot be a token. */
+export function splitToken(token: string): { readonly dot: number; readonly end: number } | undefined {
+  const end = token.length - SIGNATURE_LENGTH - 1;
+  const dot = token.indexOf(".");
+  return token.length > MAX_LENGTH || dot < 1 || dot >= end || token[end] !== "." ? undefined : { dot, end };
+}
+
+export function refuse(reason: Refusal): Refused {
+  return REFUSED[reason] as Refused;
+}
+
+/** Finds the key that a header names. @param text the header's segment as text; undefined if it is none */
+export function findKey<Key extends PublishedKey>(
+  text: string | undefined,
+  keys: KeySet<Key>,
+): { readonly ok: true; readonly key: Key } | Refused {
+  const header = text === undefined ? undefined : parseObject(text);
+  if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name)))
+    return refuse("malformed");
+  const { typ, alg, kid } = header;
+  if (typeof kid !== "string") return refuse("malformed");
+  if (typeof typ !== "string" || !TYPE.test(typ)) return refuse("wrong_type");
+  if (alg !== ("ES256" satisfies Algorithm) && alg !== ("EdDSA" satisfies Algorithm)) return refuse("wrong_algorithm");
+  if (keys.isRevoked(kid)) return refuse("revoked_key");
+  const key = keys.find(kid);
+  if (key === undefined) return refuse("unknown_key");
+  // The key decides the algorithm; the header must name the same one (RFC 8725 section 3.1).
+  return key.alg === alg ? { ok: true, key } : refuse("wrong_algorithm");
+}
+
+/** Returns the claims of a payload whose signature is valid, or why they are not accepted. */
+export function checkClaims(payload: string, key: PublishedKey, expected: Expectations): Checked | Refused {
+  const claims = parseObject(payload);
+  if (claims === undefined) return refuse("malformed");
+  const fault = findFault(claims, expected);
+  return fault === undefined ? { ok: true, claims: claims as Claims, key } : refuse(fault);
+}
+
+/** Validates the claims as RFC 9068 section 4 does, in its order; those that section 2.2 requires must be present. */
+function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectations): Refusal | undefined {
+  const { iss, aud, exp, nbf, iat, sub, jti, sid, client_id, cnf } = claims;
+  if (![sub, jti, sid, client_id].every((claim) => typeof claim === "string" && claim !== "")) return "malformed";
+  if (!isTime(exp) || !isTime(iat)) return "malformed";
+  if (iss !== expected.issuer) return "wrong_issuer";
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (!audiences.every((each) => typeof each === "string")) return "malformed";
+  if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
+  // The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
+  if (cnf !== undefined) return "not_bearer";
+  const nowMs = expected.clock();
+  if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
+  if (nowMs >= exp * 1000) return "expired"; // a token is expired on or after this time (RFC 7519 section 4.1.4)
+  if (exp < iat) return "malformed";
+  return expected.requireDeviceBound && claims.device_bound !== true ? "not_device_bound" : undefined;
+}
+
+/** Checks a time in seconds since the epoch. A JSON number may also be infinite, such as 1e999. */
+function isTime(value: unknown): value is number {
+  return Number.isFinite(value);
+}

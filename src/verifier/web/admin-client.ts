@@ -1,0 +1,42 @@
+import { readAllBytes, type UniversalClientFn, universalClientResponseFromFetch } from "@connectrpc/connect/protocol";
+import { createTransport } from "@connectrpc/connect/protocol-connect";
+import { type AdminClient, createClientBy } from "../admin-api.ts";
+import type { VerifierOptions } from "../options.ts";
+
+/** Bounds of a message, in bytes. A request is a token at the most, and a batch of the feed has about 60 KiB. */
+const MAX_REQUEST_BYTES = 65_536;
+const MAX_RESPONSE_BYTES = 4_194_304;
+
+/**
+ * Returns a client of the admin API over `fetch`; undefined without `adminUrl` and `transport`.
+ * @throws TypeError
+ */
+export function createAdminClient(options: VerifierOptions): AdminClient | undefined {
+  if (options.nodeOptions !== undefined) throw new TypeError("createVerifier: nodeOptions need Node");
+  const { fetch = globalThis.fetch } = options;
+  // The requests are small, and not every runtime streams the body of one.
+  const httpClient: UniversalClientFn = async ({ url, method, header, body, signal }) => {
+    const bytes = body && (await readAllBytes(body, MAX_REQUEST_BYTES));
+    const init = {
+      method,
+      headers: header,
+      redirect: "manual",
+      ...(bytes && { body: bytes }),
+      ...(signal && { signal }),
+    };
+    return universalClientResponseFromFetch(await fetch(url, init as RequestInit));
+  };
+  return createClientBy(options, (baseUrl, interceptors) =>
+    createTransport({
+      httpClient,
+      baseUrl,
+      interceptors,
+      useBinaryFormat: true,
+      acceptCompression: [],
+      sendCompression: null,
+      compressMinBytes: 0,
+      readMaxBytes: MAX_RESPONSE_BYTES,
+      writeMaxBytes: MAX_REQUEST_BYTES,
+    }),
+  );
+}

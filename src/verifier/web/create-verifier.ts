@@ -1,0 +1,23 @@
+import { KeySet } from "../key-set.ts";
+import type { VerifierOptions } from "../options.ts";
+import { createVerifierOn, type Runtime, type Verifier } from "../verifier.ts";
+import { createAdminClient } from "./admin-client.ts";
+import { importKey, type Key } from "./key.ts";
+import { checkToken } from "./token.ts";
+
+/** Every runtime with WebCrypto and fetch. */
+const WEB: Runtime<Key, KeySet<Key>> = {
+  createKeys: (deps) => new KeySet(deps, importKey),
+  checkToken,
+  createAdminClient,
+};
+
+/**
+ * Creates a verifier that works as that of Node does, in Deno, Bun, Workers and browsers. An isolate whose connections end with each
+ * request needs `pollIntervalMs`.
+ *
+ * @throws TypeError, RangeError for options that cannot work
+ */
+export function createVerifier(options: VerifierOptions): Verifier {
+  return createVerifierOn(WEB, options);
+}

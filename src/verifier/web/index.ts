@@ -1,0 +1,9 @@
+/** The same functions and types, for every runtime that is not Node. */
+export { type Authorization, authorize, type Rejection } from "../bearer.ts";
+export { accessTokenInterceptor, callerClaims } from "../connect.ts";
+export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "../hooks.ts";
+export type { VerifierOptions } from "../options.ts";
+export type { Report, VerifierEvent } from "../report.ts";
+export { type Accepted, type Claims, REFUSALS, type Refusal, type Verdict } from "../verdict.ts";
+export type { Verifier } from "../verifier.ts";
+export { createVerifier } from "./create-verifier.ts";

@@ -1,0 +1,27 @@
+import type { KeySet } from "../key-set.ts";
+import {
+  type Checked,
+  checkClaims,
+  type Expectations,
+  findKey,
+  type Refused,
+  refuse,
+  SIGNATURE_BYTES,
+  splitToken,
+} from "../token-rules.ts";
+import type { Key } from "./key.ts";
+import { decodeBytes, decodeText } from "./segment.ts";
+
+/** Checks a token as `checkToken` of Node does, by the WebCrypto of the runtime. */
+export async function checkToken(token: string, keys: KeySet<Key>, expected: Expectations): Promise<Checked | Refused> {
+  const parts = splitToken(token);
+  if (parts === undefined) return refuse("malformed");
+  const payload = decodeText(token.slice(parts.dot + 1, parts.end));
+  if (payload === undefined || decodeBytes(token.slice(parts.end + 1))?.length !== SIGNATURE_BYTES)
+    return refuse("malformed");
+  const found = findKey(decodeText(token.slice(0, parts.dot)), keys);
+  if (!found.ok) return found;
+  if (!(await found.key.verifies(token))) return refuse("forged");
+  // The key may have been withdrawn in the meantime. It is then not found again.
+  return found.key.withdrawn ? checkToken(token, keys, expected) : checkClaims(payload, found.key, expected);
+}
