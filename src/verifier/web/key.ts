@@ -1,5 +1,6 @@
 import { compactVerify, importJWK } from "jose";
 import { type PublishedKey, readJwk } from "../jwk.ts";
+import { isPoint } from "./p256.ts";
 
 /** A key that the WebCrypto of the runtime verifies with. */
 export type Key = PublishedKey & { readonly verifies: (token: string) => Promise<boolean> };
@@ -9,7 +10,7 @@ export async function importKey(jwk: unknown): Promise<Key | undefined> {
   const read = readJwk(jwk);
   if (read === undefined) return undefined;
   const { kid, alg, members } = read;
-  // A point that is not on the curve is not a key.
+  if (alg === "ES256" && !isPoint(members.x, members.y)) return undefined;
   const key = await importJWK(members as Parameters<typeof importJWK>[0], alg).catch(() => undefined);
   if (key === undefined) return undefined;
   const verifies = (token: string) =>
