@@ -1,0 +1,136 @@
+/** The verifiers in other languages, as programs: verifiers/go/internal/harness, verifiers/python/harness.py. */
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from "node:child_process";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { onExit } from "../on-exit.ts";
+import { PATIENCE_MS } from "../patience.ts";
+import { scratch } from "../service.ts";
+
+const execute = promisify(execFile);
+
+const VERIFIERS = join(import.meta.dirname, "../../../verifiers");
+export const GO = join(VERIFIERS, "go");
+
+export type Language = {
+  readonly name: string;
+  /** Builds the program. Returns its command line. */
+  readonly build: () => Promise<readonly [program: string, ...args: string[]]>;
+};
+
+/** The environment of programs: nothing of this machine changes what they do, and none of them asks a registry. */
+export const languageEnv = {
+  PATH: process.env.PATH,
+  HOME: homedir(),
+  TMPDIR: process.env.TMPDIR,
+  GOCACHE: process.env.GOCACHE,
+  GOFLAGS: "-mod=readonly",
+  GOPROXY: "off",
+  GOTOOLCHAIN: "local",
+};
+
+/** Runs a program to its end. @throws with its output, if it fails */
+export async function run(cwd: string, program: string, ...args: string[]): Promise<string> {
+  const { stdout } = await execute(program, args, { cwd, env: languageEnv, maxBuffer: 2 ** 30 });
+  return stdout;
+}
+
+export const LANGUAGES: readonly Language[] = [
+  {
+    name: "Go",
+    async build() {
+      const program = join(scratch(), "harness");
+      await run(GO, "go", "build", "-o", program, "./internal/harness");
+      return [program];
+    },
+  },
+];
+
+export type Result = { readonly verdict: string; readonly claims?: unknown };
+
+/** Runs a file of vectors. Returns the verdicts in the order of its cases. */
+export async function runVectors([program, ...args]: readonly [string, ...string[]], path: string): Promise<Result[]> {
+  const output = await run(VERIFIERS, program, ...args, "vectors", path);
+  return output
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+export type FollowOptions = {
+  readonly adminUrl: string;
+  readonly adminToken: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly policy?: "introspect" | "refuse";
+  readonly maxStalenessMs?: number;
+};
+
+const running = new Set<ChildProcessWithoutNullStreams>();
+onExit(() => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** A verifier in a process of its own, which follows a service. */
+export function startFollower([program, ...args]: readonly [string, ...string[]], options: FollowOptions) {
+  const child = spawn(program, [...args, "follow", JSON.stringify(options)], { env: languageEnv });
+  running.add(child);
+  const events: string[] = [];
+  const asked = new Map<string, (verdict: string) => void>();
+  let wake: (() => void)[] = [];
+  let stderr = "";
+  let hasEnded = false;
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const wakeAll = () => {
+    const woken = wake;
+    wake = [];
+    for (const resume of woken) resume();
+  };
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const { id, verdict, event } = JSON.parse(line) as { id?: string; verdict?: string; event?: string };
+    if (event !== undefined) events.push(event);
+    if (id !== undefined && verdict !== undefined) asked.get(id)?.(verdict);
+    wakeAll();
+  });
+  child.once("close", () => {
+    hasEnded = true;
+    running.delete(child);
+    wakeAll();
+  });
+  let count = 0;
+  return {
+    /** What it has reported, in order: `ready` and the events of the verifier. */
+    events,
+    verdictOf(token: string): Promise<string> {
+      const id = String(++count);
+      return new Promise((resolve, reject) => {
+        if (hasEnded) reject(new Error(`it has ended: ${stderr}`));
+        asked.set(id, (verdict) => {
+          asked.delete(id);
+          resolve(verdict);
+        });
+        child.stdin.write(`${id} ${token}\n`);
+      });
+    },
+    /** Waits until an event has been reported, for the n-th time. */
+    async reported(event: string, times = 1): Promise<void> {
+      const deadline = Date.now() + PATIENCE_MS;
+      while (events.filter((each) => each === event).length < times) {
+        if (hasEnded) throw new Error(`it has ended: ${stderr}`);
+        if (Date.now() > deadline) throw new Error(`no ${event} among ${events}`);
+        await new Promise<void>((resolve) => {
+          wake.push(resolve);
+          setTimeout(resolve, 1000).unref();
+        });
+      }
+    },
+    stop(): void {
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+export type Follower = ReturnType<typeof startFollower>;

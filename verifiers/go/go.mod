@@ -1,0 +1,3 @@
+module session-service.example/verifier
+
+go 1.19

@@ -1,0 +1,116 @@
+// Command harness runs the verifier for the tests in other languages.
+//
+//	harness vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
+//	harness follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"session-service.example/verifier"
+	"session-service.example/verifier/internal/vectors"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: harness vectors FILE | follow OPTIONS")
+	}
+	var err error
+	switch os.Args[1] {
+	case "vectors":
+		err = runVectors(os.Args[2])
+	case "follow":
+		err = follow(os.Args[2])
+	default:
+		err = fmt.Errorf("no command %q", os.Args[1])
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func runVectors(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var file vectors.File
+	if err := json.Unmarshal(text, &file); err != nil {
+		return err
+	}
+	runner := vectors.NewRunner(file)
+	defer runner.Close()
+	output := bufio.NewWriter(os.Stdout)
+	encoder := json.NewEncoder(output)
+	for _, one := range file.Cases {
+		result, err := runner.Run(one)
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.Name, err)
+		}
+		if err := encoder.Encode(result); err != nil {
+			return err
+		}
+	}
+	return output.Flush()
+}
+
+type followOptions struct {
+	AdminURL       string          `json:"adminUrl"`
+	AdminToken     string          `json:"adminToken"`
+	Issuer         string          `json:"issuer"`
+	Audience       string          `json:"audience"`
+	Policy         verifier.Policy `json:"policy"`
+	MaxStalenessMs int             `json:"maxStalenessMs"`
+}
+
+func follow(text string) error {
+	var given followOptions
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	write := func(line map[string]string) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = json.NewEncoder(os.Stdout).Encode(line)
+	}
+	v, err := verifier.New(verifier.Options{
+		AdminURL: given.AdminURL, AdminToken: func() string { return given.AdminToken }, Issuer: given.Issuer,
+		Audience: []string{given.Audience}, Policy: given.Policy,
+		MaxStaleness: time.Duration(given.MaxStalenessMs) * time.Millisecond,
+		Report:       func(event verifier.Event) { write(map[string]string{"event": event.Name}) },
+	})
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	go func() {
+		if err := v.Ready(context.Background()); err != nil {
+			write(map[string]string{"event": "not_ready", "error": err.Error()})
+			return
+		}
+		write(map[string]string{"event": "ready"})
+	}()
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		id, token, _ := strings.Cut(lines.Text(), " ")
+		go func() {
+			verdict := v.Verify(context.Background(), token)
+			result := string(verdict.Reason)
+			if verdict.OK {
+				result = "accepted"
+			}
+			write(map[string]string{"id": id, "verdict": result})
+		}()
+	}
+	return lines.Err()
+}

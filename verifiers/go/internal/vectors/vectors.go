@@ -1,0 +1,182 @@
+// Package vectors runs the cases of test/vectors/verifier.json (docs/verifier-protocol.md) in the verifier.
+package vectors
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"session-service.example/verifier"
+)
+
+// Options are those of a file, or of a case.
+type Options struct {
+	Issuer             *string  `json:"issuer"`
+	Audience           any      `json:"audience"`
+	RequireDeviceBound *bool    `json:"requireDeviceBound"`
+	MaxStalenessMs     *float64 `json:"maxStalenessMs"`
+}
+
+// Event is a batch of the feed, and when it arrived.
+type Event struct {
+	AtMs  int64           `json:"atMs"`
+	Batch json.RawMessage `json:"batch"`
+}
+
+// Case is a token with its circumstances and the expected verdict.
+type Case struct {
+	Name         string           `json:"name"`
+	Token        string           `json:"token"`
+	NowMs        int64            `json:"nowMs"`
+	Options      *Options         `json:"options"`
+	Keys         json.RawMessage  `json:"keys"`
+	KeysReadAtMs *int64           `json:"keysReadAtMs"`
+	Feed         *[]Event         `json:"feed"`
+	Verdict      string           `json:"verdict"`
+	Claims       *json.RawMessage `json:"claims"`
+}
+
+// File is the whole file.
+type File struct {
+	Version int             `json:"version"`
+	Options Options         `json:"options"`
+	Keys    json.RawMessage `json:"keys"`
+	Cases   []Case          `json:"cases"`
+}
+
+// Result is a verdict: accepted or the reason, and the claims as they were sent.
+type Result struct {
+	Verdict string          `json:"verdict"`
+	Claims  json.RawMessage `json:"claims,omitempty"`
+}
+
+// Runner runs cases. Cases without a feed share a verifier for each set of options and keys.
+type Runner struct {
+	file   File
+	shared map[string]*world
+}
+
+func NewRunner(file File) *Runner { return &Runner{file: file, shared: map[string]*world{}} }
+
+func (r *Runner) Run(one Case) (Result, error) {
+	keys := one.Keys
+	if keys == nil {
+		keys = r.file.Keys
+	}
+	options := verifier.Options{JWKSURL: "http://keys.invalid/jwks", Transport: nil}
+	for _, each := range []*Options{&r.file.Options, one.Options} {
+		apply(&options, each)
+	}
+	name, err := json.Marshal([]any{one.Options, keys, one.KeysReadAtMs, one.NowMs})
+	if err != nil {
+		return Result{}, err
+	}
+	w := r.shared[string(name)]
+	if w == nil || one.Feed != nil {
+		if w, err = open(options, keys, one); err != nil {
+			return Result{}, err
+		}
+		if one.Feed == nil {
+			r.shared[string(name)] = w
+		} else {
+			defer w.verifier.Close()
+		}
+	}
+	w.clock.set(one.NowMs)
+	verdict := w.verifier.Verify(context.Background(), one.Token)
+	if !verdict.OK {
+		return Result{Verdict: string(verdict.Reason)}, nil
+	}
+	return Result{"accepted", verdict.Claims.Raw}, nil
+}
+
+func (r *Runner) Close() {
+	for _, w := range r.shared {
+		w.verifier.Close()
+	}
+}
+
+func apply(to *verifier.Options, from *Options) {
+	if from == nil {
+		return
+	}
+	if from.Issuer != nil {
+		to.Issuer = *from.Issuer
+	}
+	switch audience := from.Audience.(type) {
+	case string:
+		to.Audience = []string{audience}
+	case []any:
+		to.Audience = nil
+		for _, each := range audience {
+			to.Audience = append(to.Audience, each.(string))
+		}
+	}
+	if from.RequireDeviceBound != nil {
+		to.RequireDeviceBound = *from.RequireDeviceBound
+	}
+	if from.MaxStalenessMs != nil {
+		to.MaxStaleness = time.Duration(*from.MaxStalenessMs * float64(time.Millisecond))
+		if to.MaxStaleness == 0 {
+			to.MaxStaleness = -1
+		}
+	}
+}
+
+// clock is both clocks of a verifier.
+type clock struct {
+	mu sync.Mutex
+	ms int64
+}
+
+func (c *clock) set(ms int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ms = ms
+}
+
+func (c *clock) now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ms
+}
+
+type world struct {
+	verifier *verifier.Verifier
+	clock    *clock
+}
+
+// open makes a verifier that has read the keys, then the feed, each at its time.
+func open(options verifier.Options, keys json.RawMessage, one Case) (*world, error) {
+	startMs := one.NowMs
+	if one.Feed != nil && len(*one.Feed) > 0 {
+		startMs = (*one.Feed)[0].AtMs
+	}
+	if one.KeysReadAtMs != nil {
+		startMs = *one.KeysReadAtMs
+	}
+	w := &world{clock: &clock{ms: startMs}}
+	options.Clock = func() time.Time { return time.UnixMilli(w.clock.now()) }
+	options.Monotonic = func() time.Duration { return time.Duration(w.clock.now()) * time.Millisecond }
+	network := newNetwork(keys)
+	options.Transport = network
+	if one.Feed != nil {
+		options.AdminURL, options.Policy = "http://admin.invalid", verifier.Refuse
+	}
+	read := make(chan struct{}, 100)
+	options.Report = func(event verifier.Event) {
+		if event.Name == "keys_read" || event.Name == "keys_unreadable" {
+			read <- struct{}{}
+		}
+	}
+	var err error
+	if w.verifier, err = verifier.New(options); err != nil {
+		return nil, err
+	}
+	<-read
+	if one.Feed != nil {
+		err = network.deliver(*one.Feed, w.clock)
+	}
+	return w, err
+}

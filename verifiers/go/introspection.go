@@ -1,0 +1,79 @@
+package verifier
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+)
+
+const introspectionTimeout = time.Second
+
+// introspection introspects tokens while the feed is stale. A token has one call at a time, which all requests with this
+// token share.
+type introspection struct {
+	settings *settings
+	ctx      context.Context
+	mu       sync.Mutex
+	underWay map[string]*introspectionCall
+}
+
+type introspectionCall struct {
+	startedAtMs float64
+	over        chan struct{}
+	verdict     Verdict
+}
+
+// introspect returns the verdict of the service: accepted, Revoked, or Unavailable if it does not respond in time.
+func (i *introspection) introspect(ctx context.Context, token string, accepted Verdict, nowMs float64) Verdict {
+	i.mu.Lock()
+	call := i.underWay[token]
+	if call == nil || nowMs-call.startedAtMs > i.settings.maxStalenessMs {
+		call = &introspectionCall{startedAtMs: nowMs, over: make(chan struct{})}
+		i.underWay[token] = call
+		go i.call(token, call, accepted)
+	}
+	i.mu.Unlock()
+	select {
+	case <-call.over:
+		return call.verdict
+	case <-ctx.Done():
+		return refuse(Unavailable)
+	}
+}
+
+func (i *introspection) call(token string, call *introspectionCall, accepted Verdict) {
+	isActive, err := i.isActive(token)
+	switch {
+	case err != nil:
+		call.verdict = refuse(Unavailable)
+	case isActive:
+		call.verdict = accepted
+	default:
+		call.verdict = refuse(Revoked)
+	}
+	i.mu.Lock()
+	if i.underWay[token] == call {
+		delete(i.underWay, token)
+	}
+	i.mu.Unlock()
+	close(call.over)
+}
+
+func (i *introspection) isActive(token string) (bool, error) {
+	ctx, cancel := context.WithTimeout(i.ctx, introspectionTimeout)
+	defer cancel()
+	body, err := json.Marshal(map[string]string{"token": token})
+	if err != nil {
+		return false, err
+	}
+	response, err := i.settings.call(ctx, "IntrospectToken", "application/json", body)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	var result struct{ Active bool }
+	err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&result)
+	return result.Active, err
+}

@@ -1,0 +1,114 @@
+package verifier
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// sweepIntervalMs is how often expired entries are removed.
+const sweepIntervalMs = 10_000
+
+// batch is a WatchRevocationsResponse in JSON.
+type batch struct {
+	Revocations []struct {
+		SessionID  string     `json:"sessionId"`
+		ExpireTime *time.Time `json:"expireTime"`
+	} `json:"revocations"`
+	Cursor           string     `json:"cursor"`
+	CaughtUp         bool       `json:"caughtUp"`
+	RevokedKeyIDs    []string   `json:"revokedKeyIds"`
+	AsOfTime         *time.Time `json:"asOfTime"`
+	RevokedUntilTime *time.Time `json:"revokedUntilTime"`
+}
+
+// revocations is what the feed has delivered.
+type revocations struct {
+	settings *settings
+	keys     *keySet
+	mu       sync.RWMutex
+	// expiries maps a sid to the time at which the session's last access token has expired, in ms.
+	expiries map[string]float64
+	// revokedUntilMs: sessions that were created at this time or before have ended.
+	revokedUntilMs float64
+	fresh          freshness
+	cursor         string
+	sweptAtMs      float64
+	isFollowing    bool
+	batches        int
+	// next is closed, and replaced, by every batch.
+	next chan struct{}
+}
+
+func newRevocations(s *settings, keys *keySet) *revocations {
+	return &revocations{
+		settings: s, keys: keys, expiries: map[string]float64{}, revokedUntilMs: math.Inf(-1), fresh: newFreshness(),
+		sweptAtMs: s.monotonicMs(), next: make(chan struct{}),
+	}
+}
+
+// has says whether a session is revoked.
+func (r *revocations) has(sid string, createdAtMs float64) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	_, isRevoked := r.expiries[sid]
+	return isRevoked || createdAtMs <= r.revokedUntilMs
+}
+
+// stalenessMs is the age of what is known: the time since the service last read the store and delivered everything.
+func (r *revocations) stalenessMs(monotonicMs, wallMs float64) float64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.fresh.ageMs(monotonicMs, wallMs)
+}
+
+// progress returns how many batches have been received, and a channel that the next one closes.
+func (r *revocations) progress() (int, <-chan struct{}) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.batches, r.next
+}
+
+// apply applies a batch. It returns whether the feed follows only since this batch, and whether its stream is late.
+func (r *revocations) apply(b *batch) (begins, isLate bool) {
+	if len(b.RevokedKeyIDs) > 0 {
+		r.keys.revoke(b.RevokedKeyIDs)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches++
+	for _, revoked := range b.Revocations {
+		r.expiries[revoked.SessionID] = math.Max(msOf(revoked.ExpireTime, math.Inf(1)), r.expiries[revoked.SessionID])
+	}
+	r.revokedUntilMs = math.Max(r.revokedUntilMs, msOf(b.RevokedUntilTime, math.Inf(-1)))
+	r.cursor = b.Cursor
+	nowMs, wallMs := r.settings.monotonicMs(), r.settings.wallMs()
+	r.fresh.record(msOf(b.AsOfTime, math.NaN()), b.CaughtUp, nowMs, wallMs)
+	if nowMs-r.sweptAtMs >= sweepIntervalMs {
+		r.sweep(nowMs, math.Min(msOf(b.AsOfTime, math.Inf(1)), wallMs))
+	}
+	begins = b.CaughtUp && !r.isFollowing
+	r.isFollowing = r.isFollowing || b.CaughtUp
+	close(r.next)
+	r.next = make(chan struct{})
+	return begins, r.fresh.isLate()
+}
+
+// sweep forgets revocations that have expired both by the store's time, in which they are given, and by the clock that
+// tokens expire by. The two clocks may differ.
+func (r *revocations) sweep(nowMs, overMs float64) {
+	r.sweptAtMs = nowMs
+	for sid, expiresAtMs := range r.expiries {
+		if expiresAtMs <= overMs {
+			delete(r.expiries, sid)
+		}
+	}
+}
+
+// msOf returns a time in ms since the epoch, rounded as all verifiers round it.
+func msOf(t *time.Time, absent float64) float64 {
+	if t == nil {
+		return absent
+	}
+	return float64(t.Unix())*1000 + math.Round(float64(t.Nanosecond())/1e6)
+}

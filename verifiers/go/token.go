@@ -1,0 +1,222 @@
+package verifier
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxLength bounds tokens: a longer text is not an access token of the service.
+	maxLength = 16_384
+	// signatureLength is that of 64 bytes in base64url: all accepted algorithms have signatures of 64 bytes.
+	signatureLength = 86
+	signatureBytes  = 64
+)
+
+// checked is a token that is valid by keys and clock alone.
+type checked struct {
+	claims                   *Claims
+	key                      *key
+	deviceBound              bool
+	createdAtMs, expiresAtMs float64
+}
+
+// check checks a token with the keys and the clock alone. The reason UnknownKey may change with newer keys.
+func (v *Verifier) check(token string) (*checked, Reason) {
+	end := len(token) - signatureLength - 1
+	dot := strings.IndexByte(token, '.')
+	if len(token) > maxLength || dot < 1 || dot >= end || token[end] != '.' {
+		return nil, Malformed
+	}
+	header := token[:dot]
+	payload, ok := decodeSegment(token[dot+1 : end])
+	signature, isSignature := decodeSegment(token[end+1:])
+	if !ok || !isSignature || len(signature) != signatureBytes || !utf8.ValidString(payload) {
+		return nil, Malformed
+	}
+	found, isKnown := v.keys.byHeader(header)
+	if !isKnown {
+		var reason Reason
+		if found, reason = v.findKey(header); found == nil {
+			return nil, reason
+		}
+	}
+	if !v.isAuthentic(token, end, signature, found) {
+		return nil, Forged
+	}
+	if !isKnown {
+		v.keys.rememberHeader(header, found)
+	}
+	claims, ok := parseObject(payload)
+	if !ok {
+		return nil, Malformed
+	}
+	if reason := v.findFault(claims); reason != "" {
+		return nil, reason
+	}
+	return newChecked(claims, payload, found), ""
+}
+
+// isAuthentic remembers the validity of recent signatures: a refused token may be presented again and again.
+func (v *Verifier) isAuthentic(token string, end int, signature string, by *key) bool {
+	digest := sha256.Sum256([]byte(token))
+	name := string(digest[:])
+	if known, ok := v.signatures.get(name); ok && known.key == by {
+		return known.isValid
+	}
+	isValid := by.verifies([]byte(token[:end]), []byte(signature))
+	v.signatures.set(name, knownSignature{by, isValid})
+	return isValid
+}
+
+type knownSignature struct {
+	key     *key
+	isValid bool
+}
+
+// decodeSegment decodes canonical base64url: alphabet, no padding, no spare bits (RFC 4648 section 3.5).
+func decodeSegment(segment string) (string, bool) {
+	// The decoder skips line breaks.
+	if strings.ContainsAny(segment, "\r\n") {
+		return "", false
+	}
+	bytes, err := base64.RawURLEncoding.Strict().DecodeString(segment)
+	return string(bytes), err == nil
+}
+
+func (v *Verifier) findKey(segment string) (*key, Reason) {
+	text, ok := decodeSegment(segment)
+	if !ok {
+		return nil, Malformed
+	}
+	header, ok := parseObject(text)
+	if !ok {
+		return nil, Malformed
+	}
+	// The header only chooses the key; a member that could change the verification is rejected (RFC 8725 section 3.10).
+	for name := range header {
+		if name != "typ" && name != "alg" && name != "kid" {
+			return nil, Malformed
+		}
+	}
+	kid, isText := header["kid"].(string)
+	if !isText {
+		return nil, Malformed
+	}
+	// RFC 9068 section 4, RFC 7515 section 4.1.9
+	typ, _ := header["typ"].(string)
+	if typ = lowerASCII(typ); typ != "at+jwt" && typ != "application/at+jwt" {
+		return nil, WrongType
+	}
+	if alg := header["alg"]; alg != "ES256" && alg != "EdDSA" {
+		return nil, WrongAlgorithm
+	}
+	found, isRevoked := v.keys.find(kid)
+	switch {
+	case isRevoked:
+		return nil, RevokedKey
+	case found == nil:
+		return nil, UnknownKey
+	case found.alg != header["alg"]: // the key decides the algorithm (RFC 8725 section 3.1)
+		return nil, WrongAlgorithm
+	}
+	return found, ""
+}
+
+// lowerASCII lowers no other letters: some have an ASCII letter as their lower case.
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+// findFault validates the claims as RFC 9068 section 4 does; those that section 2.2 requires must be present.
+func (v *Verifier) findFault(claims map[string]any) Reason {
+	for _, name := range [...]string{"sub", "jti", "sid", "client_id"} {
+		if text, _ := claims[name].(string); text == "" {
+			return Malformed
+		}
+	}
+	exp, hasExp := timeOf(claims["exp"])
+	iat, hasIat := timeOf(claims["iat"])
+	if !hasExp || !hasIat {
+		return Malformed
+	}
+	if claims["iss"] != v.settings.Issuer {
+		return WrongIssuer
+	}
+	audiences, ok := audiencesOf(claims["aud"])
+	if !ok {
+		return Malformed
+	}
+	isOurs := false
+	for _, audience := range audiences {
+		isOurs = isOurs || v.settings.audiences[audience]
+	}
+	if !isOurs {
+		return WrongAudience
+	}
+	// The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
+	if _, isBound := claims["cnf"]; isBound {
+		return NotBearer
+	}
+	nowMs := v.settings.wallMs()
+	if value, has := claims["nbf"]; has {
+		if nbf, isTime := timeOf(value); !isTime || nowMs < nbf*1000 {
+			return NotYetValid
+		}
+	}
+	switch {
+	case nowMs >= exp*1000: // a token is expired on or after this time (RFC 7519 section 4.1.4)
+		return Expired
+	case exp < iat:
+		return Malformed
+	case v.settings.RequireDeviceBound && claims["device_bound"] != true:
+		return NotDeviceBound
+	}
+	return ""
+}
+
+// timeOf returns a time in seconds since the epoch. A JSON number may also be infinite, such as 1e999.
+func timeOf(value any) (float64, bool) {
+	seconds, ok := value.(float64)
+	return seconds, ok && !math.IsInf(seconds, 0)
+}
+
+func audiencesOf(value any) ([]string, bool) {
+	if text, ok := value.(string); ok {
+		return []string{text}, true
+	}
+	list, ok := value.([]any)
+	texts := make([]string, 0, len(list))
+	for _, item := range list {
+		text, isText := item.(string)
+		ok = ok && isText
+		texts = append(texts, text)
+	}
+	return texts, ok
+}
+
+func newChecked(all map[string]any, payload string, by *key) *checked {
+	text := func(name string) string { value, _ := all[name].(string); return value }
+	exp, _ := all["exp"].(float64)
+	iat, _ := all["iat"].(float64)
+	aud, _ := audiencesOf(all["aud"])
+	// In a token without `sct`, the time of issue counts as that of the creation of its session.
+	createdAtMs, ok := all["sct"].(float64)
+	if !ok {
+		createdAtMs = iat * 1000
+	}
+	claims := &Claims{
+		Iss: text("iss"), Sub: text("sub"), Aud: aud, Exp: exp, Iat: iat, Jti: text("jti"), Sid: text("sid"),
+		ClientID: text("client_id"), All: all, Raw: json.RawMessage(payload),
+	}
+	return &checked{claims, by, all["device_bound"] == true, createdAtMs, exp * 1000}
+}

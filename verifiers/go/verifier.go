@@ -1,0 +1,131 @@
+package verifier
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// maxSignatures bounds the signatures whose validity is remembered.
+const maxSignatures = 2048
+
+// Verifier decides whether to accept access tokens. Make one for each process. It is safe for concurrent use.
+type Verifier struct {
+	settings      *settings
+	keys          *keySet
+	feed          *feed
+	introspection *introspection
+	cache         *recentlyUsed[*checked]
+	signatures    *recentlyUsed[knownSignature]
+	close         context.CancelFunc
+	// staleAfterBatches is the number of batches at which the feed was found stale. It still is, if no other has arrived.
+	staleAfterBatches atomic.Int64
+}
+
+// New creates a verifier: it checks tokens locally, and follows the key set and the revocation feed until Close.
+func New(options Options) (*Verifier, error) {
+	s, err := resolve(options)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &Verifier{
+		settings: s, keys: newKeySet(ctx, s), close: cancel,
+		cache: newRecentlyUsed[*checked](s.CacheSize), signatures: newRecentlyUsed[knownSignature](maxSignatures),
+	}
+	v.staleAfterBatches.Store(-1)
+	if s.AdminURL != "" {
+		v.feed = newFeed(ctx, s, v.keys)
+		if s.Policy == Introspect {
+			v.introspection = &introspection{settings: s, ctx: ctx, underWay: map[string]*introspectionCall{}}
+		}
+	}
+	return v, nil
+}
+
+// Ready waits until keys and revocations are known. It returns an error when the admin token is refused or lacks the
+// scope `watch`. The verifier still retries, since the token may become valid.
+func (v *Verifier) Ready(ctx context.Context) error {
+	if v.feed != nil {
+		select {
+		case <-v.feed.ready:
+			if v.feed.readyErr != nil {
+				return v.feed.readyErr
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	select {
+	case <-v.keys.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close closes the feed. Later verdicts use what was known at that time, as long as it is fresh.
+func (v *Verifier) Close() { v.close() }
+
+// StalenessMs returns the age of what is known of revocations. It is infinite before the feed has delivered it, and
+// without a feed.
+func (v *Verifier) StalenessMs() float64 {
+	if v.feed == nil {
+		return math.Inf(1)
+	}
+	return v.feed.stalenessMs(v.settings.monotonicMs(), v.settings.wallMs())
+}
+
+// Verify decides whether to accept an access token. It calls the service only for a key that is unknown, and where the
+// policy introspects while the feed is stale.
+func (v *Verifier) Verify(ctx context.Context, token string) Verdict {
+	if known, ok := v.cache.get(token); ok && !known.key.withdrawn.Load() {
+		return v.judge(ctx, token, known)
+	}
+	entry, reason := v.check(token)
+	if reason == UnknownKey {
+		// An unknown key may be newer than the key set.
+		isReadable := v.keys.refresh(ctx)
+		if entry, reason = v.check(token); reason == UnknownKey && !isReadable {
+			reason = Unavailable
+		}
+	}
+	if entry == nil {
+		return refuse(reason)
+	}
+	v.cache.set(token, entry)
+	return v.judge(ctx, token, entry)
+}
+
+// judge checks the facts about a valid token that can change: its time, its session, its key, the age of the feed.
+func (v *Verifier) judge(ctx context.Context, token string, entry *checked) Verdict {
+	wallMs, nowMs := v.settings.wallMs(), v.settings.monotonicMs()
+	switch {
+	case wallMs >= entry.expiresAtMs:
+		return refuse(Expired)
+	case v.feed != nil && v.feed.has(entry.claims.Sid, entry.createdAtMs):
+		return refuse(Revoked)
+	case !v.keys.isTrusted(nowMs):
+		return refuse(Unavailable)
+	}
+	accepted := Verdict{OK: true, Claims: entry.claims, DeviceBound: entry.deviceBound}
+	if v.feed == nil || v.feed.stalenessMs(nowMs, wallMs) <= v.settings.maxStalenessMs {
+		return accepted
+	}
+	// After this process was stopped, batches may have arrived that it has not read yet.
+	if batches, next := v.feed.progress(); int64(batches) != v.staleAfterBatches.Load() {
+		select {
+		case <-next:
+		case <-time.After(readingGrace):
+			v.staleAfterBatches.Store(int64(batches))
+		case <-ctx.Done():
+			return refuse(Unavailable)
+		}
+		return v.judge(ctx, token, entry)
+	}
+	if v.introspection == nil {
+		return refuse(Unavailable)
+	}
+	return v.introspection.introspect(ctx, token, accepted, nowMs)
+}
