@@ -1,4 +1,4 @@
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Metrics } from "./metrics.ts";
 
@@ -29,6 +29,13 @@ export function measure(metrics: Pick<Metrics, "handled" | "streamOpened" | "str
       if (!streaming) metrics.handled(name, code, secondsSince(start));
     }
   };
+}
+
+/** Measures a call that was refused before its message was read. It took no time that a histogram would show. */
+export function measureRefused(
+  metrics: Pick<Metrics, "handled">,
+): (context: HandlerContext, error: ConnectError) => void {
+  return ({ method }, { code }) => metrics.handled(method.name, codeToString(code), 0);
 }
 
 const secondsSince = (start: number) => (performance.now() - start) / 1000;

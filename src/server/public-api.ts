@@ -14,7 +14,7 @@ import type { Config } from "../config/config.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import type { SecurityHeaders } from "../listener/security-headers.ts";
-import { measure } from "../observability/measure.ts";
+import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
@@ -51,8 +51,8 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     return router;
   };
   const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
-  const observers = [...(deps.telemetry?.interceptors ?? []), measure(deps.metrics)];
-  const authenticate = observedGate(observers, requireCredential(deps));
+  const tracing = deps.telemetry?.interceptors ?? [];
+  const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
   return apiHandler(config, deps, {
     service: SessionService,
     rules: SessionServiceRules,

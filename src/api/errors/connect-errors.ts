@@ -59,6 +59,8 @@ function build(
   return error;
 }
 
+const SHARED = new WeakSet<ConnectError>();
+
 /**
  * Errors that any caller can cause. They are built once, because most of an error's cost is its stack trace, which is of no use here.
  * Requests share them, so they must not be changed.
@@ -79,7 +81,14 @@ export const SHARED_ERRORS = {
 } as const;
 
 function shared(code: ErrorCode, headers = HEADERS[code], rpcCode?: Code): ConnectError {
-  return build(code, ERRORS[code].message, headers, undefined, [], rpcCode);
+  const error = build(code, ERRORS[code].message, headers, undefined, [], rpcCode);
+  SHARED.add(error);
+  return error;
+}
+
+/** Whether an error is built once for many requests, so that its response can be prepared. */
+export function isShared(error: ConnectError): boolean {
+  return SHARED.has(error);
 }
 
 /** The errors by seconds to wait. There are at most as many as the longest window of a limit has seconds. */

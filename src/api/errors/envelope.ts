@@ -1,7 +1,8 @@
 /** The HTTP form of the closed error table: `{"error":{"code":"…","message":"…"}}`. */
-import type { Failure, FailureEncoder } from "connect-http-routes";
+import type { ConnectError } from "@connectrpc/connect";
+import type { Failure, FailureEncoder, FailureResponse } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
-import { errorCodeOf, toConnectError } from "./connect-errors.ts";
+import { errorCodeOf, isShared, toConnectError } from "./connect-errors.ts";
 
 const CODES: Record<Exclude<Failure["kind"], "rpc">, ErrorCode> = {
   no_route: "E404_NOT_FOUND",
@@ -19,6 +20,8 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
 
 /** Encodes failures. @param onBug receives errors that no rule covers */
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
+  /** The responses of errors that many requests share: refusals must cost little, because anybody can cause them. */
+  const prepared = new WeakMap<ConnectError, FailureResponse>();
   return (failure) => {
     if (failure.kind !== "rpc") {
       const code = CODES[failure.kind];
@@ -27,12 +30,21 @@ export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder
       return { status: ERRORS[code].http, body: envelope(code, message) };
     }
     // The interceptors have translated most errors. But a deadline may expire outside of them.
+    const known = prepared.get(failure.error);
+    if (known !== undefined) return known;
     const error = toConnectError(failure.error, onBug);
-    const code = errorCodeOf(error) ?? "E500_INTERNAL";
-    return {
-      status: ERRORS[code].http,
-      headers: Object.fromEntries(error.metadata),
-      body: envelope(code, error.rawMessage),
-    };
+    const response = responseOf(error);
+    if (isShared(error)) prepared.set(error, response);
+    return response;
+  };
+}
+
+function responseOf(error: ConnectError): FailureResponse {
+  const code = errorCodeOf(error) ?? "E500_INTERNAL";
+  return {
+    status: ERRORS[code].http,
+    headers: Object.fromEntries(error.metadata),
+    hasMetadata: true,
+    json: JSON.stringify(envelope(code, error.rawMessage)),
   };
 }

@@ -1,22 +1,31 @@
 import { create } from "@bufbuild/protobuf";
-import type { HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
+import type { ConnectError, HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
 
-/** Returns a promise only if it refuses the call; the promise then rejects. */
-type RefusingGate = (context: HandlerContext) => Promise<never> | undefined;
+/** Returns why a call is refused. */
+type RefusingGate = (context: HandlerContext) => ConnectError | undefined;
 
 /**
- * Shows refused calls to the interceptors that observe. A refused call reaches no interceptor, but must be measured and traced like any
+ * Shows refused calls to those that observe calls. A refused call reaches no interceptor, but must be measured and traced like any
  * other. The observers see the request without its message, which is not read.
  *
+ * Without interceptors a call is refused at once: a flood of bad credentials must cost little, and promises would be a part of its cost.
+ *
  * @param observers the first is the outermost
+ * @param onRefused is called inside of the observers
  */
-export function observedGate(observers: readonly Interceptor[], gate: RefusingGate): RefusingGate {
+export function observedGate(
+  observers: readonly Interceptor[],
+  onRefused: (context: HandlerContext, error: ConnectError) => void,
+  gate: RefusingGate,
+): (context: HandlerContext) => Promise<never> | undefined {
   return (context) => {
-    const refused = gate(context);
-    if (refused === undefined) return undefined;
+    const error = gate(context);
+    if (error === undefined) return undefined;
+    onRefused(context, error);
+    if (observers.length === 0) throw error;
     const call = observers.reduceRight<ReturnType<Interceptor>>(
       (next, observer) => observer(next),
-      () => refused,
+      () => Promise.reject(error),
     );
     return call(requestOf(context)) as Promise<never>;
   };

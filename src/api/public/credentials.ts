@@ -2,7 +2,7 @@
  * Verifies the credential of a call once, before its message is read, inflated or parsed.
  * The store decides whether the session is live, in the step that acts on it.
  */
-import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Refused } from "../../session/errors.ts";
 import { authenticate, authenticateLogout } from "../../session/owner.ts";
@@ -11,7 +11,7 @@ import { authenticateCookie } from "../../session/presented-cookie.ts";
 import { bearerToken } from "../../verifier/bearer-token.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { PROOF } from "./device-headers.ts";
-import { type RefuseDeps, refuse } from "./refuse.ts";
+import { type RefuseDeps, refusalOf } from "./refuse.ts";
 
 export type CredentialDeps = RefuseDeps & {
   readonly accessTokens: Pick<AccessTokens, "verify">;
@@ -54,14 +54,14 @@ const CHECKS = {
 type Credential<R extends Rpc> = Extract<ReturnType<(typeof CHECKS)[R]>, { readonly ok: true }>;
 const key = createContextKey<{ readonly ok: true } | undefined>(undefined, { description: "credential" });
 
-/** Refuses calls of the service that are not authenticated. */
-export function requireCredential(deps: CredentialDeps): (context: HandlerContext) => undefined | Promise<never> {
+/** Refuses calls of the service that are not authenticated: returns the error for their callers. */
+export function requireCredential(deps: CredentialDeps): (context: HandlerContext) => ConnectError | undefined {
   return (context) => {
     const { method, requestHeader, values } = context;
     // Health has no credential: probes of orchestrators cannot present one.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader);
-    if (!checked.ok) return refuse(deps, checked, context);
+    if (!checked.ok) return refusalOf(deps, checked, context);
     values.set(key, checked);
     return undefined;
   };

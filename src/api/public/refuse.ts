@@ -1,5 +1,5 @@
 /** Refuses callers of the public API whose credential is not accepted. */
-import type { HandlerContext } from "@connectrpc/connect";
+import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { Refused } from "../../session/errors.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
@@ -15,8 +15,13 @@ export type RefuseDeps = RefusalDeps & {
 /** The operations without a bearer credential. `RegisterDevice` has its own refusal below, and `RenewDevice` is never refused. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
-/** Refuses a call. The audit gets the reason; callers get the same error for all reasons. */
-export async function refuse(deps: RefuseDeps, { reason, sid }: Refused, context: HandlerContext): Promise<never> {
+/** @throws the error of `refusalOf` */
+export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerContext): never {
+  throw refusalOf(deps, refused, context);
+}
+
+/** Reports a refused call to the audit, with the reason. Returns the error for its caller, which is the same for all reasons. */
+export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: HandlerContext): ConnectError {
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
   const event = { event: "authn_failed", operation, reason, sid } as const;
@@ -24,9 +29,9 @@ export async function refuse(deps: RefuseDeps, { reason, sid }: Refused, context
   if (operation === "RegisterDevice") {
     // The response is never 429: on 429 the browser would end its device binding.
     deps.audit(event, requestContextOf(context));
-    throw noCredential;
+    return noCredential;
   }
-  throw refusal(deps, event, context, reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken);
+  return refusal(deps, event, context, reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken);
 }
 
 /**

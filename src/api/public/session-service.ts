@@ -41,7 +41,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const presented = presentedDevice(deps.device, context);
       const { tokens } = credentialOf(context, "refresh");
       const result = await refresh(deps, tokens, requestContextOf(context), presented);
-      const refreshed = result.ok ? result : await refuseRefresh(deps, result, context);
+      const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
       setCookies(
         context,
         cookie.set(refreshed.refreshToken, refreshed.secondsLeft, refreshed.sid, refreshed.accessToken),
@@ -56,7 +56,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
 
     async logout(_request, context) {
       const result = await owner.logout(deps, credentialOf(context, "logout"), requestContextOf(context));
-      await requireOk(deps, result, context);
+      requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
     },
@@ -64,7 +64,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async logoutByCookie(_request, context) {
       const { tokens } = credentialOf(context, "logoutByCookie");
       const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context));
-      await requireOk(deps, result, context);
+      requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
     },
@@ -76,25 +76,21 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const target = parseSessionId(request.sessionId);
       const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
       if (!result.ok && result.reason === "not_found") throw new ServiceError("E404_NOT_FOUND");
-      await requireOk(deps, result, context);
+      requireOk(deps, result, context);
       return { data: {} };
     },
 
     async revokeOtherSessions(_request, context) {
       const { claims: caller } = credentialOf(context, "revokeOtherSessions");
       const result = await owner.revokeOthers(deps, caller, requestContextOf(context));
-      return { data: { revokedCount: (await requireOk(deps, result, context)).count } };
+      return { data: { revokedCount: requireOk(deps, result, context).count } };
     },
   };
 }
 
 type RefreshRefused = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>;
 
-async function refuseRefresh(
-  deps: SessionServiceDeps,
-  result: RefreshRefused,
-  context: HandlerContext,
-): Promise<never> {
+function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context: HandlerContext): never {
   if (result.reason === "device_cookie_stale") setCookies(context, deps.device.cookie.expire());
   if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
     throw SHARED_ERRORS.retryLater;
@@ -113,7 +109,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   const limit = pageSizeOf(request.pageSize);
   const from = parsePageToken(request.pageToken);
   const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
-  const { page } = await requireOk(deps, result, context);
+  const { page } = requireOk(deps, result, context);
   const sessions = page.sessions.map((session) => ({
     sessionId: session.sid,
     ...session.client,
@@ -124,12 +120,12 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
 }
 
-/** Returns the result, or rejects if it is a refusal. */
+/** Returns the result. @throws ConnectError if it is a refusal */
 function requireOk<T extends { readonly ok: true }>(
   deps: SessionServiceDeps,
   result: T | Refused | Limited,
   context: HandlerContext,
-): T | Promise<never> {
+): T {
   if (result.ok) return result;
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
   return refuse(deps, result, context);

@@ -12,11 +12,15 @@ const WHITESPACE = "\t\r\n ";
 
 /**
  * A lazy implementation of fetch's Headers. It reads Node's parsed headers in place until it is changed or iterated, because a real
- * `Headers` per request and response costs more than the rest of a small request.
+ * `Headers` per request and response costs more than the rest of a small request. Changed headers are a flat list of lines, which is
+ * what is sent: a response has about ten, and searching so few is faster than a map.
  */
 export class HeaderMap implements Headers {
   #source: ParsedHeaders | undefined;
-  #values: Map<string, string[]> | undefined;
+  /** Name, value, name, value. Values of the same name follow each other. */
+  #lines: string[] | undefined;
+  /** Whether a name other than `set-cookie` has several values, which are sent as one. */
+  #isRepeated = false;
 
   constructor(source?: ParsedHeaders) {
     this.#source = source;
@@ -24,12 +28,15 @@ export class HeaderMap implements Headers {
 
   get(name: string): string | null {
     const key = keyOf(name);
-    if (this.#values === undefined) {
+    if (this.#lines === undefined) {
       const value = this.#source?.[key];
       // Inherited properties such as "constructor" are neither strings nor arrays.
       return typeof value === "string" ? value : typeof value === "object" ? value.join(", ") : null;
     }
-    return this.#values.get(key)?.join(", ") ?? null;
+    const at = indexOf(this.#lines, key);
+    if (at < 0) return null;
+    const end = at + lengthOf(this.#lines, at);
+    return end === at + 2 ? (this.#lines[at + 1] as string) : joined(this.#lines, at, end);
   }
 
   has(name: string): boolean {
@@ -37,23 +44,40 @@ export class HeaderMap implements Headers {
   }
 
   getSetCookie(): string[] {
-    return [...(this.#all().get("set-cookie") ?? [])];
+    const lines = this.#all();
+    const values: string[] = [];
+    for (let i = indexOf(lines, "set-cookie"); i >= 0 && lines[i] === "set-cookie"; i += 2)
+      values.push(lines[i + 1] as string);
+    return values;
   }
 
   set(name: string, value: string): void {
-    this.#all().set(keyOf(name), [checked(value)]);
+    const key = keyOf(name);
+    const lines = this.#all();
+    const text = checked(value);
+    const at = indexOf(lines, key);
+    if (at < 0) lines.push(key, text);
+    else lines.splice(at, lengthOf(lines, at), key, text);
   }
 
   append(name: string, value: string): void {
     const key = keyOf(name);
-    const all = this.#all();
-    const values = all.get(key);
-    if (values === undefined) all.set(key, [checked(value)]);
-    else values.push(checked(value));
+    const lines = this.#all();
+    const text = checked(value);
+    const at = indexOf(lines, key);
+    if (at < 0) lines.push(key, text);
+    else {
+      lines.splice(at + lengthOf(lines, at), 0, key, text);
+      this.#isRepeated ||= key !== "set-cookie";
+    }
   }
 
   delete(name: string): void {
-    this.#all().delete(keyOf(name));
+    const key = keyOf(name);
+    if (this.#lines === undefined && this.#source === undefined) return;
+    const lines = this.#all();
+    const at = indexOf(lines, key);
+    if (at >= 0) lines.splice(at, lengthOf(lines, at));
   }
 
   forEach(callback: (value: string, name: string, self: Headers) => void, thisArg?: unknown): void {
@@ -83,34 +107,50 @@ export class HeaderMap implements Headers {
     return this.#list();
   }
 
-  /** Returns every header line: name, value, name, value. */
+  /** Returns every header line: name, value, name, value. The list is the map's own: it must not be changed. */
   lines(): string[] {
-    const lines: string[] = [];
-    if (this.#values === undefined && this.#source === undefined) return lines;
-    for (const [name, values] of this.#all()) {
-      if (name === "set-cookie") for (const value of values) lines.push(name, value);
-      else lines.push(name, values.join(", "));
-    }
-    return lines;
+    if (this.#lines === undefined && this.#source === undefined) return [];
+    const all = this.#all();
+    return this.#isRepeated ? withoutRepetition(all) : all;
   }
 
   /** Creates a real Headers, which has fetch's order and grouping. */
   #list(): Headers {
     const list = new Headers();
-    for (const [name, values] of this.#all()) for (const value of values) list.append(name, value);
+    if (this.#lines === undefined && this.#source === undefined) return list;
+    const lines = this.#all();
+    for (let i = 0; i < lines.length; i += 2) list.append(lines[i] as string, lines[i + 1] as string);
     return list;
   }
 
-  #all(): Map<string, string[]> {
-    if (this.#values !== undefined) return this.#values;
-    const all = new Map<string, string[]>();
+  #all(): string[] {
+    if (this.#lines !== undefined) return this.#lines;
+    const lines: string[] = [];
     for (const [name, value] of Object.entries(this.#source ?? {})) {
       // The pseudo-headers of HTTP/2 are skipped.
-      if (value !== undefined && !name.startsWith(":")) all.set(name, typeof value === "string" ? [value] : [...value]);
+      if (value === undefined || name.startsWith(":")) continue;
+      if (typeof value === "string") lines.push(name, value);
+      else {
+        for (const each of value) lines.push(name, each);
+        this.#isRepeated ||= value.length > 1 && name !== "set-cookie";
+      }
     }
-    this.#values = all;
-    return all;
+    this.#lines = lines;
+    return lines;
   }
+}
+
+/** Returns the index of a name among lines; -1 if it is not there. */
+function indexOf(lines: readonly string[], key: string): number {
+  for (let i = 0; i < lines.length; i += 2) if (lines[i] === key) return i;
+  return -1;
+}
+
+/** Returns how many strings the lines of a name take that begin at an index. */
+function lengthOf(lines: readonly string[], at: number): number {
+  let end = at + 2;
+  while (lines[end] === lines[at] && end < lines.length) end += 2;
+  return end - at;
 }
 
 // Inherits from Headers, so that `instanceof Headers` holds, without running its slow constructor.
@@ -128,12 +168,41 @@ function keyOf(name: string): string {
   return key;
 }
 
+/** Returns the value of a name whose lines are those from `at` to `end`. */
+function joined(lines: readonly string[], at: number, end: number): string {
+  const values: string[] = [];
+  for (let i = at; i < end; i += 2) values.push(lines[i + 1] as string);
+  return values.join(lines[at] === "cookie" ? "; " : ", ");
+}
+
+function withoutRepetition(lines: readonly string[]): string[] {
+  const merged: string[] = [];
+  for (let at = 0; at < lines.length; ) {
+    const name = lines[at] as string;
+    const end = name === "set-cookie" ? at + 2 : at + lengthOf(lines, at);
+    merged.push(name, joined(lines, at, end));
+    at = end;
+  }
+  return merged;
+}
+
+/** @throws TypeError */
 function checked(value: string): string {
   const text = String(value);
+  // Most values have nothing to trim.
+  const trimmed = isPadded(text) ? trim(text) : text;
+  if (INVALID_VALUE.test(trimmed)) throw new TypeError("invalid header value");
+  return trimmed;
+}
+
+/** Whether a text begins or ends with what may be white space. */
+function isPadded(text: string): boolean {
+  return text.charCodeAt(0) <= 0x20 || text.charCodeAt(text.length - 1) <= 0x20;
+}
+
+function trim(text: string): string {
   let [start, end] = [0, text.length];
   while (start < end && WHITESPACE.includes(text.charAt(start))) start++;
   while (end > start && WHITESPACE.includes(text.charAt(end - 1))) end--;
-  const trimmed = text.slice(start, end);
-  if (INVALID_VALUE.test(trimmed)) throw new TypeError("invalid header value");
-  return trimmed;
+  return text.slice(start, end);
 }

@@ -40,6 +40,8 @@ export interface FailureResponse {
   /** Default: the failure's status. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether `headers` has what is to be sent of the error's metadata. Default: false; the metadata is then sent too. */
+  readonly hasMetadata?: boolean;
   /** The body, to be written as JSON. With `json`, the body is that text, which may be prepared once for many failures. */
   readonly body?: JsonValue;
   readonly json?: string;

@@ -78,8 +78,9 @@ export class Responses<Source> {
     const failure = failureFrom(reason);
     const header = call?.responseHeader ?? new HeaderMap();
     const { reason: error } = failure;
-    if (error instanceof ConnectError && !error.isWireError) mergeNonProtocolHeaders(header, error.metadata);
     const response = this.#encode(failure, endpoint, false);
+    if (response.hasMetadata !== true && error instanceof ConnectError && !error.isWireError)
+      mergeNonProtocolHeaders(header, error.metadata);
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
     if (failure.kind === "overloaded") header.set("retry-after", "1");
     for (const name in response.headers) header.set(name, response.headers[name] ?? "");
