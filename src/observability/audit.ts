@@ -3,7 +3,7 @@ import type { Audit, AuditEvent } from "../session/audit.ts";
 import { EVERYDAY_REFUSALS } from "../session/errors.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { toWallClock } from "../session/time.ts";
-import type { Logger } from "./logger.ts";
+import { type Logger, suppressLine } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Returns the log level of an event. Everyday events, several a second per thousand users, are at level debug: the metrics count them. */
@@ -41,7 +41,7 @@ export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftM
     try {
       metrics.count(event);
       const level = levelOf(event);
-      if (!log.isLevelEnabled(level)) return;
+      if (!log.isLevelEnabled(level) || suppressLine(log, level, event)) return;
       const { adminName: by } = requester;
       const address = requester.address();
       const ids = requester.correlation?.();

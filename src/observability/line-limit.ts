@@ -28,6 +28,8 @@ type Budget = { second: number; lines: number; suppressed: number };
 type LineLimit = {
   /** @returns how many lines of this kind were suppressed since the last one that passed; undefined if this line must be suppressed */
   admit(event: string, kind: string): number | undefined;
+  /** Counts a line as suppressed, if `admit` would suppress it now. @returns whether it is suppressed */
+  suppress(event: string, kind: string): boolean;
   /** Returns the kinds with suppressed lines that no later line has reported, and resets their counts. */
   takeSuppressed(): readonly { readonly kind: string; readonly lines: number }[];
 };
@@ -44,6 +46,13 @@ export function createLineLimit(clock: () => number, linesPerSecond = LINES_PER_
     return budget;
   };
   return {
+    suppress(event, kind) {
+      const budget = UNLIMITED.has(event) ? undefined : budgets.get(kind);
+      if (budget === undefined || budget.lines < linesPerSecond || Math.floor(clock() / 1000) !== budget.second)
+        return false;
+      budget.suppressed++;
+      return true;
+    },
     admit(event, kind) {
       if (UNLIMITED.has(event)) return 0;
       const budget = budgetOf(kind);

@@ -47,6 +47,22 @@ const FLUSH_TIMEOUT_MS = 1000;
 const MAX_DEPTH = 4;
 const MAX_ENTRIES = 50;
 
+/** What suppresses the lines of a logger, before their fields are collected. */
+const suppressors = new WeakMap<Logger, (level: Level, fields: Fields) => boolean>();
+
+/**
+ * Counts a line as suppressed if its event has used up its lines of the second. Whoever logs may ask before it collects further fields:
+ * a flood of bad credentials causes few lines, and each field costs something.
+ *
+ * @param fields those that the kind of the line depends on
+ * @returns whether the line is suppressed; it must not be logged then
+ */
+export function suppressLine(log: Logger, level: Level, fields: Fields): boolean {
+  return suppressors.get(log)?.(level, fields) ?? false;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
 /** @param clock milliseconds */
 export function createLogger(level: string, clock: () => number = Date.now): Log {
   const limit = createLineLimit(clock);
@@ -71,6 +87,12 @@ export function createLogger(level: string, clock: () => number = Date.now): Log
     },
   };
   const { log, sink } = openLog(options);
+  suppressors.set(log, (level, fields) => {
+    const event = typeof fields.event === "string" ? safeText(fields.event, 64) : "other";
+    if (!limit.suppress(event, kindOf(event, level, fields))) return false;
+    onLine(event, level, true);
+    return true;
+  });
   const reportSuppressed = () => {
     for (const { kind, lines } of limit.takeSuppressed()) {
       log.warn({ event: "log_lines_suppressed", kind, lines }, "log_lines_suppressed");

@@ -1,7 +1,9 @@
 /** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
+import { FastCounter } from "./fast-counter.ts";
 import { FastHistogram, type Series } from "./fast-histogram.ts";
+import { countLines, type MakeFastCounter } from "./log-counters.ts";
 import type { LogCounts } from "./logger.ts";
 
 export type Metrics = {
@@ -70,7 +72,9 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
   const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
   const tracesLimited = counter("session_traces_limited_total", "Requests not traced: the limit of traces is used up");
-  if (log !== undefined) countLines(registry, log);
+  const fastCounter: MakeFastCounter = (name, help, labelNames) =>
+    new FastCounter({ name, help, labelNames }, registry);
+  if (log !== undefined) countLines(registry, log, fastCounter);
   return {
     streamOpened: (method) => streams.inc({ method }),
     streamClosed: (method) => streams.dec({ method }),
@@ -85,7 +89,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     },
     gauge,
     traceLimited: () => tracesLimited.inc(),
-    count: createEventCount(counter),
+    count: createEventCount(counter, fastCounter),
     // The library's types declare `type` as a number, and `metricName` not at all. Both are texts.
     values: async () => (await registry.getMetricsAsJSON()) as unknown as MetricValues[],
     expose: async () => ({ type: registry.contentType, body: await registry.metrics() }),
@@ -146,25 +150,25 @@ function createGauge(registry: Registry, name: string, help: string, read: () =>
 type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
 
 /** Creates the counters of business events. */
-function createEventCount(counter: MakeCounter): Metrics["count"] {
+function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): Metrics["count"] {
   const created = counter("session_created_total", "Sessions created");
-  const renewed = counter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
+  const renewed = fastCounter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
   const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
   const elevated = counter("session_elevated_total", "Later authentications recorded");
   const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
   const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
-  const failed = counter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
+  const failed = fastCounter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
   const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
     "operation",
   ]);
   const device = createDeviceCount(counter);
-  const limited = counter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
+  const limited = fastCounter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
   return (event) => {
     switch (event.event) {
       case "session_created":
         return created.inc();
       case "session_renewed":
-        return renewed.inc({ outcome: event.outcome });
+        return renewed.inc(event.outcome);
       case "session_ended":
         return ended.inc({ reason: event.reason });
       case "session_elevated":
@@ -174,11 +178,11 @@ function createEventCount(counter: MakeCounter): Metrics["count"] {
       case "authn_token_reuse":
         return reused.inc();
       case "authn_failed":
-        return failed.inc({ operation: event.operation, reason: event.reason });
+        return failed.inc(event.operation, event.reason);
       case "authz_failed":
         return notAllowed.inc({ operation: event.operation });
       case "rate_limited":
-        return limited.inc({ limit: event.limit });
+        return limited.inc(event.limit);
       default:
         return device(event);
     }
@@ -215,35 +219,4 @@ function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
         return refused.inc({ operation: event.operation, reason: event.reason });
     }
   };
-}
-
-/** How many values the label `event` may have. All further ones share one. */
-const MAX_EVENTS = 100;
-
-function countLines(registry: Registry, log: LogCounts) {
-  const registers = [registry];
-  const labelNames = ["event", "level"];
-  const lines = new Counter({ name: "session_log_lines_total", help: "Log lines by event", labelNames, registers });
-  const suppressed = new Counter({
-    name: "session_log_lines_suppressed_total",
-    help: "Log lines not written: their event had used up its lines of the second",
-    labelNames,
-    registers,
-  });
-  new Counter({
-    name: "session_log_lines_lost_total",
-    help: "Log lines that the reader of the log did not take",
-    registers,
-    collect() {
-      this.reset();
-      this.inc(log.lost());
-    },
-  });
-  const events = new Set<string>();
-  log.onLine((given, level, isSuppressed) => {
-    if (events.size < MAX_EVENTS) events.add(given);
-    const event = events.has(given) ? given : "other";
-    lines.inc({ event, level });
-    if (isSuppressed) suppressed.inc({ event, level });
-  });
 }

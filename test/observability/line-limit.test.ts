@@ -51,3 +51,15 @@ test("kinds without end share one budget", () => {
   for (let kind = 0; kind < 100_000; kind++) admit("message", `kind ${kind}`);
   expect(takeSuppressed()).toEqual([{ kind: "other", lines: 100_000 - 256 - LINES_PER_SECOND }]);
 });
+
+test("a line may be suppressed before it is made, and counts as any other", () => {
+  const { admit, suppress, takeSuppressed, at } = limitAt(0);
+  expect(suppress("bug", "bug")).toBe(false);
+  for (let line = 0; line < LINES_PER_SECOND; line++) admit("bug", "bug");
+  expect([suppress("bug", "bug"), suppress("bug", "bug"), suppress("bug", "other bug")]).toEqual([true, true, false]);
+  expect(takeSuppressed()).toEqual([{ kind: "bug", lines: 2 }]);
+  at(1000);
+  expect(suppress("bug", "bug")).toBe(false);
+  for (let line = 0; line < LINES_PER_SECOND; line++) admit("session_ended", "session_ended");
+  expect(suppress("session_ended", "session_ended")).toBe(false);
+});

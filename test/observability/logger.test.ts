@@ -76,3 +76,25 @@ test("an error is logged with its type, text, code, stack and cause, and no othe
 test("silent is silent", () => {
   expect(logged("silent", `log.fatal("nothing");`)).toEqual([]);
 });
+
+test("an audit collects the fields of a line only if the line is written, and counts it either way", () => {
+  const audit = new URL("../../src/observability/audit.ts", import.meta.url).href;
+  const lines = logged(
+    "info",
+    `import { createAudit } from ${JSON.stringify(audit)};
+     let lookedUp = 0;
+     const audit = createAudit(log, { count() {} }, () => 0);
+     for (let n = 0; n < 100; n++)
+       audit({ event: "authn_failed", operation: "Refresh", reason: "forged" }, { address: () => String(++lookedUp), adminName: undefined });
+     reportSuppressed();
+     log.error({ event: "lookedUp", lookedUp });`,
+  );
+  const refused = lines.filter(({ event }) => event === "authn_failed");
+  const { lines: suppressed } = lines.find(({ event }) => event === "log_lines_suppressed") ?? {};
+  expect(refused.at(0)).toMatchObject({ reason: "forged", address: "1", msg: "authn_failed" });
+  // The lines of a second that begins meanwhile have a budget of their own, and report those that were suppressed before.
+  const reported = refused.reduce((sum, line) => sum + Number(line.suppressed ?? 0), Number(suppressed ?? 0));
+  expect(refused.length + reported).toBe(100);
+  expect(lines.at(-1)).toMatchObject({ lookedUp: refused.length });
+  expect(refused.length).toBeLessThan(100);
+});

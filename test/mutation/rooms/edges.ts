@@ -67,7 +67,16 @@ export const EDGES: readonly Room[] = [
     name: "observability",
     files: /^src\/observability\/.*\.ts$/,
     stages: [
-      observability("fast-histogram", "line-limit", "line-sink", "logger", "outage", "overload", "text"),
+      observability(
+        "fast-counter",
+        "fast-histogram",
+        "line-limit",
+        "line-sink",
+        "logger",
+        "outage",
+        "overload",
+        "text",
+      ),
       observability("stalled-reader", "audit-trail"),
       observability("operation-events"),
     ],

@@ -1,0 +1,46 @@
+/**
+ * A counter with one or two labels, for what every request counts.
+ * The counter of prom-client builds a text for the labels of each increment. Here an increment looks up its value by the labels
+ * themselves, and allocates nothing. A flood of bad credentials increments four counters a request.
+ */
+import type { Registry } from "prom-client";
+
+type Options = { readonly name: string; readonly help: string; readonly labelNames: readonly [string, string?] };
+
+type Count = { readonly labels: Readonly<Record<string, string>>; value: number };
+
+export class FastCounter {
+  readonly name: string;
+  readonly #options: Options;
+  readonly #counts = new Map<string, Map<string, Count>>();
+
+  constructor(options: Options, registry: Registry) {
+    this.name = options.name;
+    this.#options = options;
+    // The types of the registry accept only the library's own classes, but it only reads `name` and calls `get`.
+    registry.registerMetric(this as unknown as Parameters<Registry["registerMetric"]>[0]);
+  }
+
+  /** @param second the value of the second label, if there is one */
+  inc(first: string, second = ""): void {
+    const count = this.#counts.get(first)?.get(second) ?? this.#add(first, second);
+    count.value++;
+  }
+
+  #add(first: string, second: string): Count {
+    const [firstName, secondName] = this.#options.labelNames;
+    const count = {
+      labels: { [firstName]: first, ...(secondName !== undefined && { [secondName]: second }) },
+      value: 0,
+    };
+    const bySecond = this.#counts.get(first) ?? new Map<string, Count>();
+    this.#counts.set(first, bySecond.set(second, count));
+    return count;
+  }
+
+  async get() {
+    const { name, help } = this.#options;
+    const values = [...this.#counts.values()].flatMap((bySecond) => [...bySecond.values()]);
+    return { name, help, type: "counter", aggregator: "sum", values };
+  }
+}
