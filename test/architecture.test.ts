@@ -59,9 +59,10 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   codec: ["routes"],
   call: ["routes", "codec"],
   response: ["routes", "codec", "call"],
+  connect: ["call", "response"],
   upstream: ["call"],
   client: ["routes", "codec"],
-  node: ["routes", "codec", "call", "response", "handler.ts", "options.ts"],
+  node: ["routes", "codec", "call", "response", "connect", "handler.ts", "options.ts"],
   fetch: ["routes", "codec", "call", "response", "handler.ts", "options.ts"],
 };
 

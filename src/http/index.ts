@@ -31,6 +31,7 @@ export {
   type NodeRequest,
 } from "./node/node-handler.ts";
 export type { NodeResponse } from "./node/node-response.ts";
+export { createUnaryHandler, type UnaryHandlerOptions } from "./node/unary-handler.ts";
 export type { CommonOptions, HandlerOptions, LocalOptions, RemoteOptions } from "./options.ts";
 export type {
   Failure,

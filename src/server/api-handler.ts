@@ -2,10 +2,11 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { createUnaryHandler } from "connect-http-routes";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
-import { withOurErrors } from "../api/errors/framework-errors.ts";
+import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
 import { beginReading } from "../api/errors/reading.ts";
 import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
@@ -98,7 +99,8 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     connect(request, response);
   };
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
-  const api = withRoute(route(rpc), headed, json(headed(rpc), options, headersFor));
+  const unary = unaryHandler(headed(rpc), options, parts, headersFor);
+  const api = withRoute(route(rpc), headed, json(unary, options, headersFor));
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
@@ -107,6 +109,27 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   ]);
   const served = withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api);
   return around(withOneHost(served, refuse(parts.badRequest)), refuse);
+}
+
+/** Serves unary calls of the Connect protocol without connect-node; anything else goes to `rpc`. */
+function unaryHandler(rpc: Handler, options: CallOptions, { routes }: ApiParts, headersFor: SecurityHeaders): Handler {
+  const unary = createUnaryHandler({
+    ...options,
+    acceptCompression,
+    routes,
+    translateError: (error, call) => toOurError(error, call, options.onBug),
+    // They cost less here than if the layers around `rpc` set them.
+    onResponse(headers, request) {
+      headers.set("cache-control", "no-store");
+      for (const [name, value] of headersFor(request)) headers.set(name, value);
+    },
+    fallback: rpc,
+  });
+  const call: Handler = (request, response) => {
+    dropFarDeadline(request);
+    unary(request, response);
+  };
+  return withAuthority(call, rpc);
 }
 
 /** The header fields of every response, as the configuration has them. */

@@ -2,7 +2,8 @@
  * Translates errors that Connect raises before any interceptor runs (a malformed message, one that is too large or in an unknown
  * encoding) to the closed table. Each protocol carries its errors in another part of the response.
  */
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter, type ContextValues } from "@connectrpc/connect";
 import {
   encodeEnvelope,
   readAllBytes,
@@ -35,11 +36,8 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
   for (const [at, handler] of router.handlers.entries()) {
     const respond: UniversalHandler = Object.assign(async (...[request]: Parameters<UniversalHandler>) => {
       const { body, contextValues } = request;
-      const translate: Translate = (error) => {
-        if (error === undefined || errorCodeOf(error) !== undefined) return undefined;
-        if (isReading(contextValues)) return faultOfCaller(error);
-        return toConnectError(error, (bug) => onBug(bug, handler.method.name, contextValues));
-      };
+      const call = { method: handler.method, values: contextValues };
+      const translate: Translate = (error) => error && toOurError(error, call, onBug);
       const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
       const whole = isStream ? { ...request, body: fromCaller(body as Body) } : request;
       try {
@@ -54,6 +52,15 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
     router.handlers[at] = respond;
   }
   return router;
+}
+
+/** Where an error was raised. */
+type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
+
+/** Returns the error of the closed table for an error that Connect has raised; undefined if it is one of the table. */
+export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
+  if (errorCodeOf(error) !== undefined) return undefined;
+  return isReading(values) ? faultOfCaller(error) : toConnectError(error, (bug) => onBug(bug, method.name, values));
 }
 
 /** Reads the body. It fails with Code.Canceled if the caller stops in the middle of it; Connect would report an internal error. */

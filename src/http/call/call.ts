@@ -29,6 +29,8 @@ export const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call
 const END_OF_CALL = new DOMException("This operation was aborted", "AbortError");
 
 interface CallOptions {
+  /** Default: `http`. */
+  readonly protocolName?: string;
   /** Timeout of the call in milliseconds; undefined: none. */
   readonly timeoutMs: number | undefined;
   readonly shutdownSignal: AbortSignal | undefined;
@@ -39,7 +41,7 @@ interface CallOptions {
 export class Call implements HandlerContext {
   readonly service: DescService;
   readonly method: DescMethod;
-  readonly protocolName = "http";
+  readonly protocolName: string;
   readonly requestMethod: string;
   readonly url: string;
   readonly requestHeader: Headers;
@@ -64,6 +66,7 @@ export class Call implements HandlerContext {
     const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.service = method.parent;
     this.method = method;
+    this.protocolName = options.protocolName ?? "http";
     this.requestMethod = exchange.method;
     this.url = exchange.url;
     this.requestHeader = exchange.headers;

@@ -78,22 +78,25 @@ function bodyIsLost(): Error {
   return new Error(message);
 }
 
-class NodeExchange implements Exchange<NodeRequest> {
+export class NodeExchange implements Exchange<NodeRequest> {
   readonly gzip = nodeGzip;
   readonly source: NodeRequest;
   readonly target: string;
   readonly headers: HeaderMap;
   readonly method: string;
   readonly #response: NodeResponse;
+  readonly #keepsConnection: boolean;
   /** Whether the response is sent while the request body is still arriving. */
   #bodyUnfinished = false;
 
-  constructor(request: NodeRequest, response: NodeResponse, target: string, method: string) {
+  /** @param keepsConnection whether a response within the request body leaves the connection open: its owner reads the rest of the body */
+  constructor(request: NodeRequest, response: NodeResponse, target: string, method: string, keepsConnection = false) {
     this.source = request;
     this.target = target;
     this.method = method;
     this.headers = new HeaderMap(request.headers);
     this.#response = response;
+    this.#keepsConnection = keepsConnection;
   }
 
   get url(): string {
@@ -205,7 +208,7 @@ class NodeExchange implements Exchange<NodeRequest> {
       abort(response);
       return;
     }
-    if (this.#bodyUnfinished) {
+    if (this.#bodyUnfinished && !this.#keepsConnection) {
       respondWithinBody(this.source, response, status, lines, content);
       return;
     }

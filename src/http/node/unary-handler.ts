@@ -1,0 +1,23 @@
+import { createUnary, type UnaryOptions } from "../connect/unary-handler.ts";
+import { NodeExchange, type NodeHandler, type NodeRequest } from "./node-handler.ts";
+
+export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
+  /** Handles any other request: `connectNodeAdapter` of connect-node, with the same routes and options. */
+  readonly fallback: NodeHandler;
+};
+
+/** Serves unary calls of the Connect protocol, by POST and by GET, on node:http, node:https and node:http2 (compatibility API). */
+export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
+  const unary = createUnary(options);
+  return (request, response) => {
+    const { url = "", method = "" } = request;
+    const mark = url.indexOf("?");
+    const procedure = unary.find(mark === -1 ? url : url.slice(0, mark));
+    if (procedure !== undefined) {
+      // connect-node leaves connections open, too.
+      const exchange = new NodeExchange(request, response, url, method, true);
+      if (unary.serve(procedure, exchange)) return;
+    }
+    options.fallback(request, response);
+  };
+}
