@@ -1,4 +1,4 @@
-/** The verifiers in other languages, as programs: verifiers/go/internal/harness, verifiers/python/harness.py. */
+/** The verifiers in other languages, as programs: verifiers/go/internal/harness, verifiers/python/tests/harness.py. */
 import { type ChildProcessWithoutNullStreams, execFile, spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,9 @@ const execute = promisify(execFile);
 
 const VERIFIERS = join(import.meta.dirname, "../../../verifiers");
 export const GO = join(VERIFIERS, "go");
+export const PYTHON = join(VERIFIERS, "python");
+/** Debian's own Python has Debian's `cryptography`; another one that is first in the path has not. */
+export const PYTHON_PROGRAM = "/usr/bin/python3";
 
 export type Language = {
   readonly name: string;
@@ -28,6 +31,7 @@ export const languageEnv = {
   GOFLAGS: "-mod=readonly",
   GOPROXY: "off",
   GOTOOLCHAIN: "local",
+  PYTHONDONTWRITEBYTECODE: "1",
 };
 
 /** Runs a program to its end. @throws with its output, if it fails */
@@ -44,6 +48,10 @@ export const LANGUAGES: readonly Language[] = [
       await run(GO, "go", "build", "-o", program, "./internal/harness");
       return [program];
     },
+  },
+  {
+    name: "Python",
+    build: async () => [PYTHON_PROGRAM, join(PYTHON, "tests/harness.py")],
   },
 ];
 

@@ -1,0 +1,36 @@
+/** The Python package: its types, its imports, and its own tests. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { REFUSALS } from "../../src/verifier/index.ts";
+import { scratch } from "../support/service.ts";
+import { PYTHON, PYTHON_PROGRAM, run } from "../support/verifier/languages.ts";
+
+const PACKAGE = join(PYTHON, "session_verifier");
+const sources = readdirSync(PACKAGE)
+  .filter((name) => name.endsWith(".py"))
+  .map((name) => readFileSync(join(PACKAGE, name), "utf8"));
+
+test("has types that mypy accepts", async () => {
+  await run(PYTHON, "/usr/bin/mypy", "--strict", "--cache-dir", scratch(), "session_verifier");
+});
+
+test("passes its own tests", async () => {
+  await run(PYTHON, "/usr/bin/env", "PYTHONPATH=.", PYTHON_PROGRAM, "-m", "unittest", "discover", "tests");
+});
+
+test("imports the standard library and `cryptography` alone", async () => {
+  const imported = sources.flatMap((source) =>
+    [...source.matchAll(/^(?:from|import) ([a-z_]\w*)/gm)].map(([, name]) => name as string),
+  );
+  const known = JSON.parse(
+    await run(PYTHON, PYTHON_PROGRAM, "-c", "import sys, json; print(json.dumps(sorted(sys.stdlib_module_names)))"),
+  ) as string[];
+  expect([...new Set(imported)].filter((name) => !known.includes(name))).toEqual(["cryptography"]);
+});
+
+test("has the reasons of the verifier in TypeScript", () => {
+  const source = readFileSync(join(PACKAGE, "_verdict.py"), "utf8");
+  const [, list = ""] = /Literal\[\n([^\]]*)\]/.exec(source) ?? [];
+  expect([...list.matchAll(/"(\w+)"/g)].map(([, reason]) => reason)).toEqual([...REFUSALS]);
+});

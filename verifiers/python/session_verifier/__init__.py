@@ -1,0 +1,39 @@
+"""Verifies the access tokens of the session service locally, and learns of every logout within milliseconds.
+
+    from session_verifier import Verifier
+
+    verifier = Verifier(
+        admin_url="http://127.0.0.1:8081",  # the admin API: keys, revocation feed and introspection
+        admin_token=lambda: Path("/run/secrets/session-admin-token").read_text().strip(),
+        issuer="https://sessions.example",
+        audience="https://api.example",
+    )
+    verifier.wait_until_ready()  # keys and current revocations are known
+    verdict = verifier.verify(token)
+    if verdict.ok:
+        print(verdict.claims["sub"])
+
+docs/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
+"""
+
+from ._bearer import Authorization, authorize, authorize_async
+from ._errors import AdminTokenError
+from ._middleware import AsgiMiddleware, WsgiMiddleware
+from ._options import Event
+from ._verdict import REASONS, Reason, Verdict
+from ._verifier import AsyncVerifier, Verifier
+
+__all__ = [
+    "REASONS",
+    "AdminTokenError",
+    "AsgiMiddleware",
+    "AsyncVerifier",
+    "Authorization",
+    "Event",
+    "Reason",
+    "Verdict",
+    "Verifier",
+    "WsgiMiddleware",
+    "authorize",
+    "authorize_async",
+]

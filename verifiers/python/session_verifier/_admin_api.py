@@ -1,0 +1,106 @@
+"""Calls of the admin API: Connect's protocol, in JSON."""
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from ._errors import RpcError
+from ._http import Response
+from ._options import Settings
+
+SERVICE = "/auth.admin.v1.SessionAdminService/"
+#: The bounds of a message of the feed, and of any other response.
+MAX_MESSAGE_BYTES = 16 << 20
+MAX_BODY_BYTES = 1 << 20
+#: Bits of the first byte of an envelope.
+COMPRESSED, END = 1, 2
+#: The codes of responses without one (the table of the Connect protocol).
+HTTP_CODES = {
+    400: "internal",
+    401: "unauthenticated",
+    403: "permission_denied",
+    404: "unimplemented",
+    429: "unavailable",
+    502: "unavailable",
+    503: "unavailable",
+    504: "unavailable",
+}
+
+
+def call(settings: Settings, rpc: str, content_type: str, body: bytes, timeout: float) -> Response:
+    """Posts a message. Raises RpcError, OSError or http.client.HTTPException."""
+    headers = {"content-type": content_type, "connect-protocol-version": "1"}
+    if settings.admin_token is not None:
+        headers["authorization"] = f"Bearer {settings.admin_token()}"
+    url = (settings.admin_url or "").removesuffix("/") + SERVICE + rpc
+    response = settings.transport.request("POST", url, headers, body, timeout)
+    if response.status == 200:
+        return response
+    try:
+        raise _error_of(response)
+    finally:
+        response.close()
+
+
+def _error_of(response: Response) -> RpcError:
+    try:
+        error = json.loads(read_all(response, 64 * 1024))
+        return RpcError(str(error["code"]), str(error.get("message", "")))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        code = HTTP_CODES.get(response.status, "unknown")
+        return RpcError(code, f"the admin API responds {response.status}")
+
+
+def read_all(response: Response, limit: int) -> bytes:
+    """Returns the body. Raises ValueError beyond the limit."""
+    content = b""
+    while piece := response.read(65_536):
+        content += piece
+        if len(content) > limit:
+            raise ValueError("the response is too large")
+    return content
+
+
+def introspect_token(settings: Settings, token: str, timeout: float) -> bool:
+    """Whether the service holds the token for active."""
+    body = json.dumps({"token": token}).encode()
+    response = call(settings, "IntrospectToken", "application/json", body, timeout)
+    try:
+        return json.loads(read_all(response, MAX_BODY_BYTES)).get("active") is True
+    finally:
+        response.close()
+
+
+def open_feed(settings: Settings, cursor: str, timeout: float) -> Response:
+    """Begins a stream of the feed."""
+    message = json.dumps({"cursor": cursor}).encode()
+    body = struct.pack(">BI", 0, len(message)) + message
+    return call(settings, "WatchRevocations", "application/connect+json", body, timeout)
+
+
+def read_feed(response: Response) -> Iterator[dict[str, Any]]:
+    """Returns the batches of a stream as they arrive. Raises RpcError, OSError or ValueError at its end."""
+    while True:
+        flags, length = struct.unpack(">BI", _read_exactly(response, 5))
+        if length > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {length} bytes")
+        message = json.loads(_read_exactly(response, length))
+        if flags & COMPRESSED:
+            raise ValueError("the feed is compressed, which was not asked for")
+        if flags & END:
+            error = message.get("error")
+            if error is None:
+                raise ConnectionError("the feed ended")
+            raise RpcError(str(error.get("code")), str(error.get("message", "")))
+        yield message
+
+
+def _read_exactly(response: Response, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        piece = response.read(size - len(content))
+        if not piece:
+            raise ConnectionError("the feed was cut")
+        content += piece
+    return content

@@ -1,0 +1,20 @@
+"""Errors of the admin API."""
+
+
+class RpcError(Exception):
+    """An error of an RPC. `code` is one of Connect's, such as `unauthenticated`."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class AdminTokenError(Exception):
+    """The admin API does not accept the verifier's admin token, or the token lacks the scope `watch`."""
+
+
+#: Errors that no retry fixes.
+CREDENTIAL_FAULTS = {
+    "unauthenticated": "the admin API does not accept the verifier's admin_token",
+    "permission_denied": "the verifier's admin_token lacks the scope `watch`",
+}

@@ -1,0 +1,178 @@
+"""Follows the JWKS: on a schedule, and at a bounded rate when a kid is unknown."""
+
+import math
+import re
+import threading
+import time
+from collections.abc import Iterable
+
+from ._http import Response
+from ._key import Key, import_key
+from ._options import Event, Settings
+from ._recently_used import RecentlyUsed
+from ._strict_json import parse_object
+
+#: The least time between two reads that unknown kids cause.
+COOLDOWN_MS = 1000
+#: If keys could not be read again for this long, they are not trusted any more: one may have been withdrawn.
+MAX_UNREAD_MS = 3_600_000
+TIMEOUT_SECONDS = 5.0
+#: The key set is bounded, because its source is not trusted.
+MAX_BYTES = 256 * 1024
+MAX_KEYS = 100
+#: How long a key set is used, in seconds, if the response does not say; and the bounds of what the response may say.
+DEFAULT_MAX_AGE, MIN_MAX_AGE, MAX_MAX_AGE = 60, 1, 300
+#: How many header segments are remembered, and signatures. The tokens of one issuer have few different headers.
+MAX_HEADERS = 100
+MAX_SIGNATURES = 2048
+
+_MAX_AGE = re.compile(r"(?:^|[\s,])max-age=(\d{1,9})", re.ASCII)
+
+
+class KeySet:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        #: Keys by header segments that a valid signature has confirmed.
+        self.headers: dict[str, Key] = {}
+        #: The validity of recent tokens' signatures.
+        self.signatures: RecentlyUsed[tuple[Key, bool]] = RecentlyUsed(MAX_SIGNATURES)
+        #: Is set when the set has been read for the first time.
+        self.ready = threading.Event()
+        self._keys: dict[str, Key] = {}
+        self._revoked: set[str] = set()
+        self._read_at_ms = self._tried_at_ms = -math.inf
+        #: Whether the last read succeeded; None until the first read has ended.
+        self._readable: bool | None = None
+        self._lock = threading.Lock()
+        #: Is set at the end of the read that is under way.
+        self._under_way: threading.Event | None = None
+        self._closing = threading.Event()
+        threading.Thread(target=self._follow, name="session-verifier-keys", daemon=True).start()
+
+    def close(self) -> None:
+        self._closing.set()
+
+    def find(self, kid: str) -> Key | None:
+        return self._keys.get(kid)
+
+    def is_revoked(self, kid: str) -> bool:
+        return kid in self._revoked
+
+    def revoke(self, kids: Iterable[str]) -> None:
+        """Rejects tokens under these keys from now on. It is for emergencies."""
+        with self._lock:
+            for kid in kids:
+                if kid in self._revoked:
+                    continue
+                self._revoked.add(kid)
+                key = self._keys.get(kid)
+                if key is not None:
+                    self._withdraw(key)
+
+    def remember_header(self, segment: str, key: Key) -> None:
+        with self._lock:
+            if key.withdrawn:
+                return
+            if len(self.headers) >= MAX_HEADERS:
+                self.headers = {}
+            self.headers[segment] = key
+
+    def is_trusted(self, now_ms: float) -> bool:
+        """Whether the set was read within the last hour."""
+        return now_ms - self._read_at_ms <= MAX_UNREAD_MS
+
+    def refresh(self) -> bool:
+        """Reads the set again for an unknown kid, unless that was done within the last second.
+
+        Returns whether it is readable.
+        """
+        if self._under_way is not None or self._settings.monotonic_ms() - self._tried_at_ms >= COOLDOWN_MS:
+            self._read_once()
+        return self._readable is True
+
+    def _follow(self) -> None:
+        while not self._closing.is_set():
+            self._closing.wait(self._read_once())
+
+    def _read_once(self) -> float:
+        """Reads the set, or waits for the read that is under way. Returns for how many seconds to use it."""
+        with self._lock:
+            under_way = self._under_way
+            if under_way is None:
+                over = self._under_way = threading.Event()
+                self._tried_at_ms = self._settings.monotonic_ms()
+        if under_way is not None:
+            under_way.wait()
+            return MIN_MAX_AGE
+        try:
+            return self._read()
+        finally:
+            self._under_way = None
+            over.set()
+
+    def _read(self) -> float:
+        """Known keys stay until the set is readable again."""
+        report = self._settings.report
+        try:
+            response = self._settings.transport.request("GET", self._settings.jwks_url, {}, None, TIMEOUT_SECONDS)
+            try:
+                keys = _read_keys(response)
+                max_age = _read_max_age(response.header("cache-control"))
+            finally:
+                response.close()
+        except Exception as error:
+            was_readable, self._readable = self._readable, False
+            if was_readable is not False and not self._closing.is_set():
+                report(Event("keys_unreadable", error=error))
+            return MIN_MAX_AGE
+        with self._lock:
+            self._replace(keys)
+        self._read_at_ms = self._tried_at_ms
+        was_readable, self._readable = self._readable, True
+        self.ready.set()
+        if not was_readable:
+            report(Event("keys_read", kids=tuple(self._keys)))
+        return max_age
+
+    def _replace(self, found: list[Key]) -> None:
+        following: dict[str, Key] = {}
+        for key in found:
+            known = self._keys.get(key.kid)
+            same = known if known is not None and known.material == key.material else key
+            following.setdefault(key.kid, same)
+        for key in self._keys.values():
+            if following.get(key.kid) is not key:
+                self._withdraw(key)
+        self._keys = following
+
+    def _withdraw(self, key: Key) -> None:
+        key.withdrawn = True
+        self.headers = {}
+
+
+def _read_keys(response: Response) -> list[Key]:
+    """Returns the keys of a response. Raises an Exception if there are none, or if it is no key set within bounds."""
+    if not 200 <= response.status <= 299:
+        raise ValueError(f"the key set responds {response.status}")
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    content = b""
+    while piece := response.read(65_536):
+        content += piece
+        if len(content) > MAX_BYTES:
+            raise ValueError("the key set is too large")
+        if time.monotonic() > deadline:
+            raise TimeoutError("the key set did not come")
+    body = parse_object(content.decode("utf-8"))
+    members = None if body is None else body.get("keys")
+    if not isinstance(members, list) or len(members) > MAX_KEYS:
+        raise ValueError("not a key set")
+    keys = [key for key in map(import_key, members) if key is not None]
+    if not keys:
+        raise ValueError("the key set has no key that verifies access tokens")
+    return keys
+
+
+def _read_max_age(cache_control: str | None) -> float:
+    """Returns `max-age` (RFC 9111 section 5.2.2.1) in seconds, within bounds."""
+    match = _MAX_AGE.search(cache_control or "")
+    return min(max(int(match[1]) if match else DEFAULT_MAX_AGE, MIN_MAX_AGE), MAX_MAX_AGE)

@@ -1,0 +1,155 @@
+"""Follows the revocation feed. After a cut it resumes, with capped and jittered backoff."""
+
+import math
+import random
+import re
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from ._admin_api import open_feed, read_feed
+from ._errors import CREDENTIAL_FAULTS, AdminTokenError, RpcError
+from ._freshness import Freshness
+from ._http import Response
+from ._options import Event, Settings
+
+#: A feed that is silent for three heartbeats is replaced.
+MAX_SILENCE_SECONDS = 3.0
+#: The n-th retry waits for a random share of the first one × 2ⁿ, or of the greatest if that is less.
+FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.05, 2.0
+#: How often expired entries are removed.
+SWEEP_INTERVAL_MS = 10_000
+#: The time to read what had arrived while this process was stopped.
+READING_GRACE_SECONDS = 0.02
+
+_FRACTION = re.compile(r"\.(\d+)Z$", re.ASCII)
+
+
+class Revocations:
+    def __init__(self, settings: Settings, revoke_keys: Callable[[list[str]], None]) -> None:
+        self._settings = settings
+        self._revoke_keys = revoke_keys
+        self._freshness = Freshness()
+        #: Maps a sid to the time at which the session's last access token has expired, in ms.
+        self._expiries: dict[str, float] = {}
+        #: Sessions that were created at this time or before have ended, in ms.
+        self._revoked_until_ms = -math.inf
+        self._cursor = ""
+        self._swept_at_ms = settings.monotonic_ms()
+        self._following = False
+        #: How many batches have been received.
+        self.batches = 0
+        self._next = threading.Condition()
+        #: Is set when the current revocations are known, or when `fault` says why they will not be.
+        self.settled = threading.Event()
+        self.fault: AdminTokenError | None = None
+        self._closing = threading.Event()
+        self._stream: Response | None = None
+        threading.Thread(target=self._follow, name="session-verifier-feed", daemon=True).start()
+
+    def close(self) -> None:
+        self._closing.set()
+        stream = self._stream
+        if stream is not None:
+            stream.close()
+
+    def has(self, sid: str, created_at_ms: float) -> bool:
+        """Whether a session is revoked."""
+        return created_at_ms <= self._revoked_until_ms or sid in self._expiries
+
+    def staleness_ms(self, monotonic_ms: float, wall_ms: float) -> float:
+        """The age of what is known: the time since the service last read the store and delivered everything."""
+        return self._freshness.age_ms(monotonic_ms, wall_ms)
+
+    def wait_for_more(self, batches: int) -> bool:
+        """Waits shortly for a batch beyond the given number. Returns whether it has come."""
+        with self._next:
+            return self._next.wait_for(lambda: self.batches > batches, READING_GRACE_SECONDS)
+
+    def _follow(self) -> None:
+        attempt, is_lost = 0, False
+        while not self._closing.is_set():
+            error = self._follow_stream()
+            if self._closing.is_set():
+                return
+            if self._following:
+                attempt, is_lost = 0, False
+            self._following = False
+            code = error.code if isinstance(error, RpcError) else ""
+            if code == "invalid_argument":
+                # The cursor is not valid (another store, or a log trimmed past it): the next stream has a snapshot.
+                self._cursor = ""
+            if code in CREDENTIAL_FAULTS and not self.settled.is_set():
+                self.fault = AdminTokenError(CREDENTIAL_FAULTS[code])
+                self.fault.__cause__ = error
+                self.settled.set()
+            if not is_lost:
+                self._settings.report(Event("feed_lost", error=error))
+            is_lost = True
+            self._closing.wait(random.random() * min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(attempt, 10)))
+            attempt += 1
+
+    def _follow_stream(self) -> Exception:
+        """Follows one stream until it ends, falls silent or is late. Returns why."""
+        self._freshness.restart()
+        try:
+            stream = self._stream = open_feed(self._settings, self._cursor, MAX_SILENCE_SECONDS)
+            if self._closing.is_set():
+                stream.close()
+            for batch in read_feed(stream):
+                self._apply(batch)
+                if self._freshness.is_late:
+                    threading.Thread(target=self._close_if_late, args=(stream, self.batches), daemon=True).start()
+            return ConnectionError("the feed ended")
+        except Exception as error:
+            return TimeoutError("the feed is silent") if isinstance(error, TimeoutError) else error
+        finally:
+            if self._stream is not None:
+                self._stream.close()
+            self._stream = None
+
+    def _close_if_late(self, stream: Response, batches: int) -> None:
+        """While this process was stopped, batches have waited. The newest of them decides whether the feed is late."""
+        if not self.wait_for_more(batches) and self._freshness.is_late:
+            stream.close()
+
+    def _apply(self, batch: dict[str, Any]) -> None:
+        for revoked in batch.get("revocations", ()):
+            sid, expires_at_ms = revoked["sessionId"], _ms_of(revoked.get("expireTime"), math.inf)
+            self._expiries[sid] = max(expires_at_ms, self._expiries.get(sid, 0.0))
+        self._revoked_until_ms = max(self._revoked_until_ms, _ms_of(batch.get("revokedUntilTime"), -math.inf))
+        self._revoke_keys(batch.get("revokedKeyIds", []))
+        self._cursor = batch.get("cursor", "")
+        is_complete = batch.get("caughtUp") is True
+        as_of = batch.get("asOfTime")
+        as_of_ms = None if as_of is None else _ms_of(as_of, 0.0)
+        now_ms, wall_ms = self._settings.monotonic_ms(), self._settings.clock_ms()
+        self._freshness.record(as_of_ms, is_complete, now_ms, wall_ms)
+        if now_ms - self._swept_at_ms >= SWEEP_INTERVAL_MS:
+            self._swept_at_ms = now_ms
+            self._sweep(wall_ms if as_of_ms is None else min(as_of_ms, wall_ms))
+        with self._next:
+            self.batches += 1
+            self._next.notify_all()
+        if is_complete:
+            if not self._following:
+                self._settings.report(Event("feed_following"))
+            self._following = True
+            self.settled.set()
+
+    def _sweep(self, over_ms: float) -> None:
+        """Forgets what has expired both by the store's time and by the clock that tokens expire by."""
+        for sid in [sid for sid, expires_at_ms in self._expiries.items() if expires_at_ms <= over_ms]:
+            del self._expiries[sid]
+
+
+def _ms_of(time: str | None, absent: float) -> float:
+    """Returns an RFC 3339 time in ms since the epoch, rounded as all verifiers round it."""
+    if time is None:
+        return absent
+    fraction = _FRACTION.search(time)
+    whole = time if fraction is None else f"{time[: fraction.start()]}Z"
+    seconds = datetime.fromisoformat(whole.replace("Z", "+00:00")).timestamp()
+    nanos = 0 if fraction is None else int(fraction[1][:9].ljust(9, "0"))
+    return seconds * 1000 + math.floor(nanos / 1e6 + 0.5)

@@ -1,0 +1,134 @@
+"""Checks a token with the keys and the clock alone."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ._key import Key
+from ._key_set import KeySet
+from ._options import Settings
+from ._strict_json import decode_segment, decode_text, parse_object, time_of
+from ._verdict import Reason, Verdict
+
+#: A longer text is not an access token of the service.
+MAX_LENGTH = 16_384
+#: All accepted algorithms have signatures of 64 bytes, which are 86 characters.
+SIGNATURE_BYTES = 64
+SIGNATURE_LENGTH = 86
+#: The media type of access tokens (RFC 9068 section 4, RFC 7515 section 4.1.9).
+TYPE = re.compile(r"(application/)?at\+jwt", re.IGNORECASE | re.ASCII)
+#: A member that could change the verification is rejected (RFC 8725 section 3.10).
+HEADER_MEMBERS = {"typ", "alg", "kid"}
+
+
+@dataclass(slots=True)
+class Checked:
+    """A token that is valid by keys and clock."""
+
+    key: Key
+    sid: str
+    #: When the session was created; in a token without `sct`, when the token was issued.
+    created_at_ms: float
+    expires_at_ms: float
+    accepted: Verdict
+
+
+def check_token(token: str, keys: KeySet, settings: Settings) -> Checked | Reason:
+    """The reason `unknown_key` may change with newer keys."""
+    end = len(token) - SIGNATURE_LENGTH - 1
+    dot = token.find(".")
+    if len(token) > MAX_LENGTH or dot < 1 or dot >= end or token[end] != ".":
+        return "malformed"
+    payload = decode_text(token[dot + 1 : end])
+    signature = decode_segment(token[end + 1 :])
+    if payload is None or signature is None or len(signature) != SIGNATURE_BYTES:
+        return "malformed"
+    header = token[:dot]
+    known = keys.headers.get(header)
+    key = known if known is not None else _find_key(header, keys)
+    if not isinstance(key, Key):
+        return key
+    # The segments are base64url, so the text is ASCII.
+    if not _is_authentic(token.encode(), end, signature, key, keys):
+        return "forged"
+    if known is None:
+        keys.remember_header(header, key)
+    claims = parse_object(payload)
+    if claims is None:
+        return "malformed"
+    return _find_fault(claims, settings) or _checked(claims, key)
+
+
+def _is_authentic(token: bytes, end: int, signature: bytes, key: Key, keys: KeySet) -> bool:
+    """The validity of recent signatures is remembered: a refused token may be presented again and again."""
+    digest = hashlib.sha256(token).digest()
+    known = keys.signatures.get(digest)
+    if known is not None and known[0] is key:
+        return known[1]
+    is_valid = key.verifies(token[:end], signature)
+    keys.signatures.set(digest, (key, is_valid))
+    return is_valid
+
+
+def _find_key(segment: str, keys: KeySet) -> Key | Reason:
+    text = decode_text(segment)
+    header = None if text is None else parse_object(text)
+    if header is None or not HEADER_MEMBERS.issuperset(header):
+        return "malformed"
+    typ, alg, kid = header.get("typ"), header.get("alg"), header.get("kid")
+    if not isinstance(kid, str):
+        return "malformed"
+    if not isinstance(typ, str) or TYPE.fullmatch(typ) is None:
+        return "wrong_type"
+    if alg not in ("ES256", "EdDSA"):
+        return "wrong_algorithm"
+    if keys.is_revoked(kid):
+        return "revoked_key"
+    key = keys.find(kid)
+    if key is None:
+        return "unknown_key"
+    # The key decides the algorithm; the header must name the same one (RFC 8725 section 3.1).
+    return key if key.alg == alg else "wrong_algorithm"
+
+
+def _find_fault(claims: dict[str, Any], settings: Settings) -> Reason | None:
+    """Validates the claims as RFC 9068 section 4 does; those that section 2.2 requires must be present."""
+    for name in ("sub", "jti", "sid", "client_id"):
+        value = claims.get(name)
+        if not isinstance(value, str) or value == "":
+            return "malformed"
+    exp, iat = time_of(claims.get("exp")), time_of(claims.get("iat"))
+    if exp is None or iat is None:
+        return "malformed"
+    if claims.get("iss") != settings.issuer:
+        return "wrong_issuer"
+    aud = claims.get("aud")
+    audiences = aud if isinstance(aud, list) else [aud]
+    if not all(isinstance(each, str) for each in audiences):
+        return "malformed"
+    if settings.audiences.isdisjoint(audiences):
+        return "wrong_audience"
+    # The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
+    if "cnf" in claims:
+        return "not_bearer"
+    now_ms = settings.clock_ms()
+    if "nbf" in claims:
+        nbf = time_of(claims["nbf"])
+        if nbf is None or now_ms < nbf * 1000:
+            return "not_yet_valid"
+    if now_ms >= exp * 1000:  # a token is expired on or after this time (RFC 7519 section 4.1.4)
+        return "expired"
+    if exp < iat:
+        return "malformed"
+    if settings.require_device_bound and claims.get("device_bound") is not True:
+        return "not_device_bound"
+    return None
+
+
+def _checked(claims: dict[str, Any], key: Key) -> Checked:
+    sct = claims.get("sct")
+    is_number = isinstance(sct, int | float) and not isinstance(sct, bool)
+    created_at_ms = float(sct) if is_number else float(claims["iat"]) * 1000  # type: ignore[arg-type]
+    accepted = Verdict(True, None, claims, claims.get("device_bound") is True)
+    return Checked(key, claims["sid"], created_at_ms, float(claims["exp"]) * 1000, accepted)

@@ -1,0 +1,44 @@
+"""The decision about a token."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Reason = Literal[
+    "malformed",
+    "wrong_type",
+    "wrong_algorithm",
+    "unknown_key",
+    "revoked_key",
+    "forged",
+    "wrong_issuer",
+    "wrong_audience",
+    "not_bearer",
+    "not_device_bound",
+    "not_yet_valid",
+    "expired",
+    "revoked",
+    "unavailable",
+]
+
+#: Why a token is rejected, as a closed list. Every reason but `unavailable` is proven: respond 401. `unavailable` means
+#: that the decision is not possible now: respond 503, and keep the client logged in.
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+NO_CLAIMS: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An accepted token has claims, a rejected one a reason."""
+
+    ok: bool
+    #: None for an accepted token.
+    reason: Reason | None
+    #: The claims (RFC 9068 section 2.2). All requests with the token share them: do not change them.
+    claims: Mapping[str, Any]
+    #: Whether the client has proven possession of the device key of its session.
+    device_bound: bool
+
+
+REFUSED: Mapping[Reason, Verdict] = {reason: Verdict(False, reason, NO_CLAIMS, False) for reason in REASONS}

@@ -1,0 +1,214 @@
+"""Decides whether to accept access tokens."""
+
+import asyncio
+import math
+import ssl
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._admin_api import introspect_token
+from ._http import Transport
+from ._key_set import KeySet
+from ._options import Event, Policy, Settings, resolve_options
+from ._recently_used import RecentlyUsed
+from ._revocations import Revocations
+from ._token import Checked, check_token
+from ._verdict import REFUSED, Verdict
+
+INTROSPECTION_SECONDS = 1.0
+
+
+class _Introspection:
+    """A call of IntrospectToken that requests with the same token share."""
+
+    def __init__(self, started_at_ms: float) -> None:
+        self.started_at_ms = started_at_ms
+        self.over = threading.Event()
+        self.verdict = REFUSED["unavailable"]
+
+
+class Verifier:
+    """Checks tokens locally, and follows the key set and the revocation feed until `close`.
+
+    Make one for each process, after it was forked. Threads may share it. docs/verifier.md has the options; times are in
+    milliseconds. Raises ValueError for options that cannot work.
+    """
+
+    def __init__(
+        self,
+        *,
+        issuer: str,
+        audience: str | Sequence[str],
+        admin_url: str | None = None,
+        admin_token: str | Callable[[], str] | None = None,
+        require_device_bound: bool = False,
+        ssl_context: ssl.SSLContext | None = None,
+        jwks_url: str | None = None,
+        policy: Policy | None = None,
+        max_staleness_ms: float = 5000,
+        cache_size: int = 10_000,
+        report: Callable[[Event], None] | None = None,
+        transport: Transport | None = None,
+        clock_ms: Callable[[], float] | None = None,
+        monotonic_ms: Callable[[], float] | None = None,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self._settings: Settings = resolve_options(**options)
+        self._keys = KeySet(self._settings)
+        self._revocations = (
+            None if admin_url is None else Revocations(self._settings, lambda kids: self._keys.revoke(kids))
+        )
+        self._cache: RecentlyUsed[Checked] = RecentlyUsed(self._settings.cache_size)
+        self._introspections: dict[str, _Introspection] = {}
+        self._lock = threading.Lock()
+        #: The number of batches at which the feed was found stale. It still is, if no other has arrived.
+        self._stale_after_batches = -1
+
+    def verify(self, token: str) -> Verdict:
+        """Decides whether to accept an access token. Never raises.
+
+        Calls the service only for a key that is unknown, and where the policy introspects while the feed is stale.
+        """
+        verdict = self.verify_at_once(token)
+        if verdict is not None:
+            return verdict
+        checked = check_token(token, self._keys, self._settings)
+        if checked == "unknown_key":
+            # An unknown key may be newer than the key set.
+            is_readable = self._keys.refresh()
+            checked = check_token(token, self._keys, self._settings)
+            if checked == "unknown_key" and not is_readable:
+                checked = "unavailable"
+        if isinstance(checked, str):
+            return REFUSED[checked]
+        self._cache.set(token, checked)
+        return self._judge(checked) or self._judge_stale(token, checked)
+
+    def verify_at_once(self, token: str) -> Verdict | None:
+        """Decides as `verify` does, without waiting; None if the decision needs a call of the service."""
+        if not isinstance(token, str):
+            return REFUSED["malformed"]
+        known = self._cache.get(token)
+        if known is not None and not known.key.withdrawn:
+            return self._judge(known)
+        checked = check_token(token, self._keys, self._settings)
+        if isinstance(checked, str):
+            return None if checked == "unknown_key" else REFUSED[checked]
+        self._cache.set(token, checked)
+        return self._judge(checked)
+
+    def staleness_ms(self) -> float:
+        """The age of what is known of revocations.
+
+        Infinite before the feed has delivered it, and without a feed.
+        """
+        if self._revocations is None:
+            return math.inf
+        return self._revocations.staleness_ms(self._settings.monotonic_ms(), self._settings.clock_ms())
+
+    def is_ready(self) -> bool:
+        """Whether keys and revocations are known.
+
+        Raises AdminTokenError when the admin token is refused or lacks the scope `watch`. The verifier still retries,
+        since the token may become valid.
+        """
+        if self._revocations is not None:
+            if self._revocations.fault is not None:
+                raise self._revocations.fault
+            if not self._revocations.settled.is_set():
+                return False
+        return self._keys.ready.is_set()
+
+    def wait_until_ready(self, timeout: float | None = None) -> None:
+        """Waits until keys and revocations are known. Raises AdminTokenError, or TimeoutError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.is_ready():
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError("the session service has not been reached")
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Closes all connections. Later verdicts use what was known at that time, as long as it is fresh."""
+        self._keys.close()
+        if self._revocations is not None:
+            self._revocations.close()
+
+    def _judge(self, checked: Checked) -> Verdict | None:
+        """Checks the facts about a valid token that can change: its time, its session, its key, the age of the feed.
+
+        None if the feed is stale.
+        """
+        settings, revocations = self._settings, self._revocations
+        wall_ms, now_ms = settings.clock_ms(), settings.monotonic_ms()
+        if wall_ms >= checked.expires_at_ms:
+            return REFUSED["expired"]
+        if revocations is not None and revocations.has(checked.sid, checked.created_at_ms):
+            return REFUSED["revoked"]
+        if not self._keys.is_trusted(now_ms):
+            return REFUSED["unavailable"]
+        if revocations is None or revocations.staleness_ms(now_ms, wall_ms) <= settings.max_staleness_ms:
+            return checked.accepted
+        return None
+
+    def _judge_stale(self, token: str, checked: Checked) -> Verdict:
+        revocations = self._revocations
+        assert revocations is not None  # without a feed nothing is stale
+        # After this process was stopped, batches may have arrived that it has not read yet.
+        while (batches := revocations.batches) != self._stale_after_batches:
+            if not revocations.wait_for_more(batches):
+                self._stale_after_batches = batches
+            verdict = self._judge(checked)
+            if verdict is not None:
+                return verdict
+        if self._settings.policy == "refuse":
+            return REFUSED["unavailable"]
+        return self._introspect(token, checked)
+
+    def _introspect(self, token: str, checked: Checked) -> Verdict:
+        now_ms = self._settings.monotonic_ms()
+        with self._lock:
+            shared = self._introspections.get(token)
+            is_shared = shared is not None and now_ms - shared.started_at_ms <= self._settings.max_staleness_ms
+            call = shared if shared is not None and is_shared else _Introspection(now_ms)
+            self._introspections[token] = call
+        if is_shared:
+            call.over.wait()
+            return call.verdict
+        try:
+            is_active = introspect_token(self._settings, token, INTROSPECTION_SECONDS)
+            call.verdict = checked.accepted if is_active else REFUSED["revoked"]
+        except Exception:
+            pass  # it stays `unavailable`
+        finally:
+            with self._lock:
+                if self._introspections.get(token) is call:
+                    del self._introspections[token]
+            call.over.set()
+        return call.verdict
+
+
+class AsyncVerifier:
+    """The same for asyncio, with the same options. Only what calls the service leaves the event loop, for a thread."""
+
+    def __init__(self, **options: Any) -> None:
+        self._verifier = Verifier(**options)
+
+    async def verify(self, token: str) -> Verdict:
+        """Decides whether to accept an access token. Never raises."""
+        verdict = self._verifier.verify_at_once(token)
+        return verdict if verdict is not None else await asyncio.to_thread(self._verifier.verify, token)
+
+    def staleness_ms(self) -> float:
+        """The age of what is known of revocations."""
+        return self._verifier.staleness_ms()
+
+    async def wait_until_ready(self) -> None:
+        """Waits until keys and revocations are known. Raises AdminTokenError."""
+        while not self._verifier.is_ready():
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._verifier.close()

@@ -1,0 +1,80 @@
+"""Runs the verifier for the tests in other languages.
+
+harness.py vectors FILE    prints the verdict of each case of a file of vectors, one JSON object a line
+harness.py follow OPTIONS  follows a service; for each line "ID TOKEN" of its input it prints the verdict
+"""
+
+import json
+import math
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+sys.path[:0] = [str(ROOT), str(ROOT.parent)]
+
+from session_verifier import Verifier  # noqa: E402
+from vectors import Runner  # noqa: E402
+
+
+def expressible(value: Any) -> Any:
+    """Replaces infinite numbers, which JSON cannot express."""
+    if isinstance(value, dict):
+        return {name: expressible(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [expressible(member) for member in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def run_vectors(path: str) -> None:
+    file = json.loads(Path(path).read_text("utf-8"))
+    runner = Runner(file)
+    for case in file["cases"]:
+        verdict = runner.run(case)
+        claims = {"claims": expressible(verdict.claims)} if verdict.ok else {}
+        print(json.dumps({"verdict": verdict.reason or "accepted", **claims}))
+    runner.close()
+
+
+def follow(options: dict[str, Any]) -> None:
+    lock = threading.Lock()
+
+    def write(line: dict[str, str]) -> None:
+        with lock:
+            print(json.dumps(line), flush=True)
+
+    verifier = Verifier(
+        admin_url=options["adminUrl"],
+        admin_token=options["adminToken"],
+        issuer=options["issuer"],
+        audience=options["audience"],
+        policy=options.get("policy"),
+        max_staleness_ms=options.get("maxStalenessMs", 5000),
+        report=lambda event: write({"event": event.name}),
+    )
+
+    def wait() -> None:
+        try:
+            verifier.wait_until_ready()
+            write({"event": "ready"})
+        except Exception as error:
+            write({"event": "not_ready", "error": str(error)})
+
+    def verify(id: str, token: str) -> None:
+        write({"id": id, "verdict": verifier.verify(token).reason or "accepted"})
+
+    threading.Thread(target=wait, daemon=True).start()
+    with ThreadPoolExecutor(8) as pool:
+        for line in sys.stdin:
+            id, _, token = line.rstrip("\n").partition(" ")
+            pool.submit(verify, id, token)
+    verifier.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "vectors":
+        run_vectors(sys.argv[2])
+    else:
+        follow(json.loads(sys.argv[2]))

@@ -1,0 +1,141 @@
+"""The vectors, the middleware, the options, and asyncio."""
+
+import asyncio
+import json
+import unittest
+from pathlib import Path
+from typing import Any
+
+from session_verifier import REASONS, AsgiMiddleware, AsyncVerifier, Verifier, WsgiMiddleware
+from vectors import Network, Runner
+
+VECTORS = json.loads((Path(__file__).parents[3] / "test/vectors/verifier.json").read_text("utf-8"))
+FIRST = VECTORS["cases"][0]
+OFFLINE = {"issuer": "i", "audience": "a", "jwks_url": "http://127.0.0.1:1/"}
+
+
+def options() -> dict[str, Any]:
+    """Those of a verifier of the first token of the vectors."""
+    return {
+        **VECTORS["options"],
+        "jwks_url": "http://keys.invalid/jwks",
+        "transport": Network(VECTORS["keys"]),
+        "clock_ms": lambda: FIRST["nowMs"],
+    }
+
+
+class VectorsTest(unittest.TestCase):
+    def test_every_case(self) -> None:
+        runner = Runner(VECTORS)
+        seen = set()
+        for case in VECTORS["cases"]:
+            with self.subTest(case["name"]):
+                verdict = runner.run(case)
+                seen.add(verdict.reason)
+                self.assertEqual(verdict.reason or "accepted", case["verdict"])
+                self.assertEqual(verdict.claims, case.get("claims", verdict.claims))
+        runner.close()
+        self.assertEqual(seen, {None, *REASONS})
+
+
+class OptionsTest(unittest.TestCase):
+    def test_those_that_cannot_work(self) -> None:
+        for changes in (
+            {"jwks_url": None},
+            {"audience": []},
+            {"policy": "introspect"},
+            {"admin_url": "http://127.0.0.1:1"},
+            {"admin_url": "http://127.0.0.1:1", "admin_token": "t", "policy": "x"},
+            {"cache_size": 1},
+            {"cache_size": 2.5},
+            {"max_staleness_ms": float("nan")},
+            {"max_staleness_ms": -1},
+            {"jwks_url": "127.0.0.1:1"},
+        ):
+            with self.subTest(changes), self.assertRaises(ValueError):
+                Verifier(**{**OFFLINE, **changes})  # type: ignore[arg-type]
+
+    def test_a_text_of_another_type(self) -> None:
+        verifier = Verifier(**options())
+        for token in (None, 1, b"", ["a"], "\ud800." * 50):
+            self.assertEqual(verifier.verify(token).reason, "malformed")  # type: ignore[arg-type]
+        verifier.close()
+
+
+REQUESTS = [
+    ("Bearer " + FIRST["token"], 200, None),
+    ("bearer   " + FIRST["token"], 200, None),
+    (None, 401, "Bearer"),
+    ("Bearer", 401, 'Bearer error="invalid_token"'),
+    ("Basic dTpw", 401, 'Bearer error="invalid_token"'),
+    ("Bearer" + FIRST["token"], 401, 'Bearer error="invalid_token"'),
+    ("Bearer " + FIRST["token"] + ", Bearer x", 401, 'Bearer error="invalid_token"'),
+    ("Bearer " + FIRST["token"][1:], 401, 'Bearer error="invalid_token"'),
+]
+
+
+class WsgiTest(unittest.TestCase):
+    def test_requests(self) -> None:
+        verifier = Verifier(**options())
+        verifier.wait_until_ready(60)
+
+        def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+            start_response("200 OK", [])
+            return [environ["session_verifier.caller_claims"]["sub"].encode()]
+
+        middleware = WsgiMiddleware(application, verifier)
+        for authorization, status, challenge in REQUESTS:
+            started: list[Any] = []
+            environ = {} if authorization is None else {"HTTP_AUTHORIZATION": authorization}
+            body = b"".join(middleware(environ, lambda *given: started.extend(given)))
+            self.assertEqual(int(started[0].split()[0]), status)
+            self.assertEqual(dict(started[1]).get("www-authenticate"), challenge)
+            self.assertEqual(body == b"user-1", status == 200)
+        verifier.close()
+
+    def test_without_keys(self) -> None:
+        verifier = Verifier(**{**options(), "transport": Network(None)})
+        started: list[Any] = []
+        middleware = WsgiMiddleware(lambda *_: [], verifier)
+        list(middleware({"HTTP_AUTHORIZATION": REQUESTS[0][0]}, lambda *given: started.extend(given)))
+        self.assertEqual(started[0], "503 Service Unavailable")
+        self.assertEqual(dict(started[1])["retry-after"], "1")
+        verifier.close()
+
+
+class AsgiTest(unittest.IsolatedAsyncioTestCase):
+    async def test_requests(self) -> None:
+        verifier = AsyncVerifier(**options())
+        await verifier.wait_until_ready()
+
+        async def application(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": scope["caller_claims"]["sub"].encode()})
+
+        for kind in ("http", "websocket"):
+            for authorization, status, challenge in REQUESTS:
+                sent: list[Any] = []
+
+                async def send(message: Any) -> None:
+                    sent.append(message)
+
+                headers = [] if authorization is None else [(b"authorization", authorization.encode())]
+                scope = {"type": kind, "headers": headers}
+                await AsgiMiddleware(application, verifier)(scope, asyncio.Event().wait, send)
+                if status != 200 and kind == "websocket":
+                    self.assertEqual(sent, [{"type": "websocket.close", "code": 1008}])
+                    continue
+                self.assertEqual(sent[0]["status"], status)
+                self.assertEqual(dict(sent[0]["headers"]).get(b"www-authenticate"), challenge and challenge.encode())
+                self.assertEqual(sent[1]["body"] == b"user-1", status == 200)
+        verifier.close()
+
+    async def test_an_unknown_key_leaves_the_loop(self) -> None:
+        verifier = AsyncVerifier(**{**options(), "transport": Network(None)})
+        verdicts = await asyncio.gather(*(verifier.verify(FIRST["token"]) for _ in range(20)))
+        self.assertEqual({verdict.reason for verdict in verdicts}, {"unavailable"})
+        verifier.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
