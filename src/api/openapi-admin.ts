@@ -12,11 +12,13 @@ import {
 import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes";
 import { describeServices } from "../protoc-gen-openapi/document.ts";
+import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
 
 const MANIFEST = new URL("../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
 
 const SERVICE = "auth.admin.v1.SessionAdminService";
+const OAUTH = "auth.admin.v1.OAuthAdminService";
 
 const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
 
@@ -68,6 +70,7 @@ const overlay = {
   },
   operations: {
     "*": { security: [{ bearer: [] }] },
+    ...ADMIN_OPERATIONS,
     ...Object.fromEntries(
       Object.entries(EXAMPLES).map(([rpc, example]) => [
         `${SERVICE}.${rpc}`,
@@ -82,9 +85,13 @@ runNodeJs({
   version: `v${version}`,
   run(request) {
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
-    const service = registry.getService(SERVICE);
-    if (service === undefined) throw new Error(`${SERVICE} is not there`);
-    const { tables } = describeRoutes([service], { autoRoutes: true });
+    const services = [SERVICE, OAUTH].map((name) => {
+      const service = registry.getService(name);
+      if (service === undefined) throw new Error(`${name} is not there`);
+      return service;
+    });
+    // Services with annotations are served at these, too.
+    const { tables } = describeRoutes(services, { autoRoutes: true });
     const unary = tables.map((table) => ({
       ...table,
       routes: table.routes.filter(({ rpc }) => table.service.method[rpc]?.methodKind === "unary"),

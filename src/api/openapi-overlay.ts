@@ -1,6 +1,7 @@
 /** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
 import { readFileSync } from "node:fs";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import { PUBLIC_OPERATIONS } from "./openapi-oauth.ts";
 
 const MANIFEST = new URL("../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
@@ -154,6 +155,7 @@ export default {
     "auth.v1.SessionService.RevokeSession": {
       responses: failures("E404_NOT_FOUND"),
     },
+    ...PUBLIC_OPERATIONS,
     "auth.v1.SessionService.RevokeOtherSessions": {
       responses: failures("E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE"),
     },

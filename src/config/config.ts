@@ -7,6 +7,7 @@ import { readBrowsers } from "./browsers.ts";
 import { readDeviceBinding } from "./device-settings.ts";
 import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
+import { readOAuth } from "./oauth.ts";
 import { readObservability } from "./observability.ts";
 import { type AddFault, ConfigError, createRead, type Environment, type Read } from "./reader.ts";
 import { readSessions } from "./sessions.ts";
@@ -31,6 +32,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readSessions(read, addFault),
     ...browsers,
     ...readDeviceBinding(read, addFault, { ...listeners, ...browsers }),
+    ...readOAuth(read),
     ...readLimits(read),
     ...readObservability(read),
     ...readTelemetry(read, addFault),

@@ -18,18 +18,19 @@ import { loadOverlay, type Overlay } from "./overlay.ts";
  * `always_emit_implicit=true` is for a runtime that writes JSON with this option of protobuf-es: response fields without presence are
  * then required.
  * `media_type=<type>`, any number of times, names a media type that the runtime accepts and sends beside JSON.
+ * `exclude=<package>`, any number of times, leaves out the services of a package, such as those of another listener.
  */
 export const protocGenOpenapi = {
   name: "protoc-gen-http-openapi",
   version: PLUGIN_VERSION,
   run(request: CodeGeneratorRequest) {
-    const { overlay, strict, ...options } = parseOptions(request.parameter);
+    const { overlay, strict, excluded, ...options } = parseOptions(request.parameter);
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
     const services = request.fileToGenerate.flatMap((name) => registry.getFile(name)?.services ?? []);
     const { tables, problems } = describeRoutes(services);
     reportProblems(problems, strict);
     const document = describeServices(
-      tables.filter((table) => table.routes.length > 0),
+      tables.filter(({ service, routes }) => routes.length > 0 && !excluded.includes(service.file.proto.package)),
       overlay,
       options,
     );
@@ -47,6 +48,7 @@ export const protocGenOpenapi = {
 interface Options extends DocumentOptions {
   readonly overlay: Overlay;
   readonly strict: boolean;
+  readonly excluded: readonly string[];
 }
 
 function parseOptions(parameter: string): Options {
@@ -54,6 +56,7 @@ function parseOptions(parameter: string): Options {
   let strict = false;
   let alwaysEmitImplicit = false;
   const mediaTypes: string[] = [];
+  const excluded: string[] = [];
   for (const option of parameter.split(",").filter(Boolean)) {
     const [key, ...rest] = option.split("=");
     const value = rest.join("=");
@@ -61,7 +64,8 @@ function parseOptions(parameter: string): Options {
     else if (key === "strict") strict = parseBoolean(key, value);
     else if (key === "always_emit_implicit") alwaysEmitImplicit = parseBoolean(key, value);
     else if (key === "media_type" && value !== "") mediaTypes.push(value);
+    else if (key === "exclude" && value !== "") excluded.push(value);
     else throw new Error(`unknown option "${option}"`);
   }
-  return { overlay, strict, alwaysEmitImplicit, mediaTypes };
+  return { overlay, strict, excluded, alwaysEmitImplicit, mediaTypes };
 }

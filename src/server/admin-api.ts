@@ -1,9 +1,13 @@
 /** The admin API: for internal services, which present an admin token or a client certificate. */
 import { hostname } from "node:os";
+import { OAuthAdminServiceRoutes } from "../../gen/auth/admin/v1/oauth_admin_http.ts";
+import { OAuthAdminService } from "../../gen/auth/admin/v1/oauth_admin_pb.ts";
+import { OAuthAdminServiceRules } from "../../gen/auth/admin/v1/oauth_admin_rules.ts";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionAdminServiceRules } from "../../gen/auth/admin/v1/session_admin_rules.ts";
 import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
+import { oauthAdminService } from "../api/admin/oauth-admin-service.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
@@ -18,7 +22,7 @@ import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
-import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
 import { metricsPage } from "./metrics-page.ts";
 
 type Deps = ApiDeps &
@@ -34,11 +38,18 @@ const always =
   (_request, response) =>
     respond(response, status, headers, body);
 
+const OAUTH = { service: OAuthAdminService, rules: OAuthAdminServiceRules };
+const OAUTH_ROUTES = { ...OAuthAdminServiceRoutes, formPosts: true };
+
 export function adminHandler(config: Config, deps: Deps): Handler {
+  const oauth = config.oauthEndpoints;
+  const routes: ApiRoutes = (router) => {
+    router.service(SessionAdminService, sessionAdminService(deps));
+    return oauth ? router.service(OAuthAdminService, oauthAdminService(deps)) : router;
+  };
   return apiHandler(config, deps, {
-    service: SessionAdminService,
-    rules: SessionAdminServiceRules,
-    routes: (router) => router.service(SessionAdminService, sessionAdminService(deps)),
+    services: [{ service: SessionAdminService, rules: SessionAdminServiceRules }, ...(oauth ? [OAUTH] : [])],
+    routes,
     reflection: true,
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),
     pages: [
@@ -47,6 +58,9 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: always(unknownMethod),
     badRequest: always(connectError("E400_INVALID_REQUEST")),
+    ...(oauth && {
+      json: (rpc, options, headersFor) => jsonRoutes(rpc, routes, [OAUTH_ROUTES], options, headersFor),
+    }),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });

@@ -1,21 +1,20 @@
 /** What both APIs have in common: the layers around their RPCs, from the socket inwards. */
-import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { createUnaryHandler } from "connect-http-routes";
+import { createHttpHandler, createUnaryHandler, type RouteTable } from "connect-http-routes";
 import { acceptCompression, compressMinBytes } from "../api/compression.ts";
 import { dropFarDeadline } from "../api/deadlines.ts";
 import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
+import { apiErrorEncoder } from "../api/errors/oauth-errors.ts";
 import { beginReading } from "../api/errors/reading.ts";
 import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl } from "../api/interceptors/admission.ts";
 import { refuseUnknownEncoding } from "../api/interceptors/encodings.ts";
-import { requestValidation } from "../api/interceptors/request-validation.ts";
+import { requestValidation, type ValidatedService } from "../api/interceptors/request-validation.ts";
 import { jsonOptions } from "../api/json.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { contextValuesOf, correlationOf, requestContextOf } from "../api/request-context.ts";
-import type { Rules } from "../api/rules/model.ts";
 import type { Config } from "../config/config.ts";
 import { addHealth, Health } from "../grpc-health/index.ts";
 import { addReflection } from "../grpc-reflection/index.ts";
@@ -51,12 +50,13 @@ export type ApiDeps = {
   readonly telemetry?: Telemetry | undefined;
 };
 
+/** Registers the services of an API. */
+export type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
+
 /** What makes an API: everything that the other one has not. */
 type ApiParts = {
-  readonly service: DescService;
-  /** What holds for its requests. */
-  readonly rules: Rules;
-  readonly routes: (router: ConnectRouter) => ConnectRouter;
+  readonly services: readonly ValidatedService[];
+  readonly routes: ApiRoutes;
   /** Whether the API describes itself by gRPC server reflection. */
   readonly reflection: boolean;
   /** Refuses calls before their message is read: by throwing or rejecting. Comes after admission control. */
@@ -76,7 +76,7 @@ type ApiParts = {
 /** Watches of an API's health: anybody may open one, and few have a reason to. */
 const MAX_HEALTH_WATCHERS = 100;
 
-export type CallOptions = ReturnType<typeof callOptions>;
+type CallOptions = ReturnType<typeof callOptions>;
 
 /**
  * The handler of a listener. Its layers from the outside: refusals by host, pages, `route`, `json`, RPC. Each response passes one
@@ -148,9 +148,9 @@ function notFound({ notFound: otherwise }: ApiParts) {
 }
 
 /** Beside the RPCs: what gRPC's own probes and tools call. */
-function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { service, reflection }: ApiParts) {
+function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { services, reflection }: ApiParts) {
   const { ready, draining } = deps;
-  const health = new Health({ services: [service], probe: ready });
+  const health = new Health({ services: services.map(({ service }) => service), probe: ready });
   draining.addEventListener("abort", () => health.shutdown());
   const clientOf = (context: HandlerContext) => subnetOf(requestContextOf(context).source.address() ?? "");
   const small = withSmallMessages(router, config.maxBodyBytes);
@@ -166,7 +166,7 @@ function passed(context: HandlerContext): void {
 }
 
 /** Rules of every call, RPC or JSON. Interceptors run in this order: each sees the errors of those after it. */
-function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: ApiParts) {
+function callOptions(config: Config, deps: ApiDeps, { services, gate }: ApiParts) {
   const { log, metrics, onUnavailable, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...correlationOf(values) }, "bug");
@@ -182,7 +182,7 @@ function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: Ap
       ...(telemetry?.interceptors ?? []),
       measure(metrics),
       errorTranslation({ onBug, onUnavailable }),
-      requestValidation(service, rules),
+      requestValidation(services),
     ],
     contextValues: (request: Request) =>
       contextValuesOf(new NodeRequestSource(request, config.trustProxy, telemetry?.traceId)),
@@ -191,4 +191,31 @@ function callOptions(config: Config, deps: ApiDeps, { service, rules, gate }: Ap
     readMaxBytes: config.maxBodyBytes,
     shutdownSignal: deps.stopping,
   };
+}
+
+/** Overload control decides which calls are served, and the listener how long a body may take. */
+const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
+
+/** Serves the JSON routes of an API, those of the contract's annotations; anything else goes to `rpc`. */
+export function jsonRoutes(
+  rpc: Handler,
+  routes: ApiRoutes,
+  tables: readonly RouteTable[],
+  options: CallOptions,
+  headersFor: SecurityHeaders,
+): Handler {
+  return createHttpHandler({
+    ...options,
+    ...BOUNDS_ELSEWHERE,
+    routes,
+    tables,
+    failureEncoder: apiErrorEncoder(options.onBug),
+    // The headers of the layers around `rpc`. Set here, among the others, they cost next to nothing; before the handler runs,
+    // a thirtieth of a refresh.
+    onResponse(headers, { request }) {
+      headers.set("cache-control", "no-store");
+      for (const [name, value] of headersFor(request)) headers.set(name, value);
+    },
+    fallback: rpc,
+  });
 }

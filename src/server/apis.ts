@@ -68,6 +68,7 @@ export function createApis(deps: Deps): Apis {
     docsKey: signInKey,
     publicHandler: publicHandler(config, {
       ...common,
+      issuer,
       audiences: new Set([audience, ...others]),
       signIn:
         signInKey === undefined ? undefined : { key: signInKey, createSession: sessionsForVisitors(deps, common) },
@@ -78,6 +79,7 @@ export function createApis(deps: Deps): Apis {
       sessionAbsoluteTtlMs,
       reuseIntervalMs,
       maxSessionsPerSubject,
+      oauthEndpoints: config.oauthEndpoints,
       access,
       issuer,
       audience,

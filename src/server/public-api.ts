@@ -1,27 +1,29 @@
 /** The public API: for browsers and apps, over RPC and over JSON routes. */
 
-import { createHttpHandler } from "connect-http-routes";
+import { OAuthServiceRoutes } from "../../gen/auth/v1/oauth_http.ts";
+import { OAuthService } from "../../gen/auth/v1/oauth_pb.ts";
+import { OAuthServiceRules } from "../../gen/auth/v1/oauth_rules.ts";
 import { SessionServiceRoutes } from "../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../gen/auth/v1/session_rules.ts";
-import { envelope, envelopeEncoder } from "../api/errors/envelope.ts";
+import { envelope } from "../api/errors/envelope.ts";
 import { type CrossSiteRefusal, crossSiteDefence, type MissingPermission } from "../api/interceptors/cross-site.ts";
 import { observedGate } from "../api/interceptors/observed-gate.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
-import { type SessionServiceDeps, sessionService } from "../api/public/session-service.ts";
+import { MAX_OAUTH_REQUEST_BYTES, type OAuthServiceDeps, oauthService } from "../api/public/oauth-service.ts";
+import { sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
-import type { SecurityHeaders } from "../listener/security-headers.ts";
 import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
-import { type ApiDeps, apiHandler, type CallOptions } from "./api-handler.ts";
+import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
 
 type Deps = ApiDeps &
-  SessionServiceDeps & {
+  OAuthServiceDeps & {
     /** For the reference page, where it may offer to sign in. */
     readonly signIn?: SignInDeps | undefined;
   };
@@ -41,6 +43,8 @@ const PERMISSIONS: Record<MissingPermission, string> = {
   cross_site: "COOKIE_SAMESITE=None",
 };
 
+const OAUTH = { service: OAuthService, rules: OAuthServiceRules };
+
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
   const { signIn } = deps;
@@ -48,17 +52,20 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   const routes: ApiRoutes = (router) => {
     withSmallMessages(router, config.maxBodyBytes).service(SessionService, sessionService(deps));
-    return router;
+    const readMaxBytes = Math.min(config.maxBodyBytes, MAX_OAUTH_REQUEST_BYTES);
+    return config.oauthEndpoints ? router.service(OAuthService, oauthService(deps), { readMaxBytes }) : router;
   };
+  const tables = [SessionServiceRoutes, ...(config.oauthEndpoints ? [{ ...OAuthServiceRoutes, formPosts: true }] : [])];
   const refuseCrossSite = crossSiteDefence(rules, (refusal) => reportCrossSite(deps, refusal));
   const tracing = deps.telemetry?.interceptors ?? [];
   const authenticate = observedGate(tracing, measureRefused(deps.metrics), requireCredential(deps));
   return apiHandler(config, deps, {
-    service: SessionService,
-    rules: SessionServiceRules,
+    services: [{ service: SessionService, rules: SessionServiceRules }, ...(config.oauthEndpoints ? [OAUTH] : [])],
     routes,
     reflection: config.reflection,
     gate(context) {
+      // The token in a body comes from the caller itself: a page of another site cannot make a browser send it.
+      if (context.method.parent === OAuthService) return undefined;
       refuseCrossSite(context);
       return authenticate(context);
     },
@@ -67,30 +74,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     badRequest: always("E400_INVALID_REQUEST"),
     ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
     json: (rpc, options, headersFor) =>
-      withCors(allowedOrigins, headersFor, jsonHandler(rpc, routes, options, headersFor)),
-  });
-}
-
-type ApiRoutes = Parameters<typeof apiHandler>[2]["routes"];
-
-/** Overload control decides which calls are served, and the listener how long a body may take. */
-const BOUNDS_ELSEWHERE = { maxCalls: Number.POSITIVE_INFINITY, bodyTimeoutMs: Number.POSITIVE_INFINITY };
-
-/** Serves the JSON routes; anything else goes to `rpc`. */
-function jsonHandler(rpc: Handler, routes: ApiRoutes, options: CallOptions, headersFor: SecurityHeaders): Handler {
-  return createHttpHandler({
-    ...options,
-    ...BOUNDS_ELSEWHERE,
-    routes,
-    tables: [SessionServiceRoutes],
-    failureEncoder: envelopeEncoder(options.onBug),
-    // The headers of the layers around `rpc`. Set here, among the others, they cost next to nothing; before the handler runs,
-    // a thirtieth of a refresh.
-    onResponse(headers, { request }) {
-      headers.set("cache-control", "no-store");
-      for (const [name, value] of headersFor(request)) headers.set(name, value);
-    },
-    fallback: rpc,
+      withCors(allowedOrigins, headersFor, jsonRoutes(rpc, routes, tables, options, headersFor)),
   });
 }
 

@@ -6,6 +6,7 @@
  * the reasons; test/session/device-search found and guards them. All times are the store's.
  */
 import type { DeviceBinding } from "./device-key.ts";
+import type { Transport } from "./model.ts";
 import type { PresentedToken } from "./rotation.ts";
 import { later, type StoreMs } from "./time.ts";
 
@@ -17,15 +18,18 @@ export type DevicePresentation = {
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
   /** The browser reports that it could not renew its device cookie. */
   readonly skipped: boolean;
+  /** How the refresh token was presented; absent for a cookie. */
+  readonly transport?: Transport;
 };
 
 /**
  * - `unproven`: the refresh goes on, because there is nothing to prove (yet).
  * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and it binds the key.
  * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
+ * - `wrong_transport`: it is refused, and nothing changes, because the session's token may not be presented in this way.
  * - `two_holders`: the session ends. The token was issued before a proof was needed, and its holder has never had the key.
  */
-export type DeviceVerdict = ServingVerdict | "missing" | "required" | "two_holders";
+export type DeviceVerdict = ServingVerdict | "missing" | "required" | "wrong_transport" | "two_holders";
 
 /** With these verdicts a refresh goes on to the rules of rotation. */
 export type ServingVerdict = "unproven" | "proven" | "first_use";
@@ -40,6 +44,7 @@ export const NO_PRESENTATION: DevicePresentation = {
 type DeviceSubject = {
   readonly device?: DeviceBinding | undefined;
   readonly deviceRequired?: true | undefined;
+  readonly transport?: Transport | undefined;
   readonly createdAt: StoreMs;
 };
 
@@ -49,12 +54,13 @@ type DeviceSubject = {
  * @param reuseIntervalMs R, in ms
  */
 export function judgeDevice(
-  { device, deviceRequired, createdAt }: DeviceSubject,
+  { device, deviceRequired, createdAt, transport }: DeviceSubject,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
-  { lifeMs, cookie, skipped }: DevicePresentation,
+  { lifeMs, cookie, skipped, transport: presentedBy = "cookie" }: DevicePresentation,
   now: StoreMs,
   reuseIntervalMs: number,
 ): DeviceVerdict {
+  if (transport !== undefined && transport !== presentedBy) return "wrong_transport";
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) return isGraceOver ? "required" : "unproven";
   const isBound = device.state === "bound";

@@ -77,6 +77,8 @@ export type RefusalReason =
   | "two_holders"
   | "device_proof_missing"
   | "device_required"
+  | "wrong_transport"
+  | "wrong_client"
   | "unknown_session";
 
 /**
@@ -87,6 +89,8 @@ export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalRea
   ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
   // The client may be a browser that has lost its key.
   ...(["two_holders", "device_proof_missing", "device_required"] as const),
+  // The client is configured wrongly.
+  ...(["wrong_transport", "wrong_client"] as const),
 ]);
 
 /**

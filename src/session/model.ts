@@ -37,6 +37,9 @@ export type Authentication = {
   readonly contextClass: string;
 };
 
+/** How a refresh token is presented: in a cookie, or in the body of a request to the token endpoint. */
+export type Transport = "cookie" | "token";
+
 /** What a session is created with. */
 export type NewSession = {
   readonly sid: SessionId;
@@ -52,6 +55,8 @@ export type NewSession = {
   readonly authentication?: Authentication;
   /** Whether it must be bound to the key of a device; absent if it need not. */
   readonly deviceRequired?: true;
+  /** The only way in which its refresh token may be presented; absent if both are allowed. */
+  readonly transport?: Transport;
 };
 
 /** A session as the store holds it. */

@@ -71,12 +71,16 @@ const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
+/** What a request to the token endpoint presents beside the refresh token. */
+type TokenRequest = { readonly clientId: string };
+
 /**
  * Exchanges a refresh token for a new access token and the session's current child. If a browser presents tokens of several sessions, the
  * token of the newest session counts.
  *
  * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
+ * @param tokenRequest undefined for tokens of a cookie
  * @throws StoreUnavailable if the store cannot decide
  */
 export async function refresh(
@@ -84,6 +88,7 @@ export async function refresh(
   tokens: PresentedTokens,
   requester: Requester,
   presented: PresentedDevice = NO_DEVICE,
+  tokenRequest?: TokenRequest,
 ): Promise<Refreshed | Refused | KeyRequired | RenewalDue | Limited> {
   const ordering = newestFirst(deps.store, tokens);
   const ordered = ordering instanceof Promise ? await ordering : ordering;
@@ -93,7 +98,10 @@ export async function refresh(
   // The limit is checked after the MAC, so that only its client uses up a session's limit, and before the store, so that nothing is
   // rotated over the limit.
   const { device } = deps;
-  const presentation = devicePresentation(device, presented, token.sid);
+  const presentation =
+    tokenRequest === undefined
+      ? devicePresentation(device, presented, token.sid)
+      : ({ lifeMs: device.lifeMs, cookie: undefined, skipped: false, transport: "token" } as const);
   const limitKey = refreshLimitKey(device, presentation, token.sid);
   const retryAfterMs = deps.refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined) {
@@ -111,6 +119,10 @@ export async function refresh(
   if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now } = rotated;
   const { sid, subject } = session;
+  // A repeated request with the right client gets the same child: a wrong one does no harm.
+  if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
+    return { ok: false, reason: "wrong_client", sid };
+  }
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
   if (rotated.device === "first_use" && session.device !== undefined) {

@@ -51,8 +51,9 @@ export type RotateOutcome =
    * - `revoked`: the session has been ended and its marker is still there.
    * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
    * - `unknown`: there is no session of that id, and no marker.
+   * - `wrong_transport`: its refresh token may not be presented in this way. Nothing was changed.
    */
-  | { readonly ok: false; readonly reason: "revoked" | "idle" | "expired" | "unknown" };
+  | { readonly ok: false; readonly reason: "revoked" | "idle" | "expired" | "unknown" | "wrong_transport" };
 
 /**
  * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its

@@ -60,6 +60,7 @@ const BAD: Record<string, string> = {
   SESSION_HINT_COOKIE: "a;b",
   ACCESS_COOKIE: "a=b",
   DEVICE_BINDING: "maybe",
+  OAUTH_ENDPOINTS: "perhaps",
   DEVICE_SESSION_TTL: "2d",
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",

@@ -13,6 +13,13 @@ test("failures are google.rpc.Status, unless an overlay replaces it", () => {
   expect(Object.keys(generated.components.schemas)).not.toContain("google.rpc.Status");
 });
 
+test("the services of an excluded package are left out", () => {
+  const text = service(`get: "/a"`);
+  expect(Object.keys(describeText(text, "exclude=other.v1").paths)).toEqual(["/a"]);
+  expect(Object.keys(describeText(text, "exclude=t.v1").paths)).toEqual([]);
+  expect(() => describeText(text, "exclude=")).toThrow("exclude=");
+});
+
 test("media types that the runtime serves beside JSON are listed, if they are given", () => {
   const text = `service S {
     rpc Get(M) returns (M) { option (google.api.http) = { post: "/a" body: "*" additional_bindings { post: "/b" body: "m" } }; }

@@ -5,14 +5,17 @@ import { join } from "node:path";
 import type { DescMethodUnary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OAuthAdminService } from "../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { RPC_SCOPES } from "../../src/api/admin/scopes.ts";
+import { OAUTH_SCOPES, RPC_SCOPES } from "../../src/api/admin/scopes.ts";
 import { SCOPES, type Scope } from "../../src/session/admin-access.ts";
 import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService, waitFor } from "../support/service.ts";
 import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
+
+const ALL_SCOPES = { ...RPC_SCOPES, ...OAUTH_SCOPES };
 
 const FULL = "full-".repeat(8);
 const tokenOf = (scope: string) => `token-of-${scope}-`.padEnd(40, "x").replace(":", "-");
@@ -37,7 +40,8 @@ afterAll(() => service.stop());
 
 test("every RPC of the admin API has a scope", () => {
   expect(Object.keys(RPC_SCOPES).sort()).toEqual(Object.keys(SessionAdminService.method).sort());
-  for (const scope of Object.values(RPC_SCOPES)) expect(SCOPES).toContain(scope);
+  expect(Object.keys(OAUTH_SCOPES).sort()).toEqual(Object.keys(OAuthAdminService.method).sort());
+  for (const scope of Object.values(ALL_SCOPES)) expect(SCOPES).toContain(scope);
 });
 
 test("the documentation has the same table", () => {
@@ -46,7 +50,7 @@ test("the documentation has the same table", () => {
     const names = [...rpcs.matchAll(/`([A-Z][A-Za-z]+)`/g)].map(([, name = ""]) => name);
     return [scope, names.sort()];
   });
-  const methods = Object.entries(RPC_SCOPES).map(([rpc, scope]) => ({
+  const methods = Object.entries(ALL_SCOPES).map(([rpc, scope]) => ({
     scope,
     name: `${rpc[0]?.toUpperCase()}${rpc.slice(1)}`,
   }));
@@ -57,14 +61,16 @@ test("the documentation has the same table", () => {
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(table));
 });
 
-const UNARY = Object.values(SessionAdminService.method).filter((method) => method.methodKind === "unary");
+const UNARY = [...Object.values(SessionAdminService.method), ...Object.values(OAuthAdminService.method)].filter(
+  (method) => method.methodKind === "unary",
+);
 
 describe.each(RPC_PROTOCOLS)("over $name", (kind) => {
   test.each(UNARY.map((method) => [method.name, method as DescMethodUnary] as const))(
     "%s is for its own scope and for full tokens",
     async (_, method) => {
       const caller = kind.open(service.adminUrl);
-      const wanted: Scope = RPC_SCOPES[method.localName as keyof typeof RPC_SCOPES];
+      const wanted: Scope = ALL_SCOPES[method.localName as keyof typeof ALL_SCOPES];
       for (const scope of SCOPES) {
         const response = await caller.call(method, {}, bearer(tokenOf(scope)));
         if (scope === wanted) expect(response, scope).not.toMatchObject({ rpc: "permission_denied" });

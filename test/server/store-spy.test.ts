@@ -67,6 +67,7 @@ beforeAll(async () => {
     random: createRandom(entropy),
     audit: () => {},
     audiences: new Set(["api"]),
+    issuer: listener.url,
     cookie: refreshCookie(config.cookie, Date.now),
     accept: () => true,
     device: createDeviceBinding(config, ring, entropy, time.now),

@@ -18,6 +18,7 @@ import { manySessionsContract } from "./contract/many-sessions.ts";
 import { revocationsContract } from "./contract/revocations.ts";
 import { revokeAllContract } from "./contract/revoke-all.ts";
 import { rotateContract } from "./contract/rotate.ts";
+import { transportsContract } from "./contract/transports.ts";
 
 export function storeContract(name: string, start: () => Promise<Backend>): void {
   describe(`${name} store`, () => {
@@ -40,6 +41,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       eventsContract(context);
       dueRecordsContract(context);
     });
+    describe("a session for one transport", () => transportsContract(context));
     revocationsContract(context);
 
     test("a closed store is unavailable", async () => {

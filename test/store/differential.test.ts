@@ -42,6 +42,7 @@ const step = fc.oneof(
       cap: fc.integer({ min: 1, max: 4 }),
       replaces: fc.option(pick),
       required: fc.boolean(),
+      transport: fc.constantFrom(undefined, undefined, "cookie" as const, "token" as const),
     }),
   },
   {
@@ -51,7 +52,12 @@ const step = fc.oneof(
       session: pick,
       recent: fc.nat(4),
       device: fc.option(
-        fc.record({ key: fc.nat(3), age: fc.constantFrom(0, R, LIFE, LIFE + 1), skipped: fc.boolean() }),
+        fc.record({
+          key: fc.nat(3),
+          age: fc.constantFrom(0, R, LIFE, LIFE + 1),
+          skipped: fc.boolean(),
+          token: fc.boolean(),
+        }),
       ),
     }),
   },
@@ -103,6 +109,7 @@ function presentation(device: Device, keys: readonly DeviceKey[], now: number): 
   if (device === null) return undefined;
   const key = keys[device.key];
   const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: storeMs(now - device.age) };
+  if (device.token) return { lifeMs: LIFE, cookie: undefined, skipped: false, transport: "token" };
   return { lifeMs: LIFE, cookie, skipped: device.skipped };
 }
 
@@ -137,7 +144,8 @@ async function play(history: readonly Step[]): Promise<void> {
       case "create": {
         const lifetimes = { idleTimeoutMs: IDLE, absoluteLifetimeMs: 4 * IDLE };
         const required = step.required ? { deviceRequired: true as const } : {};
-        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required });
+        const transport = step.transport && { transport: step.transport };
+        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required, ...transport });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         await all(model.create(session, first, step.cap, replaces), (store) =>

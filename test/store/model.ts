@@ -51,6 +51,7 @@ export class ModelStore {
     const { state } = found;
     const verdict = judgeDevice(found.session, token, device ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
+    if (verdict === "wrong_transport") return { ok: false, reason: verdict };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {
       this.#end(sid, "reuse");

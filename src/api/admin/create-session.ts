@@ -10,6 +10,7 @@ import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
+import { transportOf } from "./enums.ts";
 import { sessionMessage } from "./views.ts";
 
 export async function createSession(
@@ -34,6 +35,8 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   if (deviceRequired && !deps.device.offers) {
     throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");
   }
+  const transport = transportOf(request.transport);
+  if (transport === "token") checkTokenTransport(deps, deviceRequired);
   return {
     subject: request.subject,
     clientId: request.clientId || audiencesOf(audience)[0],
@@ -48,26 +51,35 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     absoluteLifetimeMs,
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired: true as const }),
+    ...(transport && { transport }),
   };
+}
+
+/** @throws ServiceError if nobody could refresh such a session */
+function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
+  if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
+  if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
 }
 
 function response(
   { cookie, device, store }: SessionAdminServiceDeps,
   { session, accessToken, refreshToken, secondsLeft }: Created,
 ) {
-  const setCookies = cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
+  const isToken = session.transport === "token";
+  const setCookies = isToken ? [] : cookie.set(refreshToken, secondsLeft, session.sid, accessToken);
   return {
     session: sessionMessage(session, store.shiftMs(session)),
     accessToken: accessToken.token,
     accessTokenExpireTime: wallTime(accessToken.expiresAt),
     refreshToken,
-    setCookie: setCookies[0],
+    setCookie: setCookies[0] ?? "",
     setCookies: [...setCookies],
-    ...(device.offers && {
-      secureSessionRegistration: registrationValue(
-        REGISTER_PATH,
-        device.challenges.issue(session.sid, device.now(session.sid)),
-      ),
-    }),
+    ...(device.offers &&
+      !isToken && {
+        secureSessionRegistration: registrationValue(
+          REGISTER_PATH,
+          device.challenges.issue(session.sid, device.now(session.sid)),
+        ),
+      }),
   };
 }

@@ -28,6 +28,8 @@ export type SessionAdminServiceDeps = {
   readonly maxSessionsPerSubject: number;
   /** Checks the times in requests. */
   readonly clock: WallClock;
+  /** Whether there is a token endpoint. */
+  readonly oauthEndpoints: boolean;
   /** The rate limit of calls by subject. */
   readonly createLimit: RateLimit;
 };

@@ -1,8 +1,13 @@
 /** Maps the closed lists of the domain to the enums of the contract. A value without an enum does not compile. */
-import { RevocationReason, SessionEventType, TokenType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import {
+  RevocationReason,
+  SessionEventType,
+  TokenType,
+  Transport as TransportEnum,
+} from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { SessionEvent } from "../../session/events.ts";
 import type { Introspection } from "../../session/introspect.ts";
-import type { EndReason } from "../../session/model.ts";
+import type { EndReason, Transport } from "../../session/model.ts";
 
 export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationReason } = {
   logout: RevocationReason.LOGOUT,
@@ -30,3 +35,14 @@ export const TOKEN_TYPES: { readonly [type in IntrospectedType]: TokenType } = {
   access_token: TokenType.ACCESS_TOKEN,
   refresh_token: TokenType.REFRESH_TOKEN,
 };
+
+export const TRANSPORTS: { readonly [transport in Transport]: TransportEnum } = {
+  cookie: TransportEnum.COOKIE,
+  token: TransportEnum.TOKEN,
+};
+
+/** Returns the transport that a request asks for; undefined if it allows both. */
+export function transportOf(asked: TransportEnum): Transport | undefined {
+  if (asked === TransportEnum.COOKIE) return "cookie";
+  return asked === TransportEnum.TOKEN ? "token" : undefined;
+}

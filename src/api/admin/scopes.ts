@@ -1,4 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
+import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import type { Scope } from "../../session/admin-access.ts";
@@ -18,10 +19,17 @@ export const RPC_SCOPES = {
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
 
+export const OAUTH_SCOPES = {
+  introspect: "introspect",
+  revokeGlobally: "sessions:revoke",
+} as const satisfies { readonly [rpc in keyof typeof OAuthAdminService.method]: Scope };
+
 /** Undefined for other services on the same listener (reflection), which any admin may call. */
-export function scopeOf(method: DescMethod): Scope | undefined {
-  const own = method.parent.typeName === SessionAdminService.typeName;
-  return own ? RPC_SCOPES[method.localName as keyof typeof RPC_SCOPES] : undefined;
+export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
+  if (parent.typeName === OAuthAdminService.typeName) return OAUTH_SCOPES[localName as keyof typeof OAUTH_SCOPES];
+  return parent.typeName === SessionAdminService.typeName
+    ? RPC_SCOPES[localName as keyof typeof RPC_SCOPES]
+    : undefined;
 }
 
 /** Whether an RPC needs no credential: only health, as `/readyz`. Probes of orchestrators cannot present one. */

@@ -6,7 +6,7 @@ import { thumbprintOf } from "../../session/device-tools.ts";
 import { type Authentication, audiencesOf, type Revocation, type Session } from "../../session/model.ts";
 import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";
-import { REVOCATION_REASONS } from "./enums.ts";
+import { REVOCATION_REASONS, TRANSPORTS } from "./enums.ts";
 
 /** @param shiftMs how far the wall clock is ahead of the time of the session's store */
 export function sessionMessage(session: Session, shiftMs: number) {
@@ -21,6 +21,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     ...timesOf(session, shiftMs),
     ...(session.authentication && authenticationFields(session.authentication)),
     ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),
+    ...(session.transport && { transport: TRANSPORTS[session.transport] }),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };
 }

@@ -69,6 +69,8 @@ export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
   /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
+  /** The token in the body of a request is proven invalid. OAuth's form of it has no challenge (RFC 6749 section 5.2). */
+  invalidGrant: shared("E001_AUTH_FAILURE", {}),
   crossSite: shared("E403_FORBIDDEN"),
   notFound: shared("E404_NOT_FOUND"),
   unknownEncoding: shared("E415_UNSUPPORTED_MEDIA_TYPE"),

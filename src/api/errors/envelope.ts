@@ -18,33 +18,31 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
   return { error: { code, message } };
 }
 
+/** Returns what an encoder needs of a failure. @param onBug receives errors that no rule covers */
+export function describeFailure(failure: Failure, onBug: (error: unknown) => void) {
+  if (failure.kind !== "rpc") {
+    const code = CODES[failure.kind];
+    // The response to a bad request names the invalid part. All other responses have only the table's text.
+    const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
+    return { code, message, headers: {}, cause: undefined };
+  }
+  // The interceptors have translated most errors. But a deadline may expire outside of them.
+  const error = toConnectError(failure.error, onBug);
+  const code = errorCodeOf(error) ?? "E500_INTERNAL";
+  return { code, message: error.rawMessage, headers: Object.fromEntries(error.metadata), cause: error.cause };
+}
+
 /** Encodes failures. @param onBug receives errors that no rule covers */
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
   /** The responses of errors that many requests share: refusals must cost little, because anybody can cause them. */
   const prepared = new WeakMap<ConnectError, FailureResponse>();
   return (failure) => {
-    if (failure.kind !== "rpc") {
-      const code = CODES[failure.kind];
-      // The response to a bad request names the invalid part. All other responses have only the table's text.
-      const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
-      return { status: ERRORS[code].http, body: envelope(code, message) };
-    }
-    // The interceptors have translated most errors. But a deadline may expire outside of them.
-    const known = prepared.get(failure.error);
+    const known = failure.kind === "rpc" ? prepared.get(failure.error) : undefined;
     if (known !== undefined) return known;
-    const error = toConnectError(failure.error, onBug);
-    const response = responseOf(error);
-    if (isShared(error)) prepared.set(error, response);
+    const { code, message, headers } = describeFailure(failure, onBug);
+    const json = JSON.stringify(envelope(code, message));
+    const response = { status: ERRORS[code].http, headers, hasMetadata: failure.kind === "rpc", json };
+    if (failure.kind === "rpc" && isShared(failure.error)) prepared.set(failure.error, response);
     return response;
-  };
-}
-
-function responseOf(error: ConnectError): FailureResponse {
-  const code = errorCodeOf(error) ?? "E500_INTERNAL";
-  return {
-    status: ERRORS[code].http,
-    headers: Object.fromEntries(error.metadata),
-    hasMetadata: true,
-    json: JSON.stringify(envelope(code, error.rawMessage)),
   };
 }

@@ -16,11 +16,13 @@ const URGENT: ReadonlySet<string> = new Set([
   "RevokeOtherSessions",
   "RevokeSubjectSessions",
   "RevokeAllSessions",
+  "RevokeToken",
+  "RevokeGlobally",
   "WatchRevocations",
 ]);
 
 /** The names of RPCs that present a refresh token. The rules of rotation need them young. */
-const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "RegisterDevice", "RenewDevice"]);
+const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
 /** How long calls may have waited, in ms. */
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };

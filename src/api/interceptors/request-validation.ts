@@ -8,12 +8,15 @@ import { prepareRules, type ViolationsOf } from "../rules/violations.ts";
 /** How many violations of one request are reported. */
 const MAX_VIOLATIONS = 20;
 
+/** A service, and what holds for its requests. */
+export type ValidatedService = { readonly service: DescService; readonly rules: Rules };
+
 /**
  * Rejects requests that break a rule of their message with `E400_INVALID_REQUEST` and all violations (at most 20). Methods
  * whose request has no rules, such as Refresh, cost one lookup.
  */
-export function requestValidation(service: DescService, rules: Rules): Interceptor {
-  const checked = prepareRules(rules, service, MAX_VIOLATIONS);
+export function requestValidation(services: readonly ValidatedService[]): Interceptor {
+  const checked = new Map(services.flatMap(({ service, rules }) => [...prepareRules(rules, service, MAX_VIOLATIONS)]));
   return (next) => (request) => {
     const violationsOf = checked.get(request.method);
     if (violationsOf === undefined) return next(request);

@@ -79,11 +79,12 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
 
 export function fixedOf(session: Session): string {
   const { clientId, audience, claims, client, idleTimeoutMs, absoluteLifetimeMs } = session;
-  const { authentication, deviceRequired, device } = session;
+  const { authentication, deviceRequired, transport, device } = session;
   const fixed: Fixed = {
     ...{ clientId, audience, claims, client, idleTimeout: idleTimeoutMs, absoluteLifetime: absoluteLifetimeMs },
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired }),
+    ...(transport && { transport }),
     ...(device && { device: deviceText(device) }),
   };
   return JSON.stringify(fixed);
@@ -101,7 +102,7 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 
 export function sessionOf(row: SessionRow): Session {
   const fixed = JSON.parse(row.fixed) as Fixed;
-  const { authentication, deviceRequired, device } = fixed;
+  const { authentication, deviceRequired, transport, device } = fixed;
   const session: Session = {
     sid: row.sid,
     subject: row.subject,
@@ -116,11 +117,12 @@ export function sessionOf(row: SessionRow): Session {
     idleExpiresAt: row.idle_expires_at,
     absoluteExpiresAt: row.absolute_expires_at,
   };
-  if (authentication === undefined && deviceRequired === undefined && device === undefined) return session;
+  if ((authentication ?? deviceRequired ?? transport ?? device) === undefined) return session;
   return {
     ...session,
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired }),
+    ...(transport && { transport }),
     ...(device && { device: deviceOf(device) }),
   };
 }

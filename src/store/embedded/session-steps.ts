@@ -71,6 +71,7 @@ export class SessionSteps {
     const verdict = judgeDevice(session, token, device ?? NO_PRESENTATION, now, reuseIntervalMs);
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
     if (verdict === "required") return { ok: false, reason: "device_required", session };
+    if (verdict === "wrong_transport") return { ok: false, reason: verdict };
     if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);
     const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs);
     if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);

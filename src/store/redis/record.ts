@@ -25,14 +25,17 @@ export function nonceWords(nonce: string): readonly [number, number] {
 /** Offsets of the head, in bytes: '>BI4I4I4I4I4I6I6I6I6I5I5'. */
 const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
 
-/** The first byte of a record. The flags of a session that has a device key, or must have one. */
+/** The first byte of a record. The flags of a session that has a device key, must have one, or has one transport. */
 const VERSION = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
+const BY_COOKIE = 8;
+const BY_TOKEN = 16;
+const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 
 /** What a new record begins with. */
-export function versionOf({ deviceRequired }: NewSession): number {
-  return deviceRequired ? VERSION + DEVICE_REQUIRED : VERSION;
+export function versionOf({ deviceRequired, transport }: NewSession): number {
+  return VERSION + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
 /** At the end of a record with a device key: the key, its thumbprint (32 bytes), since when, the key's length, its kind. */
@@ -63,7 +66,8 @@ function decodeDevice(bytes: Buffer): { readonly device: DeviceBinding; readonly
  * What is presented of a device as lua/rotate.lua takes it: of a thumbprint the first 128 bits, in words. Numbers, since one Buffer among the
  * arguments makes ioredis build the whole command from pieces.
  */
-export function deviceArguments({ lifeMs, cookie, skipped }: DevicePresentation): number[] {
+export function deviceArguments({ lifeMs, cookie, skipped, transport }: DevicePresentation): number[] {
+  if (transport === "token") return [lifeMs, 2];
   if (cookie === undefined) return skipped ? [lifeMs, 1] : [lifeMs];
   const { thumbprint, issuedAtMs } = cookie;
   const byte = (at: number) => thumbprint[at] ?? 0;
@@ -166,6 +170,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     ...(authentication && { authentication }),
     ...(bound && { device: bound.device }),
     ...(version & DEVICE_REQUIRED && { deviceRequired: true as const }),
+    ...(version & (BY_COOKIE | BY_TOKEN) && { transport: version & BY_COOKIE ? "cookie" : "token" }),
   };
 }
 

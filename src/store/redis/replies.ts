@@ -17,7 +17,15 @@ import { decodeRotation, decodeSession } from "./record.ts";
 /** The offset of the record in a reply that starts with a letter and the time. */
 const RECORD = 7;
 
-type Refusal = "revoked" | "unknown" | "idle" | "expired" | "two_holders" | "device_proof_missing" | "device_required";
+type Refusal =
+  | "revoked"
+  | "unknown"
+  | "idle"
+  | "expired"
+  | "wrong_transport"
+  | "two_holders"
+  | "device_proof_missing"
+  | "device_required";
 
 /** Comes before the letter of an outcome when the refresh has bound the device key. */
 const FIRST_USE = "b";
@@ -40,6 +48,7 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   u: "unknown",
   i: "idle",
   e: "expired",
+  t: "wrong_transport",
 };
 
 export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
@@ -55,6 +64,7 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
     case "unknown":
     case "idle":
     case "expired":
+    case "wrong_transport":
       return { ok: false, reason: outcome };
     case "reuse":
     case "two_holders":

@@ -18,8 +18,10 @@ const failures: unknown[] = [];
 const translation = errorTranslation({ onBug: (bug) => failures.push(bug), onUnavailable: (e) => failures.push(e) });
 const interceptors = [
   translation,
-  requestValidation(SessionAdminService, SessionAdminServiceRules),
-  requestValidation(SessionService, SessionServiceRules),
+  requestValidation([
+    { service: SessionAdminService, rules: SessionAdminServiceRules },
+    { service: SessionService, rules: SessionServiceRules },
+  ]),
 ];
 const transport = createRouterTransport(
   (router) => {

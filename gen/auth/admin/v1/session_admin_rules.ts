@@ -23,6 +23,7 @@ export const SessionAdminServiceRules = {
       {"field":"amr","checks":[["repeated.max_items",8]],"items":[["string.min_bytes",1],["string.max_bytes",32],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"acr","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"deviceBindingPolicy","checks":[["enum.defined_only",[0,1]]]},
+      {"field":"transport","checks":[["enum.defined_only",[0,1,2]]]},
     ],
     groups: [{"fields":["audience","audiences"]}],
   },

@@ -24,7 +24,8 @@
 --
 -- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
 -- version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
--- The version is 1, 2 more with a device key, 4 more for a session that must have one. The key is at the end: the key itself, its
+-- The version is 1, 2 more with a device key, 4 more for a session that must have one, 8 more for one that is refreshed
+-- by cookie only, 16 more for one by the token endpoint only. The key is at the end: the key itself, its
 -- thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B).
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- where the head has ended

@@ -3,14 +3,15 @@
 -- src/session/device-binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
---       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1); with a cookie: 12 when it was
+--       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1), or 2: the
+--       token came in the body of a request, not in a cookie; with a cookie: 12 when it was
 --       issued, ms, 13 14 15 16 the first words of its thumbprint. What is absent is not presented
 -- Returns one string: a letter for the outcome and
 --   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie,
 --   and behind a b when the device key was bound by it
 --   x reuse, X two holders: the same, of the session that was ended
 --   d the device cookie is missing, q a device key is required: the same; nothing was changed
---   m revoked, u unknown, i idle, e expired: nothing
+--   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way: nothing
 local NEVER = 2 ^ 48 - 1 -- later than any token
 local BOUND = 2 -- of the kind of a device key: it was used
 local partition, sid = KEYS[1], ARGV[1]
@@ -33,7 +34,9 @@ local function within(time, limit) return math.abs(now - time) <= limit end
 local proven, first_use, two_holders = false, false, false
 if version > 1 then
   local max_age = #ARGV > 12 and tonumber(ARGV[10]) or math.huge
-  local skipped = #ARGV > 13 and ARGV[11] == '1'
+  local way = #ARGV > 13 and ARGV[11] or '0'
+  local skipped, only = way == '1', math.floor(version / 8)
+  if only > 0 and (only == 2) ~= (way == '2') then return 't' end
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
   local matches = false
@@ -47,7 +50,7 @@ if version > 1 then
     first_use = kind < BOUND
     if first_use then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
   elseif kind < BOUND then
-    if version > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
+    if version % 8 > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
   elseif not within(since, 2 * R) then
     two_holders = I <= since + 2 * R and not skipped
     if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end

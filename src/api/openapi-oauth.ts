@@ -1,0 +1,99 @@
+/** The parts of both OpenAPI documents that describe OAuth's endpoints: their forms, and their errors (errors/oauth-errors.ts). */
+import type { ErrorCode } from "../session/errors.ts";
+import { OAUTH_ADMIN_ERRORS, OAUTH_ERRORS, UNSUPPORTED_GRANT_TYPE } from "./errors/oauth-errors.ts";
+
+/** The errors that every endpoint has. */
+const COMMON = [
+  ...(["E400_INVALID_REQUEST", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE", "E429_RATE_LIMITED"] as const),
+  ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
+] satisfies ErrorCode[];
+
+/** Describes the body of RFC 6749 section 5.2. */
+const body = (errors: readonly string[]) => ({
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: { type: "string", enum: errors, description: "Stable, for programs." },
+    error_description: { type: "string", description: "For people; it may change." },
+  },
+});
+
+function failure(status: number, errors: readonly string[]) {
+  const header = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" }[status];
+  return {
+    $ref: null, // replaces the patch of all operations
+    description: errors.map((error) => `\`${error}\``).join(" or "),
+    ...(header && { headers: { [header]: { required: true, schema: { type: "string" } } } }),
+    content: { "application/json": { schema: body(errors) } },
+  };
+}
+
+function failures(table: typeof OAUTH_ERRORS, codes: readonly ErrorCode[], further: readonly string[] = []) {
+  const byStatus = new Map<number, Set<string>>();
+  for (const code of codes) {
+    const { status, error } = table[code];
+    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(error));
+  }
+  for (const error of further) byStatus.get(UNSUPPORTED_GRANT_TYPE.status)?.add(error);
+  const described = [...byStatus].map(([status, errors]) => [status, failure(status, [...errors])]);
+  const all = [...new Set(Object.values(table).map(({ error }) => error))];
+  return { ...Object.fromEntries(described), default: failure(0, all) };
+}
+
+const form = (message: string, required: readonly string[], example: Readonly<Record<string, string>>) => ({
+  requestBody: {
+    required: true,
+    content: {
+      "application/x-www-form-urlencoded": {
+        schema: { allOf: [{ $ref: `#/components/schemas/${message}` }, { required }] },
+        example,
+      },
+    },
+  },
+});
+
+/** There is no credential beside the token in the body. */
+const NO_CREDENTIAL = { security: [{}], responses: { 401: null, 403: null } };
+
+const REFRESH = { grant_type: "refresh_token", refresh_token: "…", client_id: "cli" };
+
+export const PUBLIC_OPERATIONS = {
+  "auth.v1.OAuthService.GrantToken": {
+    ...form("auth.v1.GrantTokenRequest", ["grant_type", "refresh_token", "client_id"], REFRESH),
+    ...NO_CREDENTIAL,
+    responses: {
+      ...NO_CREDENTIAL.responses,
+      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [UNSUPPORTED_GRANT_TYPE.error]),
+    },
+  },
+  "auth.v1.OAuthService.RevokeToken": {
+    ...form("auth.v1.RevokeTokenRequest", ["token"], { token: "…" }),
+    ...NO_CREDENTIAL,
+    responses: { ...NO_CREDENTIAL.responses, ...failures(OAUTH_ERRORS, COMMON) },
+  },
+  "auth.v1.OAuthService.GetMetadata": {
+    ...NO_CREDENTIAL,
+    responses: {
+      ...NO_CREDENTIAL.responses,
+      ...failures(OAUTH_ERRORS, ["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"]),
+      400: null,
+      429: null,
+    },
+  },
+};
+
+const ADMIN_FAILURES = failures(OAUTH_ADMIN_ERRORS, ["E001_AUTH_FAILURE", "E403_FORBIDDEN", ...COMMON]);
+
+export const ADMIN_OPERATIONS = {
+  "auth.admin.v1.OAuthAdminService.Introspect": {
+    ...form("auth.admin.v1.IntrospectRequest", ["token"], { token: "an access token or a refresh token" }),
+    responses: ADMIN_FAILURES,
+  },
+  "auth.admin.v1.OAuthAdminService.RevokeGlobally": {
+    requestBody: {
+      required: true,
+      content: { "application/json": { example: { sub_id: { format: "opaque", id: "alice" } } } },
+    },
+    responses: { 200: null, 204: { description: "The sessions have ended." }, ...ADMIN_FAILURES },
+  },
+};

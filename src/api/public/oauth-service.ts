@@ -1,0 +1,87 @@
+/** auth.v1.OAuthService: the token, revocation and metadata endpoints. Neither reads nor sets a cookie. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { GrantTokenRequest, OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
+import { invalidRequest, type Refused } from "../../session/errors.ts";
+import { authenticateCookie } from "../../session/presented-cookie.ts";
+import { refresh } from "../../session/refresh.ts";
+import { revokeToken } from "../../session/revoke-token.ts";
+import { toWallClock } from "../../session/time.ts";
+import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { UnsupportedGrantType } from "../errors/oauth-errors.ts";
+import { refusal } from "../refusal.ts";
+import { requestContextOf } from "../request-context.ts";
+import type { SessionServiceDeps } from "./session-service.ts";
+
+export type OAuthServiceDeps = SessionServiceDeps & {
+  /** `iss` of the access tokens. The endpoints are below it. */
+  readonly issuer: string;
+};
+
+/** The size of the longest request, in bytes: an access token is the longest token. */
+export const MAX_OAUTH_REQUEST_BYTES = 20_480;
+
+/** These routes are also in proto/auth/v1/oauth.proto. */
+const TOKEN_PATH = "/v1/oauth/token";
+const REVOKE_PATH = "/v1/oauth/revoke";
+
+const REFRESH_GRANT = "refresh_token";
+
+export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthService> {
+  return {
+    grantToken: (request, context) => grantToken(deps, request, context),
+    async revokeToken({ token }, context) {
+      const result = await revokeToken(deps, token, requestContextOf(context));
+      if (result.ok) return {};
+      // RFC 7009 section 2.2: an invalid token is no error. But an address may present only so many of them.
+      const error = refuse(deps, result, context);
+      if (error !== SHARED_ERRORS.invalidGrant) throw error;
+      return {};
+    },
+    getMetadata: () => metadataOf(deps.issuer),
+  };
+}
+
+async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, context: HandlerContext) {
+  if (request.grantType !== REFRESH_GRANT) throw new UnsupportedGrantType();
+  if (request.refreshToken === "") throw invalidRequest("refresh_token", "is required");
+  if (request.clientId === "") throw invalidRequest("client_id", "is required");
+  const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
+  if (!parsed.ok) throw refuse(deps, parsed, context);
+  const { clientId } = request;
+  const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, { clientId });
+  if (!result.ok) {
+    if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+    if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
+      throw new Error("no device cookie was presented");
+    }
+    throw refuse(deps, result, context);
+  }
+  const { sid, accessToken, refreshToken } = result;
+  const now = toWallClock(deps.store.now(sid), deps.store.shiftMs({ sid }));
+  return {
+    accessToken: accessToken.token,
+    tokenType: "Bearer",
+    expiresIn: Math.max(0, Math.floor((accessToken.expiresAt - now) / 1000)),
+    refreshToken,
+  };
+}
+
+/** Returns the error for a token that is not accepted. The audit gets the reason. */
+function refuse(deps: OAuthServiceDeps, { reason, sid }: Refused, context: HandlerContext): Error {
+  const event = { event: "authn_failed", operation: context.method.name, reason, sid } as const;
+  return refusal(deps, event, context, SHARED_ERRORS.invalidGrant);
+}
+
+function metadataOf(issuer: string) {
+  const base = issuer.replace(/\/$/, "");
+  return {
+    issuer,
+    tokenEndpoint: base + TOKEN_PATH,
+    revocationEndpoint: base + REVOKE_PATH,
+    jwksUri: `${base}/.well-known/jwks.json`,
+    grantTypesSupported: [REFRESH_GRANT],
+    responseTypesSupported: [],
+    tokenEndpointAuthMethodsSupported: ["none"],
+    revocationEndpointAuthMethodsSupported: ["none"],
+  };
+}

@@ -1,0 +1,7 @@
+/** The endpoints of OAuth, for clients that are no browsers. */
+import type { Read } from "./reader.ts";
+import { oneOf } from "./values.ts";
+
+export function readOAuth(read: Read) {
+  return { oauthEndpoints: read("OAUTH_ENDPOINTS", oneOf("on", "off"), "on" as const) === "on" };
+}
