@@ -44,12 +44,23 @@ const WALLS: Record<string, readonly string[]> = {
   "protoc-gen-rules": ["api/rules", "gen/buf", "protoc-gen-http/options.ts"],
   "protoc-gen-openapi": ["connect-http-routes", "protoc-gen-http", "gen/google", "gen/buf"],
   verifier: ["gen", "clock/after-reading.ts", "clock/pause.ts", "http2"],
+  "forward-auth": ["gen/envoy", "listener/listener.ts", "net", "verifier/index.ts"],
   browser: [],
   "server-kit": [],
   config: [],
   console: ["session", "gen", "net", "listener"],
   reference: ["listener"],
-  cli: ["tokens", "config", "files", "session", "gen/auth", "verifier/index.ts", "doctor", "store"],
+  cli: [
+    "tokens",
+    "config",
+    "files",
+    "session",
+    "gen/auth",
+    "verifier/index.ts",
+    "doctor",
+    "store",
+    "forward-auth/serve.ts",
+  ],
   doctor: ["config", "files", "tokens", "store"],
 };
 
@@ -185,8 +196,8 @@ test("no wall lets through what nobody imports", () => {
   expect(stale).toEqual([]);
 });
 
-/** A room that imports another is an arrow. The composition root and `main` know all rooms. */
-const MAX_ARROWS = 62;
+/** A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth. */
+const MAX_ARROWS = 66;
 
 test("the rooms know few of each other", () => {
   const arrows = new Set(

@@ -7,6 +7,7 @@ import { addConfigCommand } from "./config/command.ts";
 import type { Context } from "./context.ts";
 import { addDoctorCommand } from "./doctor/command.ts";
 import { EXIT_CODES } from "./exit.ts";
+import { addForwardAuthCommand } from "./forward-auth/command.ts";
 import { addKeysCommand } from "./keys/command.ts";
 import { addRedisAclCommand } from "./redis-acl/command.ts";
 import { addSessionsCommand } from "./sessions/command.ts";
@@ -40,6 +41,7 @@ export function createProgram(
     .action(context.serve);
   addSessionsCommand(program, context);
   addWatchCommand(program, context);
+  addForwardAuthCommand(program, context);
   addTokenCommand(program, context);
   addKeysCommand(program, context);
   addAdminTokenCommand(program, context);

@@ -8,7 +8,7 @@ import { ConfigError } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { errorCode } from "../../files/error-code.ts";
 import { CommandError, usageError } from "../exit.ts";
-import { readCredential } from "./credential.ts";
+import { type Credential, readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
 
@@ -22,24 +22,40 @@ export type AdminApi = {
   readonly failure: (error: unknown) => CommandError;
 };
 
-/** @throws CommandError */
-export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
+type Connection = {
+  readonly url: string;
+  /** Undefined with a client certificate and no token. Reads a token file again, since tokens are rotated. */
+  readonly credential: () => Credential | undefined;
+  readonly nodeOptions: ReturnType<typeof tlsOptions>;
+};
+
+/** Says where the admin API is, and how to be let in. @throws CommandError */
+export function connectionOf(env: Environment, options: ConnectionOptions): Connection {
   const config = configOf(env);
   const given = options.url === undefined ? undefined : baseUrl(options.url);
   if (given?.ok === false) throw usageError(`--url ${given.reason}`);
   const url = given?.value ?? config.adminUrl ?? config.local.adminUrl;
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
-  const credential = readCredential(url, options, config);
+  const first = readCredential(url, options, config);
+  const isFile = options.tokenFile !== undefined && options.tokenFile !== "-";
+  const credential = isFile ? () => readCredential(url, options, config) : () => first;
+  return { url, credential, nodeOptions: tlsOptions(options) };
+}
+
+/** @throws CommandError */
+export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
+  const { url, credential, nodeOptions } = connectionOf(env, options);
+  const first = credential();
   const transport = createConnectTransport({
     baseUrl: url,
     httpVersion: "1.1",
-    nodeOptions: tlsOptions(options),
-    interceptors: credential === undefined ? [] : [bearer(credential.token)],
+    nodeOptions,
+    interceptors: first === undefined ? [] : [bearer(first.token)],
   });
   return {
     url,
     client: createClient(SessionAdminService, transport),
-    failure: (error) => callFailure(error, url, credential),
+    failure: (error) => callFailure(error, url, first),
   };
 }
 

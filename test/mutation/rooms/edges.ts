@@ -32,6 +32,11 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("console")("cookie", "sign-ins"), server("console"), testsOf("console")("console")],
   },
   {
+    name: "forward-auth",
+    files: /^src\/forward-auth\/.*\.ts$/,
+    stages: [testsOf("forward-auth")("forward-auth"), testsOf("forward-auth")("gateways")],
+  },
+  {
     name: "clock",
     files: /^src\/clock\/.*\.ts$/,
     stages: [testsOf("clock")("steady", "turns"), limits("stall", "admission"), listener("late-connections")],

@@ -1,0 +1,30 @@
+-- Asks session-service forward-auth about each request. /etc/haproxy/session-check.lua
+local CHECK = "http://127.0.0.1:4181/check"
+local ASKED = { "authorization", "cookie" }
+local RESPONSE_HEADERS = {
+  ["x-auth-subject"] = "txn.subject",
+  ["x-auth-session"] = "txn.session",
+  ["x-auth-client"] = "txn.client",
+  ["x-auth-claims"] = "txn.claims",
+  ["www-authenticate"] = "txn.challenge",
+}
+
+core.register_action("session_check", { "http-req" }, function(txn)
+  local headers = {}
+  local given = txn.http:req_get_headers()
+  for _, name in ipairs(ASKED) do
+    if given[name] then
+      headers[name] = {}
+      for at = 0, #given[name] do
+        table.insert(headers[name], given[name][at])
+      end
+    end
+  end
+  local response = core.httpclient():get({ url = CHECK, headers = headers })
+  -- Without a response it cannot be decided.
+  txn:set_var("txn.checked", (response and response.status) or 503)
+  for name, variable in pairs(RESPONSE_HEADERS) do
+    local values = response and response.headers and response.headers[name]
+    txn:set_var(variable, (values and values[0]) or "")
+  end
+end, 0)

@@ -1,0 +1,70 @@
+/** Runs the endpoint for gateways until a signal ends it. */
+import { once } from "node:events";
+import { type ForwardAuth, serveForwardAuth } from "../../forward-auth/serve.ts";
+import { createVerifier, type VerifierEvent } from "../../verifier/index.ts";
+import { connectionOf } from "../admin-api/client.ts";
+import type { ConnectionOptions } from "../admin-api/options.ts";
+import type { Context } from "../context.ts";
+import { CommandError, EXIT, usageError } from "../exit.ts";
+
+export type ForwardAuthOptions = ConnectionOptions & {
+  readonly issuer?: string;
+  readonly audience?: readonly string[];
+  readonly host: string;
+  readonly port: string;
+  readonly cookie?: string;
+  readonly deviceBound?: boolean;
+  readonly refuse?: boolean;
+};
+
+/** As that of the verifier. */
+const MAX_STALENESS_MS = 5_000;
+
+export async function forwardAuth(context: Context, options: ForwardAuthOptions): Promise<void> {
+  const { url, credential, nodeOptions } = connectionOf(context.env, options);
+  const issuer = options.issuer ?? context.env.ISSUER;
+  if (issuer === undefined) throw usageError("--issuer or ISSUER is needed");
+  const log = (line: object) => context.note(JSON.stringify({ time: new Date().toISOString(), ...line }));
+  const verifier = createVerifier({
+    issuer,
+    audience: options.audience ?? issuer,
+    adminUrl: url,
+    // Without a token there is a client certificate.
+    ...(credential() === undefined ? {} : { adminToken: () => credential()?.token ?? "" }),
+    nodeOptions,
+    requireDeviceBound: options.deviceBound === true,
+    policy: options.refuse ? "refuse" : "introspect",
+    maxStalenessMs: MAX_STALENESS_MS,
+    report: (event) => log(lineOf(event)),
+  });
+  try {
+    // The gateway may be there first: what cannot be decided yet is 503.
+    verifier.ready.catch((error: unknown) => log({ event: "refused by the service", error: textOf(error) }));
+    const server = await listen(verifier, options, log);
+    context.print(JSON.stringify({ event: "ready", url: server.url }));
+    await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+    log({ event: "draining" });
+    await server.close();
+  } finally {
+    verifier.close();
+  }
+}
+
+function listen(
+  verifier: Parameters<typeof serveForwardAuth>[0],
+  { host, port, cookie }: ForwardAuthOptions,
+  log: (line: object) => void,
+): Promise<ForwardAuth> {
+  const number = Number(port);
+  if (!/^\d{1,5}$/.test(port) || number > 65_535) throw usageError("--port is a number of at most 65535");
+  const onBug = (error: unknown) => log({ event: "bug", error: textOf(error) });
+  return serveForwardAuth(verifier, { host, port: number, cookie, maxStalenessMs: MAX_STALENESS_MS, onBug }).catch(
+    (error: unknown) => {
+      throw new CommandError(textOf(error), EXIT.failed);
+    },
+  );
+}
+
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+const lineOf = (event: VerifierEvent) => ("error" in event ? { ...event, error: textOf(event.error) } : event);

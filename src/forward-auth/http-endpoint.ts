@@ -1,0 +1,31 @@
+/**
+ * The endpoint for gateways that ask by HTTP: `auth_request` of nginx, `forward_auth` of Caddy, `forwardAuth` of Traefik, HAProxy's Lua, and
+ * Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no body.
+ */
+import { type Handler, respond } from "../listener/listener.ts";
+import type { Check } from "./check.ts";
+import type { Outcomes } from "./outcomes.ts";
+
+const NO_STORE = { "cache-control": "no-store" };
+
+export const isCheck = (url: string | undefined): boolean => url !== undefined && /^\/check(?:[/?]|$)/.test(url);
+
+export function createHttpEndpoint(check: Check, outcomes: Outcomes): Handler {
+  return (request, response) => {
+    const headerOf = (name: string) => {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value.join(", ") : value;
+    };
+    void check(headerOf).then((decision) => {
+      outcomes.count(decision.ok ? "accepted" : decision.reason);
+      if (response.destroyed) return;
+      if (decision.ok) return respond(response, 200, { ...decision.identity, ...NO_STORE });
+      respond(
+        response,
+        decision.status,
+        { ...decision.headers, "x-auth-reason": decision.reason, ...NO_STORE },
+        decision.body,
+      );
+    });
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * One port for gateways that ask whether a request may pass: by HTTP, or by gRPC as Envoy does. It has no state of its own but what its
+ * verifier knows, so that any number of them can run.
+ */
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { Authorization } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { type Handler, type Listener, openListener, respond } from "../listener/listener.ts";
+import type { Verifier } from "../verifier/index.ts";
+import { createCheck } from "./check.ts";
+import { createExtAuthz } from "./ext-authz.ts";
+import { createHttpEndpoint, isCheck } from "./http-endpoint.ts";
+import { Outcomes } from "./outcomes.ts";
+
+type Options = {
+  readonly host: string;
+  readonly port: number;
+  /** The name of the cookie that may hold the access token. */
+  readonly cookie?: string | undefined;
+  /** Above this staleness of what is known of endings, in ms, `/readyz` responds 503. */
+  readonly maxStalenessMs: number;
+  readonly onBug: (error: unknown) => void;
+};
+
+/** How long requests in flight have when it ends, in ms. */
+const GRACE_MS = 5_000;
+/** How long idle connections stay open then, so that gateways can leave them: they learn from `/readyz` that this is the end. */
+const LINGER_MS = 1_000;
+
+export type ForwardAuth = { readonly url: string; close(): Promise<void> };
+
+/** @throws Error if the port cannot be bound */
+export async function serveForwardAuth(verifier: Verifier, options: Options): Promise<ForwardAuth> {
+  const { host, port, cookie, maxStalenessMs, onBug } = options;
+  const outcomes = new Outcomes();
+  const check = createCheck(verifier, cookie);
+  const byHttp = createHttpEndpoint(check, outcomes);
+  const byGrpc = connectNodeAdapter({
+    routes: (router) => router.service(Authorization, createExtAuthz(check, outcomes)),
+  });
+  // Gateways keep few connections and send all their requests over them, so a bound for each address would bound the gateway.
+  const maxConnections = 10_000;
+  const limits = { maxConnections, maxConnectionsPerAddress: maxConnections };
+  const listener: Listener = await openListener("forward-auth", host, port, { limits, onBug });
+  let closing = false;
+  const isReady = () => !closing && verifier.stalenessMs() <= maxStalenessMs;
+  const pages: Readonly<Record<string, Handler>> = {
+    "/livez": (_, response) => respond(response, 200, {}),
+    "/readyz": (_, response) => respond(response, isReady() ? 200 : 503, {}),
+    "/metrics": (_, response) =>
+      respond(
+        response,
+        200,
+        { "content-type": "text/plain; version=0.0.4" },
+        outcomes.exposition(verifier.stalenessMs()),
+      ),
+  };
+  listener.serve((request, response) => {
+    if (isCheck(request.url)) return byHttp(request, response);
+    const page = pages[request.url ?? ""] ?? byGrpc;
+    page(request, response);
+  });
+  return {
+    url: listener.url,
+    close() {
+      closing = true;
+      return listener.close(GRACE_MS, LINGER_MS);
+    },
+  };
+}

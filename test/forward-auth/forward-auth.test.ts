@@ -1,0 +1,190 @@
+/** The command itself: what it responds over HTTP and over gRPC, while the service is there and when it is not. */
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { Client, credentials } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  CheckRequestSchema,
+  type CheckResponse,
+  CheckResponseSchema,
+} from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { command } from "../cli/command.ts";
+import { request } from "../support/raw-http.ts";
+import { type Service, startService } from "../support/service.ts";
+import { bearer, logIn } from "../support/sessions.ts";
+import { type ForwardAuth, startForwardAuth } from "./command.ts";
+
+const ISSUER = "https://app.example.com";
+
+let service: Service;
+let forwardAuth: ForwardAuth;
+beforeAll(async () => {
+  service = await startService({ ISSUER });
+  forwardAuth = await startForwardAuth(service, ISSUER, "--cookie", "access_token", "--refuse");
+});
+afterAll(async () => {
+  await forwardAuth?.stop();
+  await service?.stop();
+});
+
+const check = (headers: Readonly<Record<string, string>>, path = "/check") =>
+  request(forwardAuth.url, { path, headers });
+const logOut = (accessToken: string) =>
+  request(service.publicUrl, { method: "DELETE", path: "/v1/auth/logout", headers: bearer(accessToken) });
+
+describe("over HTTP", () => {
+  test("every response says why, and may not be kept", async () => {
+    const { accessToken } = await logIn(service);
+    const responses = [
+      await check(bearer(accessToken)),
+      await check({}),
+      await check(bearer("x")),
+      await check({ authorization: "Basic eDp5" }),
+      await check(bearer(`${accessToken.slice(0, -4)}AAAA`)),
+    ];
+    expect(responses.map(({ status, headers }) => [status, headers.get("x-auth-reason")])).toEqual([
+      [200, null],
+      [401, "absent"],
+      [401, "malformed"],
+      [401, "malformed"],
+      [401, "forged"],
+    ]);
+    for (const { headers } of responses) expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("the path of the request may follow, as Envoy sends it", async () => {
+    const { accessToken } = await logIn(service);
+    expect((await check(bearer(accessToken), "/check/v1/orders?of=alice")).status).toBe(200);
+    expect((await check(bearer(accessToken), "/checks")).status).not.toBe(200);
+  });
+
+  test("an ended session is refused as soon as the feed has it", async () => {
+    const { accessToken } = await logIn(service);
+    expect((await check(bearer(accessToken))).status).toBe(200);
+    await logOut(accessToken);
+    await expect.poll(async () => (await check(bearer(accessToken))).headers.get("x-auth-reason")).toBe("revoked");
+  });
+
+  test("the token may be in a cookie, but a header comes first", async () => {
+    const [alice, bob] = [await logIn(service, { subject: "alice" }), await logIn(service, { subject: "bob" })];
+    const subject = async (headers: Readonly<Record<string, string>>) =>
+      (await check(headers)).headers.get("x-auth-subject");
+    expect(await subject({ cookie: `a=b; access_token=${alice.accessToken}` })).toBe("alice");
+    expect(await subject({ cookie: `access_token=${alice.accessToken}`, ...bearer(bob.accessToken) })).toBe("bob");
+  });
+
+  test("of several cookies the good one counts, unless they are of two users: one of them may have been planted", async () => {
+    const [alice, again] = [await logIn(service, { subject: "alice" }), await logIn(service, { subject: "alice" })];
+    const bob = await logIn(service, { subject: "bob" });
+    const reply = async (...tokens: readonly string[]) => {
+      const cookie = tokens.map((token) => `access_token=${token}`).join("; ");
+      const { status, headers } = await check({ cookie });
+      return headers.get("x-auth-subject") ?? status;
+    };
+    expect(await reply("old", alice.accessToken)).toBe("alice");
+    expect(await reply(alice.accessToken, again.accessToken)).toBe("alice");
+    expect(await reply(alice.accessToken, bob.accessToken)).toBe(401);
+    expect(await reply("1", "2", "3", "4", alice.accessToken)).toBe(401);
+  });
+
+  test("it counts its decisions", async () => {
+    await check({});
+    const { body } = await request(forwardAuth.url, { path: "/metrics" });
+    expect(body).toMatch(/^forward_auth_checks_total\{outcome="absent"\} [1-9]/m);
+    expect(body).toMatch(/^forward_auth_staleness_seconds \d/m);
+  });
+});
+
+describe("over gRPC, as Envoy asks", () => {
+  let client: Client;
+  beforeAll(() => {
+    client = new Client(new URL(forwardAuth.url).host, credentials.createInsecure());
+  });
+  afterAll(() => client.close());
+
+  type Asked = MessageInitShape<typeof CheckRequestSchema>;
+  const ask = (message: Asked) =>
+    new Promise<CheckResponse>((resolve, reject) => {
+      client.makeUnaryRequest(
+        "/envoy.service.auth.v3.Authorization/Check",
+        (asked: Asked) => Buffer.from(toBinary(CheckRequestSchema, create(CheckRequestSchema, asked))),
+        (bytes: Buffer) => fromBinary(CheckResponseSchema, bytes),
+        message,
+        (error, response) => (response === undefined ? reject(error) : resolve(response)),
+      );
+    });
+  const withHeaders = (headers: Record<string, string>): Asked => ({ attributes: { request: { http: { headers } } } });
+  const contentOf = ({ status, httpResponse }: CheckResponse) => {
+    const { value } = httpResponse;
+    const headers = value?.headers.map(({ header, append }) => [header?.key, header?.value, append]) ?? [];
+    return {
+      code: status?.code,
+      kind: httpResponse.case,
+      headers: new Map(headers.map(([key, ...rest]) => [key, rest])),
+    };
+  };
+
+  test("a good token passes, and the headers of the client are replaced", async () => {
+    const { accessToken, sid } = await logIn(service, { subject: "alice", clientId: "web" });
+    const { code, kind, headers } = contentOf(await ask(withHeaders(bearer(accessToken))));
+    expect([code, kind]).toEqual([0, "okResponse"]);
+    expect(headers.get("x-auth-subject")).toEqual(["alice", false]);
+    expect(headers.get("x-auth-session")).toEqual([sid, false]);
+    expect(headers.get("x-auth-client")).toEqual(["web", false]);
+  });
+
+  test("raw headers are read as well", async () => {
+    const { accessToken } = await logIn(service, { subject: "raw" });
+    const rawValue = Buffer.from(`Bearer ${accessToken}`);
+    const headers = [{ key: "authorization", rawValue }];
+    const reply = await ask({ attributes: { request: { http: { headerMap: { headers } } } } });
+    expect(contentOf(reply).headers.get("x-auth-subject")).toEqual(["raw", false]);
+  });
+
+  test("an absent and a bad token are denied, with the challenge for the client", async () => {
+    for (const [headers, challenge] of [
+      [{}, "Bearer"],
+      [bearer("x"), 'Bearer error="invalid_token"'],
+    ] as const) {
+      const response = await ask(withHeaders(headers));
+      const { code, kind, headers: given } = contentOf(response);
+      expect([code, kind]).toEqual([16, "deniedResponse"]);
+      expect(given.get("www-authenticate")).toEqual([challenge, false]);
+      expect(response.httpResponse.value).toMatchObject({ status: { code: 401 } });
+    }
+    expect(contentOf(await ask({})).code).toBe(16);
+  });
+});
+
+describe("without the service", () => {
+  test("what cannot be decided is 503, and it is not ready; both end when the service is back", async () => {
+    const own = await startService({ ISSUER });
+    const checked = await startForwardAuth(own, ISSUER, "--refuse");
+    const get = (path: string, headers = {}) => request(checked.url, { path, headers });
+    const { accessToken } = await logIn(own);
+    await expect.poll(async () => (await get("/readyz")).status).toBe(200);
+    expect((await get("/check", bearer(accessToken))).status).toBe(200);
+    await own.kill9();
+    await expect.poll(async () => (await get("/check", bearer(accessToken))).status).toBe(503);
+    const { headers } = await get("/check", bearer(accessToken));
+    expect([headers.get("retry-after"), headers.get("x-auth-reason")]).toEqual(["1", "unavailable"]);
+    expect((await get("/readyz")).status).toBe(503);
+    expect((await get("/livez")).status).toBe(200);
+    const again = await own.restart({ ADMIN_PORT: new URL(own.adminUrl).port });
+    await expect.poll(async () => (await get("/check", bearer(accessToken))).status).toBe(200);
+    checked.kill("SIGTERM");
+    expect(await checked.exited).toBe(0);
+    await again.stop();
+  });
+
+  test("it starts before the service, and says what is wrong with its arguments", async () => {
+    const started = await startForwardAuth({ ...service, adminUrl: "http://127.0.0.1:9" }, ISSUER);
+    expect((await request(started.url, { path: "/check", headers: bearer("x") })).status).toBe(401);
+    expect((await request(started.url, { path: "/readyz" })).status).toBe(503);
+    await started.stop();
+    const env = { ADMIN_TOKEN: service.adminToken };
+    expect(await command(["forward-auth"], { env })).toMatchObject({ code: 2 });
+    expect(await command(["forward-auth", "--issuer", "x", "--port", "70000"], { env })).toMatchObject({ code: 2 });
+    const taken = new URL(forwardAuth.url).port;
+    expect(await command(["forward-auth", "--issuer", "x", "--port", taken], { env })).toMatchObject({ code: 1 });
+  });
+});

@@ -1,0 +1,173 @@
+/** The configurations of examples/forward-auth, in the gateways of Debian, between a client and an application. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { serverAuthority } from "../support/certificate.ts";
+import { freePort } from "../support/free-port.ts";
+import { type Program, startProgram, whileRunning } from "../support/processes.ts";
+import { request } from "../support/raw-http.ts";
+import { type Service, scratch, startService } from "../support/service.ts";
+import { bearer, logIn } from "../support/sessions.ts";
+import { type ForwardAuth, startForwardAuth } from "./command.ts";
+
+const ISSUER = "https://app.example.com";
+const { authority, server: certificate } = serverAuthority(["localhost"]);
+const ca = Buffer.from(authority);
+
+let service: Service;
+let forwardAuth: ForwardAuth;
+let application: Server;
+beforeAll(async () => {
+  service = await startService({ ISSUER });
+  forwardAuth = await startForwardAuth(service, ISSUER);
+  application = createServer(({ headers, url }, response) => {
+    if (url === "/fails") response.writeHead(500);
+    response.end(JSON.stringify(headers));
+  });
+  await new Promise<void>((resolve) => application.listen(0, "127.0.0.1", resolve));
+});
+afterAll(async () => {
+  application?.close();
+  await forwardAuth?.stop();
+  await service?.stop();
+});
+
+/** An example as it is shipped, for other addresses and files. Each of them must be there to be replaced. */
+function example(name: string, replacements: Readonly<Record<string, string>>): string {
+  let text = readFileSync(join("examples/forward-auth", name), "utf8");
+  for (const [from, to] of Object.entries(replacements)) {
+    expect(text).toContain(from);
+    text = text.replaceAll(from, to);
+  }
+  return text;
+}
+
+type Place = { readonly directory: string; readonly port: number; readonly app: string; readonly check: string };
+
+const GATEWAYS: Readonly<Record<string, (place: Place) => Program>> = {
+  nginx({ directory, port, app, check }) {
+    const conf = example("nginx.conf", {
+      "listen 443": `listen 127.0.0.1:${port}`,
+      "app.example.com;": "localhost;",
+      "127.0.0.1:3000": app,
+      "127.0.0.1:4181": check,
+      "/etc/ssl/app.example.com.pem": `${directory}/cert.pem`,
+      "/etc/ssl/private/app.example.com.key": `${directory}/key.pem`,
+    });
+    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+      (name) => `${name}_temp_path ${directory};`,
+    );
+    const own = `daemon off; pid ${directory}/pid; error_log stderr; worker_processes 1;\nevents {}\n`;
+    writeFileSync(join(directory, "nginx.conf"), `${own}http { access_log off; ${temporary.join(" ")}\n${conf} }\n`);
+    return startProgram("/usr/sbin/nginx", ["-p", directory, "-c", join(directory, "nginx.conf"), "-e", "stderr"]);
+  },
+  haproxy({ directory, port, app, check }) {
+    const lua = join(directory, "session-check.lua");
+    writeFileSync(lua, example("session-check.lua", { "127.0.0.1:4181": check }));
+    const conf = example("haproxy.cfg", {
+      "bind :443": `bind 127.0.0.1:${port}`,
+      "127.0.0.1:3000": app,
+      "/etc/haproxy/session-check.lua": lua,
+      "/etc/ssl/private/app.example.com.pem": `${directory}/both.pem`,
+    });
+    writeFileSync(join(directory, "haproxy.cfg"), conf);
+    return startProgram("/usr/sbin/haproxy", ["-db", "-f", join(directory, "haproxy.cfg")]);
+  },
+  caddy({ directory, port, app, check }) {
+    const conf = example("Caddyfile", {
+      "app.example.com {": "localhost {",
+      "127.0.0.1:3000": app,
+      "127.0.0.1:4181": check,
+      "/etc/ssl/app.example.com.pem": `${directory}/cert.pem`,
+      "/etc/ssl/private/app.example.com.key": `${directory}/key.pem`,
+    });
+    const options = `{\n\tadmin off\n\tdefault_bind 127.0.0.1\n\tauto_https disable_redirects\n\thttps_port ${port}\n}\n`;
+    writeFileSync(join(directory, "Caddyfile"), options + conf);
+    const env = { HOME: directory, XDG_DATA_HOME: directory };
+    return startProgram("caddy", ["run", "--config", join(directory, "Caddyfile")], { env });
+  },
+};
+
+describe.each(Object.keys(GATEWAYS))("%s", (name) => {
+  let gateway: Program;
+  let origin: string;
+  const start = async (check: string): Promise<Program> => {
+    const directory = scratch();
+    writeFileSync(join(directory, "cert.pem"), certificate.cert);
+    writeFileSync(join(directory, "key.pem"), certificate.key);
+    writeFileSync(join(directory, "both.pem"), `${certificate.cert}${certificate.key}`);
+    const port = await freePort();
+    origin = `https://localhost:${port}`;
+    const app = `127.0.0.1:${(application.address() as AddressInfo).port}`;
+    const program = (GATEWAYS[name] as (place: Place) => Program)({ directory, port, app, check });
+    await whileRunning(program, () => send("/"));
+    return program;
+  };
+  const send = (path: string, headers: Readonly<Record<string, string>> = {}, method = "GET") =>
+    request(origin, { method, path, headers: { host: new URL(origin).host, ...headers }, ca });
+
+  describe("with a check that responds", () => {
+    beforeAll(async () => {
+      gateway = await start(new URL(forwardAuth.url).host);
+    });
+    afterAll(() => gateway?.stop());
+
+    test("a signed-in caller reaches the application, which learns who it is", async () => {
+      const { accessToken, sid } = await logIn(service, { subject: "Zoë", clientId: "web" });
+      for (const method of ["GET", "POST", "DELETE"]) {
+        const response = await send("/page", bearer(accessToken), method);
+        expect(response.status).toBe(200);
+        const seen = JSON.parse(response.body) as Record<string, string>;
+        expect(seen).toMatchObject({ "x-auth-subject": "Zo%C3%AB", "x-auth-session": sid, "x-auth-client": "web" });
+        const claims = JSON.parse(Buffer.from(seen["x-auth-claims"] ?? "", "base64url").toString());
+        expect(claims).toMatchObject({ sub: "Zoë", sid });
+      }
+    });
+
+    test("what a client says about itself does not get through", async () => {
+      const { accessToken } = await logIn(service, { subject: "mallory@example.com", clientId: "50 % app" });
+      const claimed = {
+        "x-auth-subject": "admin",
+        "x-auth-session": "s",
+        "x-auth-client": "root",
+        "x-auth-claims": "e30",
+      };
+      const seen = JSON.parse((await send("/", { ...bearer(accessToken), ...claimed })).body) as Record<string, string>;
+      expect(seen["x-auth-subject"]).toBe("mallory@example.com");
+      expect(seen["x-auth-client"]).toBe("50%20%25%20app");
+      expect([seen["x-auth-session"], seen["x-auth-claims"]]).not.toEqual(["s", "e30"]);
+    });
+
+    test.each([
+      ["no token", {}, "Bearer"],
+      ["a token of somebody else's making", bearer("eyJhbGciOiJub25lIn0.e30."), 'Bearer error="invalid_token"'],
+    ])("%s: 401 with a challenge", async (_, headers, challenge) => {
+      const response = await send("/", headers);
+      expect(response.status).toBe(401);
+      expect(response.headers.get("www-authenticate")).toBe(challenge);
+    });
+
+    test("after its logout a caller is turned away", async () => {
+      const { accessToken } = await logIn(service);
+      expect((await send("/", bearer(accessToken))).status).toBe(200);
+      const ended = { method: "DELETE", path: "/v1/auth/logout", headers: bearer(accessToken) };
+      expect((await request(service.publicUrl, ended)).status).toBe(200);
+      await expect.poll(async () => (await send("/", bearer(accessToken))).status).toBe(401);
+    });
+
+    test("an error of the application is the application's", async () => {
+      const { accessToken } = await logIn(service);
+      expect((await send("/fails", bearer(accessToken))).status).toBe(500);
+    });
+  });
+
+  test("without a check that responds it is neither yes nor no: 503", async () => {
+    gateway = await start(`127.0.0.1:${await freePort()}`);
+    const { accessToken } = await logIn(service);
+    expect((await send("/", bearer(accessToken))).status).toBe(503);
+    expect((await send("/")).status).toBe(503);
+    await gateway.stop();
+  });
+});
