@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, scratch, startService } from "../support/service.ts";
+import { logIn } from "../support/sessions.ts";
 import { command, MAIN } from "./command.ts";
 
 let service: Service;
@@ -25,6 +26,7 @@ type Created = {
   readonly setCookies: readonly string[];
 };
 
+/** Creates a session by the command. Where that is not what is tested, `logIn` does it without a process. */
 async function created(subject: string, ...more: string[]): Promise<Created> {
   const { code, out, err } = await command(["sessions", "create", "--subject", subject, "--json", ...more], { env });
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -32,7 +34,7 @@ async function created(subject: string, ...more: string[]): Promise<Created> {
 }
 
 const newSubject = () => `user-${randomBytes(4).toString("hex")}`;
-const refreshStatus = async ({ refreshToken }: Created) =>
+const refreshStatus = async ({ refreshToken }: { readonly refreshToken: string }) =>
   (
     await fetch(`${service.publicUrl}/v1/auth/refresh`, {
       method: "POST",
@@ -90,8 +92,8 @@ describe("sessions create", () => {
 describe("sessions list and show", () => {
   test("list a user's sessions, newest first, and say when there are more", async () => {
     const subject = newSubject();
-    const first = await created(subject, "--display-name", "phone");
-    const second = await created(subject, "--display-name", "evil\u202eeman");
+    const first = await logIn(service, { subject, client: { displayName: "phone" } });
+    const second = await logIn(service, { subject, client: { displayName: "evil\u202eeman" } });
     const { code, out } = await command(["sessions", "list", "--subject", subject], { env });
     expect(code).toBe(0);
     const lines = out.trimEnd().split("\n");
@@ -105,15 +107,10 @@ describe("sessions list and show", () => {
       "bound",
       "device",
     ]);
-    expect(lines.slice(1).map((line) => line.split(" ")[0])).toEqual([
-      second.session.sessionId,
-      first.session.sessionId,
-    ]);
+    expect(lines.slice(1).map((line) => line.split(" ")[0])).toEqual([second.sid, first.sid]);
     expect(out).not.toContain("\u202e");
     const limited = await command(["sessions", "list", "--subject", subject, "--limit", "1", "--json"], { env });
-    expect(JSON.parse(limited.out).sessions).toEqual([
-      expect.objectContaining({ sessionId: second.session.sessionId }),
-    ]);
+    expect(JSON.parse(limited.out).sessions).toEqual([expect.objectContaining({ sessionId: second.sid })]);
     expect(limited.err).toContain("there are more");
   });
 
@@ -136,11 +133,11 @@ describe("sessions list and show", () => {
   test("list those of all users, by application, device and age, for another command to end", async () => {
     const clientId = newSubject();
     const [phone, laptop] = [
-      await created(newSubject(), "--client-id", clientId, "--display-name", "My Phone", "--ip-address", "192.0.2.7"),
-      await created(clientId, "--client-id", clientId, "--display-name", "laptop"),
+      await logIn(service, { clientId, client: { displayName: "My Phone", ipAddress: "192.0.2.7" } }),
+      await logIn(service, { subject: clientId, clientId, client: { displayName: "laptop" } }),
     ];
     const list = async (...args: string[]) => (await command(["sessions", "list", "--ids", ...args], { env })).out;
-    const [one, other] = [phone.session.sessionId, laptop.session.sessionId];
+    const [one, other] = [phone.sid, laptop.sid];
     expect(await list("--client-id", clientId)).toBe(`${other}\n${one}\n`);
     expect(await list("--client-id", clientId, "--ip-address", "192.0.2.")).toBe(`${one}\n`);
     expect(await list("--subject-prefix", clientId.slice(0, -1))).toBe(`${other}\n`);
@@ -153,12 +150,11 @@ describe("sessions list and show", () => {
   });
 
   test("list what happened to a user's sessions", async () => {
-    const subject = newSubject();
-    const { session } = await created(subject);
-    await command(["sessions", "end", session.sessionId], { env });
+    const { subject, sid } = await logIn(service);
+    await command(["sessions", "end", sid], { env });
     const events = async (...args: string[]) => (await command(["sessions", "events", ...args], { env })).out;
     await expect.poll(() => events("--subject", subject)).toMatch(/ended +revoked_by_admin +\S+ .*\n\S+ +created /);
-    const { events: list } = JSON.parse(await events("--session", session.sessionId, "--json"));
+    const { events: list } = JSON.parse(await events("--session", sid, "--json"));
     expect(list.map(({ type }: { type: string }) => type)).toEqual([
       "SESSION_EVENT_TYPE_ENDED",
       "SESSION_EVENT_TYPE_CREATED",
@@ -177,16 +173,16 @@ describe("sessions list and show", () => {
 
 describe("sessions end", () => {
   test("ends those that are named, and says which were live", async () => {
-    const [one, other, kept] = [await created("ended"), await created("ended"), await created("ended")];
-    const { sessionId } = one.session;
+    const [one, other, kept] = [await logIn(service), await logIn(service), await logIn(service)];
+    const sessionId = one.sid;
     const ended = await command(["sessions", "end", sessionId], { env });
     expect([ended.code, ended.out]).toEqual([0, expect.stringMatching(new RegExp(`${sessionId} +ended\n$`))]);
-    const input = `${sessionId}\n\n ${other.session.sessionId}\n`;
+    const input = `${sessionId}\n\n ${other.sid}\n`;
     const { code, out, err } = await command(["sessions", "end", "-", "--json"], { env, input });
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(JSON.parse(out).sessions).toEqual([
       { sessionId, ended: false },
-      { sessionId: other.session.sessionId, ended: true },
+      { sessionId: other.sid, ended: true },
     ]);
     expect([await refreshStatus(one), await refreshStatus(other), await refreshStatus(kept)]).toEqual([401, 401, 200]);
   });
@@ -195,22 +191,22 @@ describe("sessions end", () => {
 describe("sessions end-all", () => {
   test("ends a user's sessions but one", async () => {
     const subject = newSubject();
-    const [one, kept] = [await created(subject), await created(subject)];
-    const args = ["sessions", "end-all", "--subject", subject, "--except", kept.session.sessionId];
+    const [one, kept] = [await logIn(service, { subject }), await logIn(service, { subject })];
+    const args = ["sessions", "end-all", "--subject", subject, "--except", kept.sid];
     expect((await command(args, { env })).out).toBe("ended 1 session of 1 user\n");
     expect([await refreshStatus(one), await refreshStatus(kept)]).toEqual([401, 200]);
   });
 
   test("ends those of many users, read from standard input", async () => {
     const subjects = Array.from({ length: 20 }, newSubject);
-    for (const subject of subjects.slice(0, 3)) await created(subject);
+    for (const subject of subjects.slice(0, 3)) await logIn(service, { subject });
     const args = ["sessions", "end-all", "--subjects-from", "-", "--json"];
     const { code, out } = await command(args, { env, input: subjects.join("\n") });
     expect([code, JSON.parse(out)]).toEqual([0, { subjects: 20, endedCount: 3, left: [], refused: [] }]);
   });
 
   test("ends everybody's only when that is confirmed", async () => {
-    const user = await created(newSubject());
+    const user = await logIn(service);
     const refused = await command(["sessions", "end-all", "--everyone"], { env });
     expect([refused.code, refused.out, refused.err]).toEqual([1, "", expect.stringContaining("nothing was ended")]);
     const before = await command(["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01"], {
@@ -251,22 +247,18 @@ describe("an id that begins with a dash", () => {
   }
 
   test("is taken by every command that takes one", async () => {
-    const { session } = await created(dashedSubject());
-    const { sessionId } = session;
+    const { subject, sid: sessionId } = await logIn(service, { subject: dashedSubject() });
     expect(sessionId).toMatch(/^-/);
     const run = (...args: string[]) => command(["sessions", ...args], { env });
     expect((await run("show", sessionId)).out).toContain(sessionId);
     expect((await run("show", "--json", sessionId, "--url", service.adminUrl)).out).toContain(sessionId);
     expect((await run("unbind", sessionId)).code).toBe(0);
     expect((await run("events", "--session", sessionId)).out).toContain(sessionId);
-    const { subject } = session as { subject?: string };
-    expect((await run("end-all", "--subject", String(subject), "--except", sessionId)).out).toContain(
-      "ended 0 sessions",
-    );
+    expect((await run("end-all", "--subject", subject, "--except", sessionId)).out).toContain("ended 0 sessions");
     const next = await created(dashedSubject(), "--replaces", sessionId);
     expect((await run("end", sessionId, next.session.sessionId)).out).toMatch(/-\S+ +was not live\n-\S+ +ended\n/);
-    const last = await created(dashedSubject());
-    expect((await run("end", "--", last.session.sessionId)).out).toMatch(/ended\n/);
+    const last = await logIn(service, { subject: dashedSubject() });
+    expect((await run("end", "--", last.sid)).out).toMatch(/ended\n/);
   });
 
   test.each(["-h", "-V", "--"])("is none of the options that begin with %s", async (start) => {
@@ -306,7 +298,7 @@ describe("on a terminal", () => {
   });
 
   test("the end of everybody's sessions is asked about", async () => {
-    const user = await created(newSubject());
+    const user = await logIn(service);
     const refused = onTerminal("sessions end-all --everyone", "n\n");
     expect([refused.status, refused.stdout]).toEqual([1, expect.stringContaining("nothing was ended")]);
     expect(await refreshStatus(user)).toBe(200);
@@ -400,16 +392,16 @@ test("a lifetime is shown whole a moment after its start", async () => {
 
 describe("token", () => {
   test("inspect prints what a token says, from a variable, a file or standard input", async () => {
-    const { session, accessToken, refreshToken } = await created(newSubject());
+    const { sid, accessToken, refreshToken } = await logIn(service);
     const access = await command(["token", "inspect"], { input: `Bearer ${accessToken}\n` });
     expect([access.code, access.err]).toEqual([0, "not verified: `session-service token verify` does that\n"]);
-    expect(access.out).toMatch(new RegExp(`^token +access token[^]*\nsid +${session.sessionId}\n`));
+    expect(access.out).toMatch(new RegExp(`^token +access token[^]*\nsid +${sid}\n`));
     const refresh = await command(["token", "inspect", "--json"], { env: { TOKEN: refreshToken } });
     expect(JSON.parse(refresh.out)).toEqual({
       kind: "refresh token",
       claims: {
         kid: expect.stringMatching(/^[0-9a-f]{8}$/),
-        sid: session.sessionId,
+        sid,
         generation: 1,
         iat: expect.any(Number),
       },
@@ -419,19 +411,19 @@ describe("token", () => {
   });
 
   test("verify asks the service, and never rotates", async () => {
-    const user = await created(newSubject());
+    const user = await logIn(service);
     for (const TOKEN of [user.accessToken, user.refreshToken, user.refreshToken]) {
       const { code, out } = await command(["token", "verify"], { env: { ...env, TOKEN } });
       expect([code, out]).toEqual([0, expect.stringMatching(/^accepted: (access|refresh) token\n/)]);
     }
     expect(await refreshStatus(user)).toBe(200);
-    await command(["sessions", "end", user.session.sessionId], { env });
+    await command(["sessions", "end", user.sid], { env });
     const ended = await command(["token", "verify", "--json"], { env: { ...env, TOKEN: user.accessToken } });
     expect([ended.code, JSON.parse(ended.out)]).toEqual([1, { active: false }]);
   });
 
   test("verify checks an access token by the keys alone, without an admin token", async () => {
-    const { accessToken } = await created(newSubject());
+    const { accessToken } = await logIn(service);
     const keys = ["--jwks-url", `${service.publicUrl}/.well-known/jwks.json`];
     const issuer = ["--issuer", service.publicUrl];
     const verify = (token: string, ...more: string[]) =>

@@ -6,6 +6,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
+import { navigations } from "./navigations.ts";
 import { buildApplication, startApplication, startRelay } from "./next-application.ts";
 import { COOKIES } from "./world.ts";
 
@@ -151,3 +152,5 @@ test("a route handler takes bearer tokens", async () => {
   expect([response.status, await response.json()]).toEqual([200, { hello: "alice" }]);
   expect((await fetch(`${application.url}/api/hello`)).status).toBe(401);
 });
+
+navigations(() => ({ path: built.path, browser }));

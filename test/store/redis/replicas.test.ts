@@ -1,5 +1,5 @@
 /** `REDIS_WAIT_REPLICAS`: what is acknowledged, and what is not, by real replicas. */
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
@@ -96,26 +96,52 @@ async function twoSessions(master: RedisServer): Promise<Known> {
   return { user, a, b: (await logIn(store, user)).sid };
 }
 
-describe.each(VERBS)("$name", ({ run, gone, ended = gone }) => {
-  test("is acknowledged when a replica has it", async () => {
-    const master = await aRedis();
-    const replica = await aReplicaOf(master);
+/** Servers that run while the tests of a `describe` do. */
+function servers<T extends readonly RedisServer[]>(start: () => Promise<T>): () => T {
+  let started: T | undefined;
+  beforeAll(async () => {
+    started = await start();
+  });
+  afterAll(async () => {
+    await Promise.all((started ?? []).map((server) => server.stop()));
+  });
+  return () => started as T;
+}
+
+describe("with a replica", () => {
+  const pair = servers(async () => {
+    const master = await startRedis();
+    return [master, await startReplica(master)] as const;
+  });
+
+  test.each(VERBS)("$name is acknowledged when the replica has it", async ({ run, gone }) => {
+    const [master, replica] = pair();
     const known = await twoSessions(master);
     await run(await open(master.url), known);
     for (const sid of gone(known)) expect(await replica.admin.keys(`*m${sid}`)).toHaveLength(1);
   });
+});
 
-  test("is not acknowledged while no replica has it, and is done all the same", async () => {
-    const master = await aRedis();
+describe("without a replica", () => {
+  const alone = servers(async () => [await startRedis()] as const);
+
+  test.each(VERBS)("$name is not acknowledged, and is done all the same", async ({ run, gone, ended = gone }) => {
+    const [master] = alone();
     const known = await twoSessions(master);
     const store = await open(master.url);
     await expect(run(store, known)).rejects.toThrow(/0 of 1 replicas/);
     for (const sid of ended(known)) expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
   });
+});
 
-  test("is not acknowledged by the replicas of another master, which never got it", async () => {
-    const [old, promoted] = [await aRedis(), await aRedis()];
-    for (const master of [old, promoted]) await aReplicaOf(master);
+describe("with the replicas of another master, which never got it", () => {
+  const masters = servers(async () => {
+    const [old, promoted] = await Promise.all([startRedis(), startRedis()]);
+    return [old, promoted, ...(await Promise.all([startReplica(old), startReplica(promoted)]))] as const;
+  });
+
+  test.each(VERBS)("$name is not acknowledged", async ({ run }) => {
+    const [old, promoted] = masters();
     const known = await twoSessions(old);
     const way = await CuttingProxy.to(old.port);
     onTestFinished(() => way.stop());
