@@ -3,6 +3,13 @@ import { type ContextValues, createContextKey, createContextValues, type Handler
 import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
+interface StreamOutput {
+  /** @returns false if the client has to catch up first (`drained`) */
+  write(bytes: Uint8Array): boolean;
+  /** Resolves when the client has caught up, or the response is over. */
+  drained(): Promise<void>;
+}
+
 /** The facts that the listener knows about a request. Each is looked up when it is used. */
 interface RequestSource {
   /** The origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
@@ -15,6 +22,8 @@ interface RequestSource {
   waitMs(): number;
   /** The ids for the log. */
   correlation(): Correlation;
+  /** Where whole envelopes of a stream can be written past Connect, once it has sent the first; undefined where that is not offered. */
+  output(): StreamOutput | undefined;
   /** Aborts the call and drops unread output. */
   abort(): void;
 }

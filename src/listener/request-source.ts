@@ -5,6 +5,7 @@ import { isIP } from "node:net";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
 import { waitOf } from "./late-connections.ts";
+import { type Output, outputOf } from "./output.ts";
 
 /** This is the length of the longest IPv6 address with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 128;
@@ -62,6 +63,11 @@ export class NodeRequestSource {
   /** The certificate that the client presented. */
   certificate(): PeerCertificate | undefined {
     return clientCertificateOf(this.#request);
+  }
+
+  /** The body of the response, for writing past the framework; undefined if the handler did not keep it (`keepOutput`). */
+  output(): Output | undefined {
+    return outputOf(this.#request);
   }
 
   /**

@@ -22,6 +22,7 @@ import { stallTolerances } from "../limits/stall.ts";
 import { withAuthority, withOneHost } from "../listener/authority.ts";
 import type { Handler, Request, Responder, Response, WritableResponse } from "../listener/exchange.ts";
 import { withNoStore } from "../listener/no-store.ts";
+import { keepOutput } from "../listener/output.ts";
 import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type Route, withRoute } from "../listener/route.ts";
@@ -94,8 +95,10 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     acceptCompression,
     fallback: notFound(parts),
   });
+  const streams = streamsOf(parts);
   const call: Handler = (request, response) => {
     dropFarDeadline(request);
+    if (streams.has(request.url ?? "")) keepOutput(request, response);
     connect(request, response);
   };
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
@@ -130,6 +133,13 @@ function unaryHandler(rpc: Handler, options: CallOptions, { routes }: ApiParts, 
     unary(request, response);
   };
   return withAuthority(call, rpc);
+}
+
+/** The paths of the RPCs whose responses are streams. */
+function streamsOf({ services }: ApiParts): ReadonlySet<string> {
+  const methods = services.flatMap(({ service }) => service.methods);
+  const streams = methods.filter(({ methodKind }) => methodKind === "server_streaming");
+  return new Set(streams.map(({ name, parent }) => `/${parent.typeName}/${name}`));
 }
 
 /** The header fields of every response, as the configuration has them. */

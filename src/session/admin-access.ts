@@ -17,6 +17,8 @@ export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope>
 /** The credentials that are in force now. */
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;
+  /** Whether an admin that was found earlier is still in force. This costs less than to find it again. */
+  holds(admin: Admin): boolean;
   /** @param names of a certificate that has been verified; the first entry that has one of them counts */
   byCertificate(names: readonly string[]): Admin | undefined;
 }

@@ -8,15 +8,16 @@
  * of revocations and batches are the store's: they are compared with each other, never with a clock.
  */
 import { ServiceError } from "./errors.ts";
+import { type FeedBatch, FeedBatches, type NextBatch } from "./feed-batches.ts";
 import { FeedLog } from "./feed-log.ts";
+import { type Place, pushAtOnce, type TakeBatch } from "./feed-push.ts";
+import { FeedWakes } from "./feed-wakes.ts";
 import type { Revocation } from "./model.ts";
 import { type Clock, InvalidCursor, type SessionStore, StoreUnavailable } from "./ports.ts";
-import { latest, type StoreMs, storeMs } from "./time.ts";
+import { latest, storeMs } from "./time.ts";
 
 /** How long a lost hint can delay a revocation; half of the promised heartbeat. */
 const HEARTBEAT_INTERVAL_MS = 500;
-/** Revocations in one batch: some 60 KiB. */
-const MAX_BATCH = 1000;
 /**
  * How long ago the last reading may have begun while batches claim to be complete. A new watcher cannot tell the age of its first
  * batch, so this adds to what it takes for fresh. Less than the silence after which watchers leave (verifier: 3 s).
@@ -25,23 +26,16 @@ const MAX_READING_AGE_MS = 2000;
 /** How long a watcher may take to accept a batch. It can resume where it was. */
 const WATCHER_TIMEOUT_MS = 10_000;
 
-export type FeedBatch = {
-  readonly revocations: readonly Revocation[];
-  readonly cursor: string;
-  /** All sessions that were created at this time or before have ended; 0: none. */
-  readonly revokedUntil: StoreMs;
-  /** Whether everything that was revoked at `asOf` has been delivered, and that is recent. False while the store does not respond. */
-  readonly caughtUp: boolean;
-  /** When the log was last read. */
-  readonly asOf: StoreMs;
-};
+export type { FeedBatch } from "./feed-batches.ts";
+export type { TakeBatch } from "./feed-push.ts";
 
 export type RevocationFeed = {
   /**
    * @param cursor of the last batch seen; empty for everything that is revoked now
+   * @param take gets every batch but the first, which is yielded. Without it all are yielded, which costs several times as much
    * @throws InvalidCursor, StoreUnavailable; a ServiceError when the watcher does not keep up
    */
-  watch(cursor: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined>;
+  watch(cursor: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined>;
   /** Sends the watchers a batch at once (because of news outside the log, such as a revoked key), also in an outage. */
   wakeWatchers(): void;
   state(): FeedState;
@@ -79,8 +73,8 @@ class Feed implements RevocationFeed {
   readonly #stopHints: () => void;
   readonly #following: Promise<void>;
   readonly #firstRead = Promise.withResolvers<void>();
-  readonly #waiting = new Set<() => void>();
-  #wakeCount = 0;
+  readonly #batches: FeedBatches;
+  readonly #wakes: FeedWakes;
   #storeCursor = "";
   #asOf = storeMs(0);
   #watchers = 0;
@@ -95,20 +89,21 @@ class Feed implements RevocationFeed {
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#batches = new FeedBatches(this.#log, deps.instance);
+    this.#wakes = new FeedWakes(deps.clock);
     this.#stopHints = deps.store.onRevocation((hint) => this.#takeHint(hint));
     this.#following = this.#follow();
   }
 
   wakeWatchers(): void {
-    this.#wakeCount++;
-    for (const wake of this.#waiting) wake();
+    this.#wakes.wake();
   }
 
-  async *watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
+  async *watch(from: string, signal: AbortSignal, take?: TakeBatch): AsyncGenerator<FeedBatch, void, undefined> {
     this.#parseCursor(from); // an invalid cursor is rejected without waiting
     this.#watchers++;
     try {
-      yield* this.#watch(from, signal);
+      yield* this.#watch(from, signal, take);
     } finally {
       this.#watchers--;
     }
@@ -127,35 +122,49 @@ class Feed implements RevocationFeed {
     return this.#storeResponds && (this.#ageMs() ?? Number.POSITIVE_INFINITY) <= MAX_READING_AGE_MS;
   }
 
-  async *#watch(from: string, signal: AbortSignal): AsyncGenerator<FeedBatch, void, undefined> {
+  async *#watch(from: string, signal: AbortSignal, take: TakeBatch | undefined) {
     await this.#firstRead.promise;
     if (!this.#storeResponds) throw new StoreUnavailable("the revocation log cannot be read");
     let position = this.#parseCursor(from);
     while (!signal.aborted && !this.#closed) {
-      const wakeCount = this.#wakeCount;
-      const start = Math.max(position, this.#log.start);
-      const revocations = this.#log.read(start, MAX_BATCH);
-      position = start + revocations.length;
-      const isComplete = position === this.#log.end;
-      yield* this.#offer({
-        revocations,
-        cursor: `${this.#deps.instance}.${position}`,
-        revokedUntil: this.#revokedUntil,
-        caughtUp: isComplete && this.#isCurrent(),
-        asOf: this.#asOf,
-      });
+      const wakeCount = this.#wakes.count;
+      const next = this.#nextBatch(position);
+      position = next.position;
+      const offeredAt = this.#deps.ranMs();
+      yield next.batch;
+      this.#requirePace(offeredAt);
       // There may be news since the watcher began to take the batch.
-      if (isComplete && wakeCount === this.#wakeCount) await this.#nextWake(signal);
+      const isBehind = !next.isComplete || wakeCount !== this.#wakes.count;
+      if (take !== undefined) await this.#push({ position, isBehind }, take, signal);
+      else if (!isBehind) await this.#nextWake(signal);
     }
     if (this.#closed || !signal.aborted)
       throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
+  }
+
+  #nextBatch(position: number): NextBatch {
+    const facts = { revokedUntil: this.#revokedUntil, asOf: this.#asOf, isCurrent: this.#isCurrent() };
+    return this.#batches.after(position, facts);
+  }
+
+  /** Passes batches to `take` until the watch ends. */
+  async #push(from: Place, take: TakeBatch, signal: AbortSignal): Promise<void> {
+    const next = (position: number) => (this.#closed ? undefined : this.#nextBatch(position));
+    const feed = { wakes: this.#wakes, next };
+    for (let place = from; !signal.aborted && !this.#closed; ) {
+      const { position, isComplete, wakeCount, taking } = await pushAtOnce(place, take, signal, feed);
+      const offeredAt = this.#deps.ranMs();
+      await taking;
+      this.#requirePace(offeredAt);
+      place = { position, isBehind: !isComplete || wakeCount !== this.#wakes.count };
+    }
   }
 
   close(): Promise<void> {
     this.#closed = true;
     this.#stopHints();
     this.#readNow();
-    this.wakeWatchers();
+    this.#wakes.wakeNow();
     return this.#following;
   }
 
@@ -213,11 +222,9 @@ class Feed implements RevocationFeed {
     return givenBy === this.#deps.instance ? Math.min(Number(at), this.#log.end) : this.#log.start;
   }
 
-  async *#offer(batch: FeedBatch): AsyncGenerator<FeedBatch, void, undefined> {
-    const { ranMs } = this.#deps;
-    const offeredAt = ranMs();
-    yield batch;
-    if (ranMs() - offeredAt > WATCHER_TIMEOUT_MS) {
+  /** @throws ServiceError if the watcher took too long for the batch that it was offered */
+  #requirePace(offeredAt: number): void {
+    if (this.#deps.ranMs() - offeredAt > WATCHER_TIMEOUT_MS) {
       throw new ServiceError("E429_RATE_LIMITED", "the watcher does not keep up: resume from its last cursor");
     }
   }
@@ -226,11 +233,11 @@ class Feed implements RevocationFeed {
   #nextWake(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
-        this.#waiting.delete(wake);
+        this.#wakes.delete(wake);
         signal.removeEventListener("abort", wake);
         resolve();
       };
-      this.#waiting.add(wake);
+      this.#wakes.add(wake);
       signal.addEventListener("abort", wake);
       if (signal.aborted) wake();
     });

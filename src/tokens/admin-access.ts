@@ -40,6 +40,7 @@ export async function loadAdminAccess(
 
   return {
     byToken: (token) => findByToken(entries, token),
+    holds: (admin) => (entries as readonly Admin[]).includes(admin),
     byCertificate: (names) =>
       entries.find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
     watch({ onChange, onRefusal }, everyMs) {

@@ -40,10 +40,8 @@ export function identifyAdmin(
     if (token === "") return { ok: false, reason: "malformed" };
     const admin = access.byToken(token);
     if (admin === undefined) return { ok: false, reason: "forged" };
-    return {
-      ok: true,
-      caller: { name: admin.name, may: (scope) => access.byToken(token)?.scopes.has(scope) ?? false },
-    };
+    const inForce = () => (access.holds(admin) ? admin : access.byToken(token));
+    return { ok: true, caller: { name: admin.name, may: (scope) => inForce()?.scopes.has(scope) ?? false } };
   }
   if (typeof authorization === "string" || certificate === undefined) return { ok: false, reason: "absent" };
   if (!certificate.verified) return { ok: false, reason: "forged" };

@@ -2,12 +2,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { WatchRevocationsRequest } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { patientTimeout } from "../../clock/after-reading.ts";
 import { invalidRequest } from "../../session/errors.ts";
-import type { FeedBatch, RevocationFeed } from "../../session/feed.ts";
+import type { RevocationFeed, TakeBatch } from "../../session/feed.ts";
 import { InvalidCursor, StoreUnavailable } from "../../session/ports.ts";
 import { requestContextOf } from "../request-context.ts";
-import { feedTime } from "../times.ts";
 import { requireScopeStill } from "./authentication.ts";
-import { revocationMessage } from "./views.ts";
+import { batchEnvelope, batchMessage, type Codec } from "./feed-envelopes.ts";
 
 /**
  * How long a batch may wait for a watcher that reads nothing, in ms. Then the call is aborted. A slow watcher that still reads gets an
@@ -20,15 +19,15 @@ type Deps = {
   readonly revokedKeyIds: () => readonly string[];
 };
 
-/** Streams the current revocations, then every new one. The scope is checked again before each batch. */
-export async function* watchRevocations(
-  { feed, revokedKeyIds }: Deps,
-  request: WatchRevocationsRequest,
-  context: HandlerContext,
-) {
+/**
+ * Streams the current revocations, then every new one. The scope is checked again before each batch. Connect sends the first batch, with
+ * the head, and the end; the batches between are written past it.
+ */
+export async function* watchRevocations(deps: Deps, request: WatchRevocationsRequest, context: HandlerContext) {
+  const { feed, revokedKeyIds } = deps;
   const { source } = requestContextOf(context);
   try {
-    for await (const batch of feed.watch(request.cursor, context.signal)) {
+    for await (const batch of feed.watch(request.cursor, context.signal, writeTo(deps, context))) {
       requireScopeStill(context);
       const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
       try {
@@ -46,13 +45,21 @@ export async function* watchRevocations(
   }
 }
 
-function batchMessage(batch: FeedBatch, revokedKeyIds: readonly string[]) {
-  return {
-    revocations: batch.revocations.map(revocationMessage),
-    cursor: batch.cursor,
-    caughtUp: batch.caughtUp,
-    asOfTime: feedTime(batch.asOf),
-    ...(batch.revokedUntil > 0 && { revokedUntilTime: feedTime(batch.revokedUntil) }),
-    revokedKeyIds: [...revokedKeyIds],
+/** Returns a function that writes batches into the response; undefined if there is nothing to write to but Connect. */
+function writeTo({ revokedKeyIds }: Deps, context: HandlerContext): TakeBatch | undefined {
+  const { source } = requestContextOf(context);
+  const output = source.output();
+  if (output === undefined) return undefined;
+  const codec = codecOf(context);
+  return (batch) => {
+    requireScopeStill(context);
+    if (output.write(batchEnvelope(batch, revokedKeyIds(), codec))) return undefined;
+    const cancelTimeout = patientTimeout(() => source.abort(), WATCHER_TIMEOUT_MS);
+    return output.drained().finally(cancelTimeout);
   };
+}
+
+/** Connect has named the codec in the head of its response. */
+function codecOf({ responseHeader }: HandlerContext): Codec {
+  return responseHeader.get("content-type")?.endsWith("+json") ? "json" : "binary";
 }

@@ -5,6 +5,7 @@ import type { Admin, AdminAccess } from "../../../src/session/admin-access.ts";
 const admins = new Map<string, Admin>();
 const access: AdminAccess = {
   byToken: (token) => admins.get(token),
+  holds: (admin) => [...admins.values()].includes(admin),
   byCertificate: ([name = ""]) => admins.get(name),
 };
 const watcher: Admin = { name: "watcher", scopes: new Set(["watch"]) };

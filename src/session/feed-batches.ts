@@ -1,0 +1,82 @@
+import type { FeedLog } from "./feed-log.ts";
+import type { Revocation } from "./model.ts";
+import type { StoreMs } from "./time.ts";
+
+/** Revocations in one batch: some 60 KiB. */
+const MAX_BATCH = 1000;
+/** Positions whose batches are shared: that of the watchers that have everything, and some of those that catch up. */
+const MAX_SHARED = 16;
+
+export type FeedBatch = {
+  readonly revocations: readonly Revocation[];
+  readonly cursor: string;
+  /** All sessions that were created at this time or before have ended; 0: none. */
+  readonly revokedUntil: StoreMs;
+  /** Whether everything that was revoked at `asOf` has been delivered, and that is recent. False while the store does not respond. */
+  readonly caughtUp: boolean;
+  /** When the log was last read. */
+  readonly asOf: StoreMs;
+};
+
+/** What is true of the feed now, whatever the position of a watcher. */
+type FeedFacts = Pick<FeedBatch, "revokedUntil" | "asOf"> & { readonly isCurrent: boolean };
+
+export type NextBatch = {
+  readonly batch: FeedBatch;
+  /** The position of the watcher once it has the batch. */
+  readonly position: number;
+  /** Whether the batch reaches the end of the log. */
+  readonly isComplete: boolean;
+};
+
+/** Makes the batches of watchers. Watchers at the same position get the same object, so that its bytes can be made once for all. */
+export class FeedBatches {
+  readonly #log: FeedLog;
+  readonly #instance: string;
+  readonly #shared = new Map<number, NextBatch>();
+  #madeOf: (FeedFacts & { readonly start: number; readonly end: number }) | undefined;
+
+  constructor(log: FeedLog, instance: string) {
+    this.#log = log;
+    this.#instance = instance;
+  }
+
+  /** Returns the batch that follows a position. */
+  after(position: number, facts: FeedFacts): NextBatch {
+    this.#dropOld(facts);
+    let next = this.#shared.get(position);
+    if (next === undefined) {
+      next = this.#make(position, facts);
+      if (this.#shared.size === MAX_SHARED) this.#shared.clear();
+      this.#shared.set(position, next);
+    }
+    return next;
+  }
+
+  #make(position: number, { revokedUntil, asOf, isCurrent }: FeedFacts): NextBatch {
+    const start = Math.max(position, this.#log.start);
+    const revocations = this.#log.read(start, MAX_BATCH);
+    const end = start + revocations.length;
+    const isComplete = end === this.#log.end;
+    const cursor = `${this.#instance}.${end}`;
+    return {
+      batch: { revocations, cursor, revokedUntil, caughtUp: isComplete && isCurrent, asOf },
+      position: end,
+      isComplete,
+    };
+  }
+
+  #dropOld({ revokedUntil, asOf, isCurrent }: FeedFacts): void {
+    const { start, end } = this.#log;
+    const old = this.#madeOf;
+    const isSame =
+      old?.start === start &&
+      old.end === end &&
+      old.revokedUntil === revokedUntil &&
+      old.asOf === asOf &&
+      old.isCurrent === isCurrent;
+    if (isSame) return;
+    this.#shared.clear();
+    this.#madeOf = { start, end, revokedUntil, asOf, isCurrent };
+  }
+}

@@ -1,0 +1,60 @@
+import type { FeedBatch, NextBatch } from "./feed-batches.ts";
+import type { FeedWakes } from "./feed-wakes.ts";
+
+/**
+ * Takes a batch for a watcher. Returns undefined if the next one may follow at once; otherwise a promise that resolves when it may. An
+ * error that it throws ends the watch.
+ */
+export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
+
+/** Where a watcher is in the log, and whether a batch is due for it. */
+export type Place = { readonly position: number; readonly isBehind: boolean };
+
+/** Why batches are not passed on any more: `taking` is to be awaited, more batches are due, or the watch ends. */
+type HeldUp = Pick<NextBatch, "position" | "isComplete"> & {
+  readonly wakeCount: number;
+  readonly taking: Promise<void> | undefined;
+};
+
+type Feed = {
+  readonly wakes: FeedWakes;
+  /** Returns the batch after a position; undefined once the feed is closed. */
+  readonly next: (position: number) => NextBatch | undefined;
+};
+
+/**
+ * Passes on batches as they come, until `take` holds it up or the watch ends. A watcher that keeps up costs one call of `take` for each
+ * batch: promises and async iterables would cost several times as much as the writing of its bytes.
+ */
+export function pushAtOnce(
+  { position, isBehind }: Place,
+  take: TakeBatch,
+  signal: AbortSignal,
+  { wakes, next }: Feed,
+): Promise<HeldUp> {
+  return new Promise((resolve, reject) => {
+    let at = position;
+    const end = () => {
+      wakes.delete(push);
+      signal.removeEventListener("abort", push);
+    };
+    const push = () => {
+      try {
+        const wakeCount = wakes.count;
+        const given = signal.aborted ? undefined : next(at);
+        const taking = given && take(given.batch);
+        if (given !== undefined) at = given.position;
+        const isComplete = given?.isComplete ?? true;
+        if (given !== undefined && isComplete && taking === undefined) return;
+        end();
+        resolve({ position: at, isComplete, wakeCount, taking });
+      } catch (error) {
+        end();
+        reject(error);
+      }
+    };
+    wakes.add(push);
+    signal.addEventListener("abort", push);
+    if (isBehind || signal.aborted) push();
+  });
+}

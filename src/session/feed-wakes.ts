@@ -1,0 +1,77 @@
+import type { Clock } from "./ports.ts";
+
+/** Watchers that are woken in one turn of the event loop. Requests are served between two turns. */
+const WATCHERS_PER_TURN = 50;
+/** The longest pause after a round, in ms. */
+const MAX_PAUSE_MS = 25;
+/** A pause is this many times as long as the round took. Delivering thus takes a quarter of the time of a busy process. */
+const PAUSE_PER_COST = 3;
+/** Node's timers are no finer, in ms. A shorter pause is left out. */
+const MIN_PAUSE_MS = 1;
+
+/**
+ * Wakes the watchers of the feed in rounds. When the feed is idle, a round begins at once. After a round there is a pause that grows
+ * with what the round cost, and what happens meanwhile is delivered together.
+ */
+export class FeedWakes {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<() => void>();
+  #count = 0;
+  #isBusy = false;
+  #isWanted = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many wakes there have been. A watcher that was busy sees by it that it has missed one. */
+  get count(): number {
+    return this.#count;
+  }
+
+  add(wake: () => void): void {
+    this.#waiting.add(wake);
+  }
+
+  delete(wake: () => void): void {
+    this.#waiting.delete(wake);
+  }
+
+  /** Wakes everybody who waits: at once, or after the pause. */
+  wake(): void {
+    this.#count++;
+    if (this.#isBusy) this.#isWanted = true;
+    else this.#begin();
+  }
+
+  /** Wakes everybody who waits, now. */
+  wakeNow(): void {
+    this.#count++;
+    for (const wake of this.#waiting) wake();
+  }
+
+  #begin(): void {
+    this.#isBusy = true;
+    this.#isWanted = false;
+    this.#wakeFrom([...this.#waiting], 0, this.#clock());
+  }
+
+  #wakeFrom(round: readonly (() => void)[], at: number, startedAt: number): void {
+    const end = at + WATCHERS_PER_TURN;
+    // A watcher may have left since the round began.
+    for (const wake of round.slice(at, end)) if (this.#waiting.has(wake)) wake();
+    // What the watchers wrote leaves the process before the next turn, so its cost is part of the round's.
+    setImmediate(() => (end < round.length ? this.#wakeFrom(round, end, startedAt) : this.#pause(startedAt)));
+  }
+
+  #pause(startedAt: number): void {
+    const pauseMs = Math.min(MAX_PAUSE_MS, PAUSE_PER_COST * (this.#clock() - startedAt));
+    if (pauseMs < MIN_PAUSE_MS) this.#end();
+    else setTimeout(() => this.#end(), pauseMs);
+  }
+
+  #end(): void {
+    this.#isBusy = false;
+    if (this.#isWanted) this.#begin();
+  }
+}
