@@ -3,7 +3,8 @@ import type { BoundsOptions, TableOptions } from "connect-http-routes";
 
 export const USAGE = `connect-http-gateway: serves google.api.http routes in front of a gRPC, gRPC-Web or Connect server
 
-  --upstream URL              the server, such as http://127.0.0.1:50051 (required)
+  --upstream URL              the server, such as http://127.0.0.1:50051 (required); may be repeated for servers that do the same
+  --upstream-connections N    HTTP/2 connections to each of them; default 2
   --descriptors FILE          a FileDescriptorSet (buf build -o set.binpb), binary
   --reflection                read the descriptors by gRPC server reflection instead
   --service-config FILE       rules outside the .proto files: a google.api.Service as YAML or JSON
@@ -40,7 +41,9 @@ SIGHUP reads descriptors, service config and certificates again. SIGTERM and SIG
 `;
 
 export interface GatewayArguments {
-  readonly upstream: string;
+  /** The servers; all have the same path. */
+  readonly upstreams: readonly [string, ...string[]];
+  readonly upstreamConnections: number;
   readonly descriptors: string | undefined;
   readonly serviceConfig: string | undefined;
   readonly services: readonly string[];
@@ -73,7 +76,8 @@ const TEXT = { type: "string" } as const;
 const FLAG = { type: "boolean", default: false } as const;
 
 const OPTIONS = {
-  upstream: TEXT,
+  upstream: { type: "string", multiple: true },
+  "upstream-connections": { ...TEXT, default: "2" },
   descriptors: TEXT,
   reflection: FLAG,
   "service-config": TEXT,
@@ -123,8 +127,11 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
   const upstreamHttp = oneOf("upstream-http", values["upstream-http"], ["1.1", "2"]);
   if (values.reflection && upstreamHttp !== "2") throw new Error("--upstream-http: server reflection needs HTTP/2");
   if (protocol === "grpc" && upstreamHttp !== "2") throw new Error("--upstream-http: gRPC needs HTTP/2");
+  const upstreams = upstreamsOf(values.upstream);
+  if (upstreams.length > 1 && upstreamHttp !== "2") throw new Error("--upstream-http: several upstreams need HTTP/2");
   return {
-    upstream: urlOf(values.upstream),
+    upstreams,
+    upstreamConnections: integer("upstream-connections", values["upstream-connections"], 1),
     descriptors: values.descriptors,
     serviceConfig: values["service-config"],
     services: [...new Set(values.service ?? [])],
@@ -162,8 +169,16 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
   };
 }
 
-function urlOf(text: string | undefined): string {
-  if (text === undefined) throw new Error("--upstream is required");
+function upstreamsOf(texts: readonly string[] = []): readonly [string, ...string[]] {
+  const [first, ...others] = texts.map(urlOf);
+  if (first === undefined) throw new Error("--upstream is required");
+  const { pathname } = new URL(first);
+  const other = others.find((url) => new URL(url).pathname !== pathname);
+  if (other !== undefined) throw new Error(`--upstream: "${other}" has another path than "${first}"`);
+  return [first, ...others];
+}
+
+function urlOf(text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`--upstream: "${text}" is not an http(s) URL`);
   return text.replace(/\/+$/, "");
 }

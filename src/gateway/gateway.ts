@@ -10,7 +10,7 @@ import { loadContract } from "./descriptors.ts";
 import { openGatewayListener, readTls, withinResources } from "./open-listener.ts";
 import { checkReadiness } from "./readiness.ts";
 import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
-import { createUpstream } from "./upstream.ts";
+import { createUpstream, type Upstream } from "./upstream.ts";
 
 export interface Gateway {
   readonly port: number;
@@ -26,14 +26,16 @@ const LINGER_MS = 1_000;
 export async function startGateway(given: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
   const args = withinResources(given, resources());
   const { write, end } = withBudget(writeLine, args.logRate);
-  const upstream = await createUpstream(args);
+  const upstream = await createUpstream(args, (authority, error) =>
+    write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) }),
+  );
   const { transport } = upstream;
   const log = createRequestLog(write, args.log === "errors");
   let handler = await createHandler(args, transport, log, write);
   let draining = false;
   const pages = new Map<string, Render>([
     [args.livePath, healthz],
-    [args.readyPath, () => (draining ? DRAINING : readiness(transport))],
+    [args.readyPath, () => (draining ? DRAINING : readiness(upstream))],
   ]);
   const api: NodeHandler = (request, response) => handler(request, response);
   const entry: Handler = withOneHost(
@@ -42,7 +44,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
   );
   const listener = await openGatewayListener(args, write);
   listener.serve(args.log === "none" ? entry : log.wrap(entry));
-  write({ event: "listening", port: listener.port, upstream: args.upstream });
+  write({ event: "listening", port: listener.port, upstream: args.upstreams.join(" ") });
   return {
     port: listener.port,
     async reload() {
@@ -70,8 +72,8 @@ const text = (status: number, body: string): Page => ({ status, type: "text/plai
 
 const DRAINING = text(503, "draining");
 
-async function readiness(transport: Transport): Promise<Page> {
-  const state = await checkReadiness(transport);
+async function readiness(upstream: Upstream): Promise<Page> {
+  const state = await checkReadiness(upstream);
   return state.ready ? text(200, "ok") : text(503, state.reason);
 }
 

@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   Health,
   HealthCheckRequestSchema,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** How long the upstream may take to respond to a probe, in milliseconds. */
 const TIMEOUT_MS = 2_000;
@@ -13,7 +14,9 @@ const TIMEOUT_MS = 2_000;
 type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
 /** Asks the upstream's health service. A server that has none is ready if it responds at all. */
-export async function checkReadiness(transport: Transport): Promise<Readiness> {
+export async function checkReadiness({ transport, isFull }: Upstream): Promise<Readiness> {
+  // The probe would wait like any other call.
+  if (isFull()) return { ready: false, reason: "the connections to the upstream have no free stream" };
   try {
     const request = create(HealthCheckRequestSchema);
     const { message } = await transport.unary(Health.method.check, undefined, TIMEOUT_MS, undefined, request);

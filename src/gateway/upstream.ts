@@ -1,15 +1,17 @@
-/** The connection to the upstream. */
+/** The connections to the upstream. */
 import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import { ClientSessions } from "../http2/client-sessions.ts";
+import { SessionPool } from "../http2/session-pool.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";
 
-interface Upstream {
+export interface Upstream {
   readonly transport: Transport;
+  /** Whether a further call would have to wait for the end of another one. */
+  isFull(): boolean;
   /** Closes its connections. */
   close(): void;
 }
@@ -17,25 +19,35 @@ interface Upstream {
 /** How long a ping of HTTP/2 may stay without a response, in milliseconds. */
 const PING_TIMEOUT_MS = 15_000;
 
-/** @throws Error if the authorities cannot be read */
-export async function createUpstream(args: GatewayArguments): Promise<Upstream> {
+/**
+ * @param onFailure receives the error of a connection to one of several servers
+ * @throws Error if the authorities cannot be read
+ */
+export async function createUpstream(
+  args: GatewayArguments,
+  onFailure: (authority: string, error: unknown) => void,
+): Promise<Upstream> {
+  const [upstream, ...others] = args.upstreams;
   const tls = args.upstreamCa === undefined ? {} : { ca: await readFile(args.upstreamCa) };
-  const common = { baseUrl: args.upstream, readMaxBytes: args.maxBodyBytes };
+  const common = { baseUrl: upstream, readMaxBytes: args.maxBodyBytes };
   if (args.upstreamHttp === "1.1") {
-    const agent = args.upstream.startsWith("https:")
+    const agent = upstream.startsWith("https:")
       ? new HttpsAgent({ keepAlive: true, ...tls })
       : new HttpAgent({ keepAlive: true });
     const options = { ...common, httpVersion: "1.1", nodeOptions: { agent } } as const;
-    return { transport: createTransport(args, options), close: () => agent.destroy() };
+    return { transport: createTransport(args, options), isFull: () => false, close: () => agent.destroy() };
   }
-  const pings = {
+  const pool = {
+    connections: args.upstreamConnections,
+    // The error of an only server is that of its calls.
+    onFailure: others.length > 0 ? onFailure : () => {},
     pingTimeoutMs: PING_TIMEOUT_MS,
     ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }),
   };
-  const sessionManager = new ClientSessions(args.upstream, pings, tls);
+  const sessionManager = new SessionPool([upstream, ...others], pool, tls);
   const options = { ...common, httpVersion: "2", sessionManager } as const;
   const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
-  return { transport, close: () => sessionManager.close() };
+  return { transport, isFull: () => sessionManager.isFull, close: () => sessionManager.close() };
 }
 
 function createTransport(

@@ -82,6 +82,21 @@ export class ClientConnection {
     return !this.#isLeaving && !this.#session.closed && !this.#session.destroyed;
   }
 
+  /** Whether the connection is open and takes streams. */
+  get isOpen(): boolean {
+    return this.#isOpen && this.isUsable;
+  }
+
+  /** How many streams are open. */
+  get streams(): number {
+    return this.#streams;
+  }
+
+  /** Whether as many streams are open as the server allows: a further one waits. */
+  get isFull(): boolean {
+    return this.#streams >= (this.#session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY);
+  }
+
   /** Whether a stream can be opened without asking the server first. */
   get isFresh(): boolean {
     return this.#isOpen && this.isUsable && this.#silentMs() <= this.#keepAlive.pingIntervalMs;

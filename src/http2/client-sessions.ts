@@ -39,6 +39,26 @@ export class ClientSessions {
     };
   }
 
+  /** Whether a connection is open. */
+  get isOpen(): boolean {
+    return this.#current?.isOpen === true;
+  }
+
+  /** How many streams the connection for the next request has. */
+  get streams(): number {
+    return this.#current?.streams ?? 0;
+  }
+
+  /** Whether the connection for the next request has as many streams as the server allows. */
+  get isFull(): boolean {
+    return this.#current?.isFull === true;
+  }
+
+  /** Opens a connection if there is none. @throws Error if it cannot be opened */
+  async connect(): Promise<void> {
+    await this.#connect().opened;
+  }
+
   /**
    * Sends the head of a request on a connection that is open and alive.
    * @throws Error if there is none

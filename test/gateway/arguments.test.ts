@@ -5,7 +5,8 @@ import { parseArguments, USAGE } from "../../src/gateway/arguments.ts";
 const LEAST = ["--upstream", "http://127.0.0.1:50051", "--reflection"];
 
 const DEFAULTS = {
-  upstream: "http://127.0.0.1:50051",
+  upstreams: ["http://127.0.0.1:50051"],
+  upstreamConnections: 2,
   descriptors: undefined,
   serviceConfig: undefined,
   services: [],
@@ -38,8 +39,8 @@ test("without options there are defaults, which the help names", () => {
   expect(parseArguments(LEAST)).toEqual(DEFAULTS);
   const named = [...USAGE.matchAll(/default (?!all;|all$)([\w./:-]*\w)/g)].map(([, value]) => value);
   const { host, port, timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, heartbeatMs, drainMs } = DEFAULTS;
-  const { retries, livePath, readyPath, bounds, maxConnections, logRate } = DEFAULTS;
-  const limits = [...Object.values(bounds), maxConnections, logRate];
+  const { retries, livePath, readyPath, bounds, maxConnections, logRate, upstreamConnections } = DEFAULTS;
+  const limits = [...Object.values(bounds), maxConnections, logRate, upstreamConnections];
   const numbers = [timeoutMs, maxTimeoutMs, maxBodyBytes, pingIntervalMs, retries, ...limits].map(String);
   expect(named).toEqual(
     expect.arrayContaining([`${host}:${port}`, ...numbers, livePath, readyPath, String(heartbeatMs), String(drainMs)]),
@@ -60,6 +61,8 @@ test.each<[readonly string[], Partial<typeof DEFAULTS> | object]>([
   [["--listen", "[::1]:0"], { host: "::1", port: 0 }],
   [["--listen", ":65535"], { host: "0.0.0.0", port: 65_535 }],
   [["--tls-cert", "c.pem", "--tls-key", "k.pem"], { tls: { cert: "c.pem", key: "k.pem" } }],
+  [["--upstream", "http://b"], { upstreams: ["http://127.0.0.1:50051", "http://b"] }],
+  [["--upstream-connections", "8"], { upstreamConnections: 8 }],
   [["--upstream-ca", "ca.pem"], { upstreamCa: "ca.pem" }],
   [["--timeout-ms", "1"], { timeoutMs: 1 }],
   [["--max-timeout-ms", "2147483647"], { maxTimeoutMs: 2_147_483_647 }],
@@ -84,7 +87,7 @@ test("the descriptors are a file, or what the upstream says of itself", () => {
   const own = ["--upstream", "https://upstream.example/base//", "--descriptors", "set.binpb"];
   expect(parseArguments(own)).toEqual({
     ...DEFAULTS,
-    upstream: "https://upstream.example/base",
+    upstreams: ["https://upstream.example/base"],
     descriptors: "set.binpb",
   });
   expect(parseArguments([...own, "--protocol", "grpc-web", "--upstream-http", "1.1"])).toMatchObject({
@@ -101,6 +104,14 @@ describe("are refused where they make no sense", () => {
     [["--upstream", "ftp://a", "--reflection"], '--upstream: "ftp://a" is not an http(s) URL'],
     [["--upstream", "to http://a", "--reflection"], "is not an http(s) URL"],
     [["--upstream", "http://", "--reflection"], "is not an http(s) URL"],
+    [[...LEAST, "--upstream", "http://b/base"], '--upstream: "http://b/base" has another path than'],
+    [
+      [
+        ...["--upstream", "http://a", "--upstream", "http://b", "--descriptors", "d"],
+        ...["--protocol", "connect", "--upstream-http", "1.1"],
+      ],
+      "several upstreams need HTTP/2",
+    ],
     [[...LEAST, "--tls-cert", "c.pem"], "--tls-cert and --tls-key belong together"],
     [[...LEAST, "--tls-key", "k.pem"], "--tls-cert and --tls-key belong together"],
     [[...LEAST, "--protocol", "http"], '--protocol: "http" is none of grpc, grpc-web, connect'],
@@ -114,7 +125,7 @@ describe("are refused where they make no sense", () => {
     ]),
     ...[
       ...["timeout-ms", "max-timeout-ms", "max-body-bytes", "max-pending-bytes"],
-      ...["body-timeout-ms", "max-calls", "max-connections", "log-rate"],
+      ...["body-timeout-ms", "max-calls", "max-connections", "log-rate", "upstream-connections"],
     ].map((name): [string[], string] => [
       [...LEAST, `--${name}`, "0"],
       `--${name}: "0" is not an integer from 1 to 2147483647`,

@@ -184,6 +184,44 @@ test.each([
   expect([await statusFor(timeoutMs), await statusFor(timeoutMs - 1)]).toEqual([400, expect.toBeOneOf([200, 504])]);
 });
 
+test("several upstreams: calls go on while one of them is away, and the log says which", async () => {
+  const [here, away] = [await startGrpc(false), await startGrpc(false)];
+  await away[Symbol.asyncDispose]();
+  await using _ = here;
+  const { origin, log } = await startFront(away.origin, "--upstream", here.origin);
+  for (let i = 0; i < 5; i++) expect((await fetch(`${origin}/v1/items/a`)).status).toBe(200);
+  expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+  expect(log.find(({ event }) => event === "listening")?.upstream).toBe(`${away.origin} ${here.origin}`);
+  expect(log.find(({ event }) => event === "upstream error")).toMatchObject({
+    upstream: away.origin,
+    reason: expect.stringContaining("ECONNREFUSED"),
+  });
+});
+
+test("an upstream all of whose streams are taken is not ready, until one ends", async () => {
+  const server = createHttp2Server({ settings: { maxConcurrentStreams: 1 } });
+  let taken = 0;
+  // It is silent: calls last until they are cancelled.
+  server.on("stream", (stream) => {
+    taken++;
+    stream.on("error", () => {});
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { origin } = await startFront(upstream, "--upstream-connections", "1");
+  const call = new AbortController();
+  const waiting = fetch(`${origin}/v1/items/a`, { signal: call.signal });
+  await expect.poll(() => taken).toBe(1);
+  const response = await fetch(`${origin}/readyz`);
+  expect([response.status, await response.text()]).toEqual([503, expect.stringContaining("no free stream")]);
+  call.abort();
+  await expect(waiting).rejects.toThrow();
+  // The probe is sent now, and this server does not respond to it.
+  await expect.poll(async () => (await fetch(`${origin}/readyz`)).text(), { timeout: 60_000 }).toContain("timed out");
+});
+
 describe("an upstream whose certificate is not trusted", () => {
   test.each<[name: string, args: string[], start: () => Promise<Backend>, reason: RegExp]>([
     ["without --upstream-ca, gRPC", [], () => startGrpc(true), /unable to verify the first certificate/],

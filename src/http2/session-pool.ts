@@ -1,0 +1,154 @@
+/**
+ * The connections of a client to one service at several addresses: the `sessionManager` of connect-node's transports.
+ * One connection binds all calls to one server behind a balancer of connections. A pool spreads them, and goes on while a server is away.
+ */
+import { lookup } from "node:dns";
+import type {
+  ClientHttp2Stream,
+  ClientSessionRequestOptions,
+  OutgoingHttpHeaders,
+  SecureClientSessionOptions,
+} from "node:http2";
+import type { LookupFunction } from "node:net";
+import { ClientSessions, type KeepAliveOptions } from "./client-sessions.ts";
+
+interface PoolOptions extends KeepAliveOptions {
+  /** How many connections each URL gets. */
+  readonly connections: number;
+  /** Receives the error of each connection that could not be opened. */
+  readonly onFailure: (authority: string, error: unknown) => void;
+}
+
+/** How long no connection to a server is tried after one has failed, in milliseconds, if others are open. It doubles with each failure. */
+const MIN_REST_MS = 1_000;
+const MAX_REST_MS = 30_000;
+
+export class SessionPool {
+  /** The origin of the first server. */
+  readonly authority: string;
+  readonly #members: readonly Member[];
+  #turn = 0;
+
+  /** @param nodeOptions options of `http2.connect`: certificates, authorities */
+  constructor([first, ...others]: readonly [string, ...string[]], options: PoolOptions, nodeOptions?: NodeOptions) {
+    this.authority = new URL(first).origin;
+    // The URLs take turns, so that the first connections go to different servers.
+    this.#members = Array.from({ length: options.connections }, (_, index) =>
+      [first, ...others].map((url) => new Member(url, index, options, nodeOptions)),
+    ).flat();
+  }
+
+  /** Whether a request would have to wait until another one ends: every open connection has as many as its server allows. */
+  get isFull(): boolean {
+    const open = this.#members.filter(({ sessions }) => sessions.isOpen);
+    return open.length > 0 && open.every(({ sessions }) => sessions.isFull);
+  }
+
+  /**
+   * Sends the head of a request on the open connection with the fewest streams.
+   * @throws Error if no connection can be opened
+   */
+  async request(
+    method: string,
+    path: string,
+    headers: OutgoingHttpHeaders,
+    options: Omit<ClientSessionRequestOptions, "signal">,
+  ): Promise<ClientHttp2Stream> {
+    const left = new Set(this.#members);
+    for (;;) {
+      const { sessions } = await this.#choose(left);
+      try {
+        return await sessions.request(method, path, headers, options);
+      } catch (error) {
+        // Nothing has been sent, so another server may get the request.
+        for (const member of left) if (member.sessions === sessions) left.delete(member);
+        if (left.size === 0) throw error;
+      }
+    }
+  }
+
+  /** Records that bytes of a response have been read. */
+  notifyResponseByteRead(stream: ClientHttp2Stream): void {
+    for (const { sessions } of this.#members) sessions.notifyResponseByteRead(stream);
+  }
+
+  /** Ends all connections. Their calls fail, and so do all later calls. */
+  close(): void {
+    for (const { sessions } of this.#members) sessions.close();
+  }
+
+  /** Returns the open connection with the fewest streams; if none is open, the first that opens. Opens the others on the way. */
+  #choose(among: ReadonlySet<Member>): Member | Promise<Member> {
+    const candidates = [...among];
+    const offset = this.#turn++ % candidates.length;
+    let least: Member | undefined;
+    for (let i = 0; i < candidates.length; i++) {
+      const member = candidates[(offset + i) % candidates.length] as Member;
+      if (!member.sessions.isOpen) member.warm();
+      else if (least === undefined || member.sessions.streams < least.sessions.streams) least = member;
+    }
+    return least ?? firstOf(candidates.map((member) => member.connect().then(() => member)));
+  }
+}
+
+type NodeOptions = SecureClientSessionOptions;
+
+/** One connection of a pool. */
+class Member {
+  readonly sessions: ClientSessions;
+  readonly #onFailure: PoolOptions["onFailure"];
+  #opening: Promise<void> | undefined;
+  #failures = 0;
+  #restsUntilMs = 0;
+
+  constructor(url: string, index: number, options: PoolOptions, nodeOptions: NodeOptions | undefined) {
+    this.sessions = new ClientSessions(url, options, { ...nodeOptions, lookup: lookupFrom(index) } as NodeOptions);
+    this.#onFailure = options.onFailure;
+  }
+
+  /** Opens the connection in the background, unless it has failed a short time ago. */
+  warm(): void {
+    if (performance.now() >= this.#restsUntilMs) this.connect().catch(() => {});
+  }
+
+  /** Opens the connection. */
+  connect(): Promise<void> {
+    this.#opening ??= this.#open();
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
+    try {
+      await this.sessions.connect();
+      this.#failures = 0;
+    } catch (error) {
+      this.#restsUntilMs = performance.now() + Math.min(MAX_REST_MS, MIN_REST_MS * 2 ** this.#failures++);
+      this.#onFailure(this.sessions.authority, error);
+      throw error;
+    } finally {
+      this.#opening = undefined;
+    }
+  }
+}
+
+/** Resolves with the first value; rejects with the first error if there is no value. */
+async function firstOf<T>(promises: readonly Promise<T>[]): Promise<T> {
+  try {
+    return await Promise.any(promises);
+  } catch (error) {
+    throw error instanceof AggregateError ? error.errors[0] : error;
+  }
+}
+
+/** Resolves names of several addresses, each connection from another one on: a name of Kubernetes may stand for all pods of a service. */
+function lookupFrom(index: number): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      const at = found === undefined || found.length === 0 ? 0 : index % found.length;
+      const addresses = error ? [] : [...found.slice(at), ...found.slice(0, at)];
+      const [first] = addresses;
+      if (error || options.all) callback(error, addresses);
+      else callback(null, first?.address ?? "", first?.family);
+    });
+  };
+}
