@@ -17,6 +17,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   endOwned: "ending",
   endAll: "ending",
   revokeAll: "ending",
+  expire: "free",
   elevate: "ordinary",
   recordEvents: "ordinary",
   events: "ordinary",

@@ -1,9 +1,10 @@
-/** Records what happens to sessions, and what other instances have left to be recorded. */
+/** Records what happens to sessions, what other instances have left to be recorded, and which sessions have expired. */
 
 import { steadyClock } from "../clock/steady.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";
+import { createExpiry, type Expiry } from "../session/expiry.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { createEventRecorder, type EventRecorder } from "../session/record-events.ts";
 import { systemClock } from "../session/time.ts";
@@ -37,4 +38,11 @@ export function openEventRecorder(
     maxStepMs: COMMANDS_PER_STEP * redisCommandTimeoutMs,
     onLost: (count) => log.warn({ event: "session_events_lost", count }, "events of sessions were not kept"),
   });
+}
+
+/** Has this instance look for sessions that have expired. */
+export function openExpiry(store: Pick<SessionStore, "expire">, audit: Audit, log: Logger): Expiry {
+  const onError = (err: unknown) =>
+    log.warn({ event: "expiry_delayed", err }, "expired sessions cannot be looked for until the store responds");
+  return createExpiry({ store, audit, onError });
 }

@@ -6,7 +6,7 @@ import { createMetrics } from "../observability/metrics.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import { reportReady, reportSettings } from "./announce.ts";
 import { createApis } from "./apis.ts";
-import { openEventRecorder } from "./event-recorder.ts";
+import { openEventRecorder, openExpiry } from "./event-recorder.ts";
 import { exposeState } from "./expose-state.ts";
 import { followSecrets } from "./follow-secrets.ts";
 import { openFeed } from "./open-feed.ts";
@@ -62,6 +62,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const stopFollowing = followSecrets(ring, access, feed, log);
   const audit = createAudit(log, metrics, (place) => store.shiftMs(place));
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
+  const expiry = openExpiry(opened.store, events.audit, log);
 
   const parts = { config, log, metrics, entropy, ring, access, store, overload, feed, issuer, telemetry };
   const apis = createApis({ ...parts, audit: events.audit, storeKind: opened.kind });
@@ -80,6 +81,7 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
       await feed.close();
     },
     async onClosed() {
+      await expiry.close();
       await events.close();
       await store.close();
       await telemetry?.shutdown();

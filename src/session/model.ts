@@ -75,7 +75,7 @@ export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
   return device?.state === "bound";
 }
 
-/** Why a session ended, as in the revocation log, the audit events and the feed. A closed list. */
+/** Why a session ended, as in the revocation log, the audit events and the feed. A closed list: test/server/endings.test.ts has every way. */
 export type EndReason =
   | "logout"
   | "revoked_by_owner"
@@ -84,7 +84,8 @@ export type EndReason =
   | "revoked_subject"
   | "session_limit"
   | "replaced"
-  | "reuse";
+  | "reuse"
+  | "expired";
 
 /** One entry of the revocation log. */
 export type Revocation = {

@@ -15,6 +15,7 @@ import type {
   EndAllOutcome,
   EndOutcome,
   EndOwnedOutcome,
+  ExpireOutcome,
   Found,
   RegisterKeyOutcome,
   RevocationBatch,
@@ -113,6 +114,12 @@ export interface SessionStore extends SessionEventLog {
    * @returns the time of creation up to which they have ended
    */
   revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs>;
+
+  /**
+   * Ends sessions that are past their lifetimes (`expired`): a bounded number, each once, whatever number of instances look for them.
+   * An instance looks at a part of the store while it holds that part; another one takes over half a minute later at the latest.
+   */
+  expire(): Promise<ExpireOutcome>;
 
   /** Replaces what a session knows of its user's authentication, unless that is later. */
   elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome>;

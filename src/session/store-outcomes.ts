@@ -77,6 +77,20 @@ export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
   | { readonly ok: false; readonly reason: "actor_ended" };
 
+/** A session that ended because it is past its lifetimes. */
+export type ExpiredSession = {
+  readonly sid: SessionId;
+  /** Absent where the store does not know it any more: nobody looked for expired sessions for minutes. */
+  readonly subject?: string;
+};
+
+export type ExpireOutcome = {
+  /** These are to be recorded by the caller. */
+  readonly ended: readonly ExpiredSession[];
+  /** Whether there is nothing left to look at for now. */
+  readonly isDone: boolean;
+};
+
 export type SessionPage = {
   readonly sessions: readonly Session[];
   /** Where the next page starts; undefined on the last one. */

@@ -21,6 +21,9 @@ export const ENDED_ALL = "revoked_all";
 /** The note of a reuse. A refresh brings no note along, because that would cost every refresh. lua/rotate.lua writes the same. */
 export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 
+/** The note of an expiry: nobody asked for it. */
+export const EXPIRED_NOTE = "{}";
+
 /** Returns the note of a step; '' if nothing is to be recorded. @param created the session that the step creates */
 export function noteOf(origin: Origin | undefined, created?: NewSession): string {
   if (origin === undefined) return "";

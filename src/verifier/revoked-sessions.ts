@@ -5,6 +5,9 @@ import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_a
 /** How often expired entries are removed, in ms. */
 const SWEEP_INTERVAL_MS = 10_000;
 
+/** The reason of sessions whose access tokens have expired with them. */
+const EXPIRED = "expired";
+
 /** Errors that no retry fixes, with the text for the log. */
 const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
   [Code.Unauthenticated, "the admin API does not accept the verifier's adminToken"],
@@ -52,7 +55,8 @@ export class RevokedSessions {
 
   apply(batch: WatchRevocationsResponse): void {
     this.batches++;
-    for (const { sessionId, expireTime } of batch.revocations) {
+    for (const { sessionId, expireTime, reason } of batch.revocations) {
+      if (reason === EXPIRED) continue;
       const expiresAtMs = expireTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(expireTime);
       this.#expiries.set(sessionId, Math.max(expiresAtMs, this.#expiries.get(sessionId) ?? 0));
     }

@@ -46,6 +46,35 @@ test("forgets a session when its last token has expired, so that memory is bound
   }
 });
 
+test("does not remember a session that has expired: its tokens have, too", async () => {
+  const expireTime = timestampFromMs(1_300_000);
+  const revocations = [
+    { sessionId: "gone", expireTime, reason: "expired" },
+    { sessionId: "ended", expireTime, reason: "logout" },
+  ];
+  const transport = createRouterTransport(({ service }) =>
+    service(SessionAdminService, {
+      async *watchRevocations(_, { signal }) {
+        yield { revocations, caughtUp: true };
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      },
+    }),
+  );
+  const closing = new AbortController();
+  onTestFinished(() => closing.abort());
+  const followed = new Revocations({
+    client: createClient(SessionAdminService, transport),
+    clock: () => 1_000_000,
+    monotonic: () => 1_000_000,
+    revokeKeys: () => {},
+    report: () => {},
+    signal: closing.signal,
+  });
+  await followed.ready;
+  expect(followed.has("ended", 0)).toBe(true);
+  expect(followed.has("gone", 0)).toBe(false);
+});
+
 test.each([
   ["ahead of", 10_000_000, false],
   ["behind", 100_000, true],

@@ -18,6 +18,7 @@ export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationRea
   session_limit: RevocationReason.SESSION_LIMIT,
   replaced: RevocationReason.REPLACED,
   reuse: RevocationReason.REUSE,
+  expired: RevocationReason.EXPIRED,
 };
 
 export const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEventType } = {

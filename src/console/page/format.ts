@@ -85,6 +85,7 @@ const REASONS: Readonly<Record<RevocationReason, string>> = {
   [RevocationReason.SESSION_LIMIT]: "ended to make room: the user had too many sessions",
   [RevocationReason.REPLACED]: "replaced by a later login of the same browser",
   [RevocationReason.REUSE]: "ended for safety: a refresh token was used twice, as a stolen one would be",
+  [RevocationReason.EXPIRED]: "expired",
 };
 
 export const whyEnded = (reason: RevocationReason): string => REASONS[reason] ?? "ended";

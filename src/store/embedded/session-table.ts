@@ -63,11 +63,10 @@ export class SessionTable {
   }
 
   /** @param createdAt after all that have ended together, whatever the clock shows */
-  insert(session: NewSession, childNonce: string, createdAt: StoreMs, now: StoreMs): Session {
+  insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
     const created = newborn(session, createdAt);
     this.#sql.created.run(created.createdAt);
     this.#sql.insert.run(toRow(created, firstState(childNonce)));
-    this.#sql.sweepSessions.run(now);
     return created;
   }
 

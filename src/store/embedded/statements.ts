@@ -55,17 +55,15 @@ export function prepareStatements(db: DatabaseSync) {
       `SELECT count(*) AS count FROM sessions
        WHERE rowid BETWEEN ? AND ? AND idle_expires_at > ? AND ${ENDED} = 0`,
     ),
-    sweepSessions: db.prepare(
-      `DELETE FROM sessions WHERE sid IN
-       (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ${SWEEP})`,
-    ),
-    sweepMany: db.prepare(
-      "DELETE FROM sessions WHERE sid IN (SELECT sid FROM sessions WHERE idle_expires_at <= ? ORDER BY idle_expires_at LIMIT ?)",
+    // Without those that are about to end with their subject's others.
+    expired: db.prepare(
+      `SELECT sid, subject, ${ENDED} AS ended FROM sessions
+       WHERE idle_expires_at <= ? AND ${ENDED} <> 2 ORDER BY idle_expires_at LIMIT ?`,
     ),
 
     ...eventStatements(db),
 
-    marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? LIMIT 1"),
+    marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? AND reason <> 'expired' LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),
     after: db.prepare("SELECT * FROM log WHERE seq > ? AND expires_at > ? ORDER BY seq"),
     // Reads the oldest entries only: entries expire in the order in which they were written.

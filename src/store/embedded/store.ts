@@ -19,6 +19,7 @@ import {
   type EndAllOutcome,
   type EndOutcome,
   type EndOwnedOutcome,
+  type ExpireOutcome,
   type Found,
   type RegisterKeyOutcome,
   type RevocationBatch,
@@ -98,6 +99,7 @@ class EmbeddedStore implements SessionStore {
       steps: new SubjectSteps({ sql: this.#sql, sessions: this.#sessions, end: (...given) => this.#end(...given) }),
       end: (...given) => this.#end(...given),
       leaveCreated: (...given) => this.#events.leaveCreated(...given),
+      read: (step) => this.#transactions.read(step),
       write: (durability, step) => this.#write(durability, step),
     });
     this.#wakers = watchChanges(this.#sql);
@@ -190,6 +192,10 @@ class EmbeddedStore implements SessionStore {
     });
     this.#wakers.wake([]);
     return revokedUntil;
+  }
+
+  async expire(): Promise<ExpireOutcome> {
+    return this.#subjects.expire();
   }
 
   async elevate(sid: SessionId, authentication: Authentication): Promise<ElevateOutcome> {

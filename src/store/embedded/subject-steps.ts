@@ -7,9 +7,9 @@
  */
 import { randomBytes } from "node:crypto";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
-import type { EndAllOptions, EndAllOutcome } from "../../session/ports.ts";
+import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
-import { noteOf } from "../due-text.ts";
+import { EXPIRED_NOTE, noteOf } from "../due-text.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
@@ -74,8 +74,7 @@ export class SubjectSteps {
     if (count >= cap) {
       const many = count > MAX_EXPIRED;
       if (many && Number(sql.countExpired.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED) {
-        sql.sweepMany.run(now, AT_ONCE);
-        return { state: "swept" };
+        if (this.expire(now).ended.length > 0) return { state: "swept" };
       }
       const expired = many ? sql.countExpiredOfMany : sql.countExpiredOf;
       count -= Number(expired.get(now, subject, endedUntil)?.count);
@@ -87,7 +86,7 @@ export class SubjectSteps {
     }
     return {
       state: "created",
-      session: sessions.insert(session, childNonce, latest(now, later(endedUntil, 1)), now),
+      session: sessions.insert(session, childNonce, latest(now, later(endedUntil, 1))),
       evicted,
     };
   }
@@ -118,6 +117,26 @@ export class SubjectSteps {
     return { state: "begun", id };
   }
 
+  /** Ends some of the sessions that are past their lifetimes. */
+  expire(now: StoreMs): ExpireOutcome {
+    const { sql, end } = this.#deps;
+    const rows = sql.expired.all(now, AT_ONCE) as {
+      readonly sid: SessionId;
+      readonly subject: string;
+      ended: number;
+    }[];
+    const ended: ExpiredSession[] = [];
+    for (const row of rows) {
+      const { sid, subject } = row;
+      if (row.ended) sql.remove.run(sid);
+      else {
+        end(sid, "expired", now, EXPIRED_NOTE, subject);
+        ended.push({ sid, subject });
+      }
+    }
+    return { ended, isDone: rows.length < AT_ONCE };
+  }
+
   /** Does a part of what an end of many leaves to be done. */
   endSome(id: string, now: StoreMs): Part {
     const { sql, end } = this.#deps;
@@ -135,7 +154,7 @@ export class SubjectSteps {
         end(sid, reason, now, note, subject);
         ended.push(sid);
       } else {
-        sql.remove.run(sid);
+        end(sid, "expired", now, EXPIRED_NOTE, subject);
       }
     }
     const count = row.count + ended.length;

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Origin } from "../../session/events.ts";
 import type { EndReason, NewSession, Session, SessionId } from "../../session/model.ts";
-import { type EndAllOptions, type EndAllOutcome, StoreUnavailable } from "../../session/ports.ts";
+import { type EndAllOptions, type EndAllOutcome, type ExpireOutcome, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../due-text.ts";
 import { sessionOf } from "./rows.ts";
@@ -17,6 +17,7 @@ type Deps = {
   readonly steps: SubjectSteps;
   readonly end: EndStep;
   readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs) => void;
+  readonly read: <T>(step: (now: StoreMs) => T) => T;
   readonly write: <T>(durability: Durability, step: (now: StoreMs) => T) => T;
 };
 
@@ -70,6 +71,13 @@ export class Subjects {
       const finished = await this.#finish(begun.id);
       if (begun.state === "begun") return { ok: true, ...finished };
     }
+  }
+
+  /** A step that a power cut takes back is done again. */
+  expire(): ExpireOutcome {
+    const { sql, steps, read, write } = this.#deps;
+    if (read((now) => sql.expired.get(now, 1)) === undefined) return { ended: [], isDone: true };
+    return write("NORMAL", (now) => steps.expire(now));
   }
 
   /** Does what is left of the end with which a session has ended, so that verifiers know of it. */

@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 const VERBS = [
   ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
   ...(["elevate", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
-  ...(["register_key", "unbind", "count", "due", "claim", "sweep", "end_rest"] as const),
+  ...(["register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;
 
 /** Those that read or write all of a subject's index (lua/subject.lua). Others, of which a refresh is one, need not know of it. */

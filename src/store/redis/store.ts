@@ -29,6 +29,7 @@ import { createInSteps } from "./create.ts";
 import { RedisDevices } from "./devices.ts";
 import { SubjectEnds } from "./end-all.ts";
 import { RedisEvents } from "./events.ts";
+import { Expiry } from "./expiry.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { SessionLists } from "./lists.ts";
 import { LogReader } from "./log-reader.ts";
@@ -77,6 +78,7 @@ class RedisStore implements SessionStore {
   readonly #subscription: ReturnType<typeof subscribe>;
   readonly #events: RedisEvents;
   readonly #ends: SubjectEnds;
+  readonly #expiry: Expiry;
   readonly #log: LogReader;
   readonly #lists: SessionLists;
   readonly #devices: RedisDevices;
@@ -86,6 +88,8 @@ class RedisStore implements SessionStore {
   readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
   readonly dueRecords: SessionEventLog["dueRecords"] = () => this.#events.dueRecords();
   readonly claimRecord: SessionEventLog["claimRecord"] = (record) => this.#events.claimRecord(record);
+  readonly count: SessionStore["count"] = () => this.#lists.count();
+  readonly expire: SessionStore["expire"] = () => this.#expiry.step();
 
   constructor(options: RedisStoreOptions) {
     this.#options = options;
@@ -95,6 +99,7 @@ class RedisStore implements SessionStore {
     this.#clustered = options.target.kind === "cluster";
     this.#events = new RedisEvents(this.#link, this.#clustered);
     this.#ends = new SubjectEnds(this.#link, this.#acknowledge, options.markerLifeMs);
+    this.#expiry = new Expiry(this.#link, options.markerLifeMs);
     this.#log = new LogReader(this.#link, this.#clustered, (tag) => this.#ends.finish(tag));
     this.#lists = new SessionLists(this.#link, this.#clustered);
     this.#devices = new RedisDevices(this.#link, this.#acknowledge, options.reuseIntervalMs);
@@ -169,10 +174,6 @@ class RedisStore implements SessionStore {
 
   listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
     return this.#lists.ofAll(limit, from, filter);
-  }
-
-  count(): Promise<number> {
-    return this.#lists.count();
   }
 
   async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {

@@ -109,7 +109,7 @@ test("a cursor of a file that is gone gets everything", async () => {
   expect((await after.revocations(cursor)).revocations.map((entry) => entry.sid)).toEqual([sid]);
 });
 
-test("what has expired is swept away by later writes", async () => {
+test("what has expired is swept away", async () => {
   const store = open();
   for (let at = 0; at < 20; at++) {
     await store.create(newSession(subject(), { idleTimeoutMs: SECOND }), nonce(), 1);
@@ -120,9 +120,10 @@ test("what has expired is swept away by later writes", async () => {
     await store.create(newSession(subject()), nonce(), 1);
     await store.end(sidOf(subject()), "logout");
   }
+  expect((await store.expire()).ended).toHaveLength(20);
   const db = new DatabaseSync(path, { readOnly: true });
   expect(db.prepare("SELECT count(*) AS n FROM sessions").get()?.n).toBe(10);
-  expect(db.prepare("SELECT count(*) AS n FROM log").get()?.n).toBe(10);
+  expect(db.prepare("SELECT count(*) AS n FROM log WHERE reason = 'logout'").get()?.n).toBe(10);
   db.close();
 });
 

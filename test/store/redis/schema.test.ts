@@ -51,11 +51,13 @@ function pattern(text: string): RegExp {
 
 /** The life of a key that was written a moment ago, ms; undefined: it does not expire. */
 const LIVES: Readonly<Record<string, number | undefined>> = {
-  "the session's expiry and a sixteenth of its idle timeout": IDLE + IDLE / 16,
-  "the last absolute expiry of a session in it and a sixteenth of the idle timeout": ABSOLUTE + IDLE / 16,
+  "the session's expiry, a sixteenth of its idle timeout and two minutes": IDLE + IDLE / 16 + 120 * SECOND,
+  "the last absolute expiry of a session in it, a sixteenth of the idle timeout and two minutes":
+    ABSOLUTE + IDLE / 16 + 120 * SECOND,
   "that time": IDLE,
   "none: deleted when the last one is done": undefined,
   none: undefined,
+  "30 s": 30 * SECOND,
   "60 s": 60 * SECOND,
   "the life of an access token and 60 s": MARKER_LIFE,
   "32 days after its last entry is of no use": MARKER_LIFE + DAYS_32,
@@ -110,6 +112,7 @@ async function useEveryVerb(): Promise<SessionId> {
   const other = await login(subject());
   await store.endOwned(other.sid, other.sid, "revoked_by_owner");
   await store.revocations(undefined);
+  await store.expire();
   return kept.sid;
 }
 

@@ -100,7 +100,7 @@ else
 end
 
 -- Into the order of creation: mostly at its end.
-local earlier, replace_chunk = order_functions()
+local earlier = order_functions()
 local order = partition .. 'o'
 local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
 if not chunk or earlier(string.sub(chunk, -ENTRY), entry) then
@@ -117,23 +117,6 @@ else
   if half < #entries then redis.call('ZADD', order, 0, table.concat(entries, '', half + 1)) end
 end
 keep(order)
-
--- Three entries of a random chunk are looked at for each one that comes: for the same reason as the subjects below. Where in the
--- chunk is random too, as the session's id is: many sessions may be created at one time.
-local LOOKS = 3
-local anywhere = 64 * string.byte(sid, -2) + string.byte(sid, -1)
-local drawn = redis.call('ZRANDMEMBER', order)
-local count, rest = #drawn / ENTRY, drawn
-for k = 1, math.min(LOOKS, count) do
-  local at = (anywhere + k) % count * ENTRY
-  local other = string.sub(drawn, at + 1, at + ENTRY)
-  local found = redis.call('GET', partition .. 's' .. string.sub(other, -ID))
-  if not found or now >= expiries(found) then
-    local from = string.find(rest, other, 1, true)
-    rest = string.sub(rest, 1, from - 1) .. string.sub(rest, from + ENTRY)
-  end
-end
-if rest ~= drawn then replace_chunk(order, drawn, rest) end
 
 -- Two random subjects are looked at for each one that comes, so that those whose sessions have all expired,
 -- which nothing reports, stay fewer than the others.

@@ -15,6 +15,7 @@
 --                   (A member for each session would cost three times as much.)
 --   {a7}m<sid>      marker of an ended session: when it expires.
 --   {a7}e           until when sessions were created that have all ended (RevokeAllSessions), ms. Not there: none.
+--   {a7}y           the instance that looks for sessions that have expired, and until when no other one does (expire.lua), ms.
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at. The end of
 --                   all is '* <created until> <expires at> revoked_all'.
@@ -44,10 +45,10 @@ local HORIZON = '>I6I6I4c11c23Bc0I2c0I2c0'
 
 -- All times are the store's: the node's clock less a shift (window.lua). Redis itself expires keys by the node's clock, so
 -- while that is set forward, by mistake and for a while, it must not drop what will be missed later: an idle session waits
--- for a sixteenth of its idle timeout more, and the log, which would un-revoke, for a month.
+-- for a sixteenth of its idle timeout more, and for two minutes, in which its expiry is logged (expire.lua); and the log, which would un-revoke, for a month.
 local shift = tonumber(ARGV[#ARGV])
 local LOG_SLACK = 32 * 86400000
-local function slack(idle) return shift + math.floor(idle / 16) end
+local function slack(idle) return shift + 120000 + math.floor(idle / 16) end
 
 local function subject_of(record)
   return (struct.unpack('>I2c0', record, BODY))

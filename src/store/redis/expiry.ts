@@ -1,0 +1,106 @@
+/**
+ * The search for sessions that have expired. No index by expiry exists, since each refresh would have to keep it up to date. Instead an
+ * instance looks at the order of creation (lua/expire.lua), in spans of up to 64 sessions, and remembers until when nothing in a span
+ * expires: an expiry only moves later. So a session is looked at when one near it expires, and once an hour.
+ */
+import { randomBytes } from "node:crypto";
+import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
+import { EXPIRED_NOTE } from "../due-text.ts";
+import type { Link } from "./link.ts";
+import { TAGS } from "./partitions.ts";
+import { buffers, sessionId, text } from "./replies.ts";
+
+/** How long an instance holds a partition after it has looked at it, in ms. */
+export const LEASE_MS = 30_000;
+/** A span is looked at again after this time, in ms: clocks of nodes differ, so a session may have been inserted. */
+const MAX_UNSEEN_MS = 3_600_000;
+/** Partitions that are looked at together. */
+const AT_ONCE = 4;
+/** A step stops when it has ended so many sessions. */
+const MAX_ENDED = 1_000;
+const ID_BYTES = 12;
+
+/** The sessions from an entry of the order up to the next span. */
+type Span = { readonly from: Buffer | ""; dueAt: number };
+
+/** What is known of a partition. Times are those of the process's own clock. */
+type Partition = { readonly tag: string; spans: Span[]; heldUntil: number };
+
+export class Expiry {
+  readonly #link: Pick<Link, "run" | "now">;
+  readonly #markerLifeMs: number;
+  readonly #instance = randomBytes(ID_BYTES).toString("base64url");
+  readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
+  /** Partitions that this pass has not finished yet. */
+  #left: Partition[] = [];
+
+  constructor(link: Pick<Link, "run" | "now">, markerLifeMs: number) {
+    this.#link = link;
+    this.#markerLifeMs = markerLifeMs;
+  }
+
+  /** @throws StoreUnavailable if none of the partitions that it looks at is available */
+  async step(): Promise<ExpireOutcome> {
+    if (this.#left.length === 0) this.#left = [...this.#partitions];
+    const ended: ExpiredSession[] = [];
+    while (this.#left.length > 0 && ended.length < MAX_ENDED) {
+      const some = this.#left.splice(0, AT_ONCE);
+      const looks = await Promise.allSettled(some.map((partition) => this.#look(partition, ended)));
+      const failed = looks.filter((look) => look.status === "rejected");
+      if (failed.length === looks.length) {
+        this.#left = [];
+        if (ended.length === 0) throw failed[0]?.reason;
+      }
+      for (const [at, look] of looks.entries()) {
+        const partition = some[at];
+        if (partition !== undefined && look.status === "fulfilled" && !look.value) this.#left.push(partition);
+      }
+    }
+    return { ended, isDone: this.#left.length === 0 };
+  }
+
+  /** Looks at the spans that are due. @returns whether it came to the end */
+  async #look(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
+    const { spans } = partition;
+    if (this.#link.now() < partition.heldUntil) return true;
+    for (let at = 0; at < spans.length; at++) {
+      const span = spans[at];
+      if (span === undefined || (at < spans.length - 1 && this.#link.now() < span.dueAt)) continue;
+      if (ended.length >= MAX_ENDED) return false;
+      const next = await this.#lookAt(partition, span, spans[at + 1]?.from ?? "", ended);
+      if (next === undefined) return true;
+      const isEmpty = span.dueAt === Number.POSITIVE_INFINITY;
+      span.dueAt = Math.min(span.dueAt, this.#link.now() + MAX_UNSEEN_MS);
+      if (next.length > 0) {
+        spans.splice(at + 1, 0, { from: next, dueAt: 0 });
+      } else if (isEmpty && at > 0 && at < spans.length - 1) {
+        spans.splice(at, 1); // the span before it goes on to the next one
+        at--;
+      }
+    }
+    return true;
+  }
+
+  /** @returns where the next span begins, '' if there is none; undefined while another instance holds the partition */
+  async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
+    const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE];
+    const reply = buffers(await this.#link.run("expire", [partition.tag], args));
+    const [state, rest = Buffer.alloc(0), least = rest, ...gone] = reply;
+    const now = this.#link.now();
+    if (state === undefined || text(state) === "held") {
+      partition.spans = unseen();
+      partition.heldUntil = now + Number(text(rest));
+      return undefined;
+    }
+    span.dueAt = least.length === 0 ? Number.POSITIVE_INFINITY : now + Number(text(least));
+    for (let at = 0; at < gone.length; at += 2) {
+      const subject = gone[at + 1]?.toString() ?? "";
+      ended.push({ sid: sessionId(gone[at] ?? rest), ...(subject !== "" && { subject }) });
+    }
+    return rest;
+  }
+}
+
+function unseen(): Span[] {
+  return [{ from: "", dueAt: 0 }];
+}

@@ -1,0 +1,76 @@
+#!lua flags=allow-oom
+-- Ends sessions that are past their lifetimes, in a part of the order of creation. It takes them out of the order in the step that logs
+-- them, so each of them ends once. Their records stay until Redis drops them: a refresh is refused as before.
+-- KEYS  1 partition
+-- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
+--       end, 5 marker life, ms, 6 the note of the due records
+-- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to go on with, or '';
+-- how long none of the sessions that were looked at expires, ms, or '' if none is left; then id and subject of each that has ended.
+local CHUNKS = 2 -- some 0.1 ms
+local partition, lease = KEYS[1], tonumber(ARGV[2])
+for command in string.gmatch('SET PEXPIREAT ZADD ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
+  if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
+end
+
+local owner, held = string.match(redis.call('GET', partition .. 'y') or '', '^(%S+) (%d+)$')
+local left = owner and tonumber(held) - now or 0
+if owner ~= ARGV[1] and left > 0 and left <= lease then return { 'held', string.format('%.0f', left) } end
+if owner ~= ARGV[1] or left < lease / 2 then
+  redis.call('SET', partition .. 'y', ARGV[1] .. ' ' .. string.format('%.0f', now + lease), 'PXAT', now + lease + shift)
+end
+
+-- The chunks of this part. The first one may begin before it: chunks are joined. The last one is left for later where the part has no
+-- end: it grows.
+local order, open = partition .. 'o', ARGV[4] == ''
+local first = redis.call('ZREVRANGEBYLEX', order, '[' .. ARGV[3] .. '\255', '-', 'LIMIT', 0, 1)[1]
+local from, to = first and ARGV[3] ~= '' and '[' .. first or '-', open and '+' or '(' .. ARGV[4]
+local chunks = redis.call('ZRANGEBYLEX', order, from, to, 'LIMIT', 0, CHUNKS + 1)
+local rest = ''
+if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
+
+local reply, least, gone, logged, due, names = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
+local ended_all, horizons = ended_until(partition), redis.call('GET', partition .. 'h')
+local log, expires = partition .. 'l', now + tonumber(ARGV[5])
+
+local function look(entry, record)
+  local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
+  local expiry = record and expiries(record) or 0
+  if now < expiry then
+    least = math.min(least, expiry)
+  elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
+    least = now -- it may be about to end with its subject's others
+  else
+    gone[#gone + 1] = entry
+    if created <= ended_all then return end
+    local subject, text = record and subject_of(record) or '', sid .. ' ' .. now .. ' ' .. expires .. ' expired'
+    if record then unindex(partition, sid, record) end
+    names[#names + 1], logged[#logged + 1], logged[#logged + 2] = text, now, text
+    due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', ARGV[6], subject }, '\n')
+    reply[#reply + 1], reply[#reply + 2] = sid, subject
+  end
+end
+
+for _, chunk in ipairs(chunks) do
+  local keys, entries = {}, {}
+  for at = 1, #chunk, ENTRY do
+    entries[#entries + 1] = string.sub(chunk, at, at + ENTRY - 1)
+    keys[#keys + 1] = partition .. 's' .. string.sub(entries[#entries], -ID)
+  end
+  local records = redis.call('MGET', unpack(keys))
+  for k, entry in ipairs(entries) do look(entry, records[k]) end
+end
+
+if #gone > 0 then
+  local _, _, remove = order_functions()
+  remove(order, gone)
+end
+if #names > 0 then
+  redis.call('ZADD', log, unpack(logged))
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - tonumber(ARGV[5]))
+  redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
+  redis.call('HSET', partition .. 'r', unpack(due))
+  redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  redis.pcall('PUBLISH', 'session-revocations', table.concat(names, '\n')) -- only a hint
+end
+if least < math.huge then reply[3] = string.format('%.0f', math.max(0, least - now)) end
+return reply

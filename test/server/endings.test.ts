@@ -1,0 +1,166 @@
+/** Every way in which a session can end, through the real service: one event, one entry of the feed, one count, with its reason. */
+import { describe, expect, test } from "vitest";
+import { SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { REVOCATION_REASONS } from "../../src/api/admin/enums.ts";
+import type { EndReason } from "../../src/session/model.ts";
+import { aService, STORES } from "../support/every-protocol.ts";
+import type { Service } from "../support/service.ts";
+import {
+  admin,
+  bearer,
+  cookie,
+  logIn,
+  message,
+  openAdmin,
+  openPublic,
+  somebody,
+  successor,
+} from "../support/sessions.ts";
+import { until } from "../support/until.ts";
+
+const rpc = SessionService.method;
+const SECOND = { seconds: 1n };
+
+/** Ends sessions, and returns their ids and their subject. */
+type Way = (service: Service) => Promise<{ readonly subject: string; readonly sids: readonly string[] }>;
+
+async function logInTwice(service: Service) {
+  const subject = somebody();
+  return { subject, one: await logIn(service, { subject }), two: await logIn(service, { subject }) };
+}
+
+const asAdmin = (service: Service) => bearer(service.adminToken);
+
+/** A reason that has no way here does not compile. */
+const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = {
+  logout: {
+    async "by bearer token"(service) {
+      const { subject, sid, accessToken } = await logIn(service);
+      message(await openPublic(service).call(rpc.logout, {}, bearer(accessToken)));
+      return { subject, sids: [sid] };
+    },
+    async "by cookie"(service) {
+      const { subject, sid, refreshToken } = await logIn(service);
+      message(await openPublic(service).call(rpc.logoutByCookie, {}, cookie(refreshToken)));
+      return { subject, sids: [sid] };
+    },
+    async "by bearer token, with the cookie of another session"(service) {
+      const { subject, one, two } = await logInTwice(service);
+      const credentials = { ...bearer(one.accessToken), ...cookie(two.refreshToken) };
+      message(await openPublic(service).call(rpc.logout, {}, credentials));
+      return { subject, sids: [one.sid, two.sid] };
+    },
+  },
+  revoked_by_owner: {
+    async "from another session"(service) {
+      const { subject, one, two } = await logInTwice(service);
+      message(await openPublic(service).call(rpc.revokeSession, { sessionId: two.sid }, bearer(one.accessToken)));
+      return { subject, sids: [two.sid] };
+    },
+  },
+  revoked_others: {
+    async "all others"(service) {
+      const { subject, one, two } = await logInTwice(service);
+      message(await openPublic(service).call(rpc.revokeOtherSessions, {}, bearer(one.accessToken)));
+      return { subject, sids: [two.sid] };
+    },
+  },
+  revoked_by_admin: {
+    async "by an operator"(service) {
+      const { subject, sid } = await logIn(service);
+      message(await openAdmin(service).call(admin.revokeSession, { sessionId: sid }, asAdmin(service)));
+      return { subject, sids: [sid] };
+    },
+  },
+  revoked_subject: {
+    async "all of a subject"(service) {
+      const { subject, one, two } = await logInTwice(service);
+      message(await openAdmin(service).call(admin.revokeSubjectSessions, { subject }, asAdmin(service)));
+      return { subject, sids: [one.sid, two.sid] };
+    },
+  },
+  session_limit: {
+    async "one login too many"(service) {
+      const { subject, one } = await logInTwice(service);
+      await logIn(service, { subject });
+      return { subject, sids: [one.sid] };
+    },
+  },
+  replaced: {
+    async "a login in its place"(service) {
+      const { subject, sid } = await logIn(service);
+      await logIn(service, { subject, replacesSessionId: sid });
+      return { subject, sids: [sid] };
+    },
+  },
+  reuse: {
+    async "a token that was used before"(service) {
+      const { subject, sid, refreshToken } = await logIn(service);
+      const refresh = (token: string) => openPublic(service).call(rpc.refresh, {}, cookie(token));
+      const second = successor(await refresh(refreshToken)) ?? "";
+      message(await refresh(successor(await refresh(second)) ?? ""));
+      expect(await refresh(refreshToken)).toMatchObject({ code: "E001_AUTH_FAILURE" });
+      return { subject, sids: [sid] };
+    },
+  },
+  expired: {
+    async "by its idle timeout"(service) {
+      const { subject, sid } = await logIn(service, { idleTimeout: SECOND });
+      return { subject, sids: [sid] };
+    },
+    async "by its absolute lifetime"(service) {
+      const { subject, sid } = await logIn(service, { idleTimeout: SECOND, absoluteLifetime: SECOND });
+      return { subject, sids: [sid] };
+    },
+  },
+};
+
+describe.each(STORES)("on the %s store", (store) => {
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2" }, store);
+
+  /** The ends of a subject's sessions among its events, once all of them are there. */
+  async function endsOf(subject: string, count: number) {
+    return until(async () => {
+      const wanted = { subject, pageSize: 100 };
+      const { events } = message(await openAdmin(service).call(admin.listSessionEvents, wanted, asAdmin(service)));
+      const ends = events.filter(({ type }) => type === SessionEventType.ENDED);
+      if (ends.length < count) throw new Error(`${ends.length} ends of ${count}`);
+      return ends.map(({ sessionId, revocationReason }) => [sessionId, revocationReason]);
+    });
+  }
+
+  /** The entries of the feed, once it has had all of these sessions. */
+  async function feedUntil(sids: readonly string[]) {
+    const leaving = new AbortController();
+    const entries: string[][] = [];
+    const stream = openAdmin(service).stream(admin.watchRevocations, {}, asAdmin(service), leaving.signal);
+    for await (const { revocations, caughtUp } of stream) {
+      for (const { sessionId, reason } of revocations) entries.push([sessionId, reason]);
+      const seen = new Set(entries.map(([sid]) => sid));
+      if (caughtUp && sids.every((sid) => seen.has(sid))) break;
+    }
+    leaving.abort();
+    return entries;
+  }
+
+  test("every way to end is one event, one entry of the feed and one count", async () => {
+    const expected = new Map<string, EndReason>();
+    const subjects: [subject: string, count: number][] = [];
+    for (const [reason, ways] of Object.entries(WAYS) as [EndReason, (typeof WAYS)[EndReason]][]) {
+      for (const way of Object.values(ways)) {
+        const { subject, sids } = await way(service);
+        subjects.push([subject, sids.length]);
+        for (const sid of sids) expected.set(sid, reason);
+      }
+    }
+    const events = (await Promise.all(subjects.map(([subject, count]) => endsOf(subject, count)))).flat();
+    const wantedEvents = [...expected].map(([sid, reason]) => [sid, REVOCATION_REASONS[reason]]);
+    expect(events.toSorted()).toEqual(wantedEvents.toSorted());
+    expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
+    const exposed = await (await fetch(`${service.adminUrl}/metrics`, { headers: asAdmin(service) })).text();
+    for (const [reason, sids] of Map.groupBy(expected.keys(), (sid) => expected.get(sid))) {
+      expect(exposed).toContain(`session_ended_total{reason="${reason}"} ${sids.length}\n`);
+    }
+  });
+});
