@@ -84,6 +84,7 @@ onExit(() => {
 export function startFollower([program, ...args]: readonly [string, ...string[]], options: FollowOptions) {
   const child = spawn(program, [...args, "follow", JSON.stringify(options)], { env: languageEnv });
   running.add(child);
+  child.stdin.on("error", () => {}); // it has ended, which `close` says
   const events: string[] = [];
   const asked = new Map<string, (verdict: string) => void>();
   let wake: (() => void)[] = [];

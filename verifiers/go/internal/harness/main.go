@@ -68,7 +68,17 @@ type followOptions struct {
 	Issuer         string          `json:"issuer"`
 	Audience       string          `json:"audience"`
 	Policy         verifier.Policy `json:"policy"`
-	MaxStalenessMs int             `json:"maxStalenessMs"`
+	MaxStalenessMs *int            `json:"maxStalenessMs"`
+}
+
+func (o followOptions) maxStaleness() time.Duration {
+	switch {
+	case o.MaxStalenessMs == nil:
+		return 0 // the default
+	case *o.MaxStalenessMs == 0:
+		return -1 // every token is introspected
+	}
+	return time.Duration(*o.MaxStalenessMs) * time.Millisecond
 }
 
 func follow(text string) error {
@@ -85,7 +95,7 @@ func follow(text string) error {
 	v, err := verifier.New(verifier.Options{
 		AdminURL: given.AdminURL, AdminToken: func() string { return given.AdminToken }, Issuer: given.Issuer,
 		Audience: []string{given.Audience}, Policy: given.Policy,
-		MaxStaleness: time.Duration(given.MaxStalenessMs) * time.Millisecond,
+		MaxStaleness: given.maxStaleness(),
 		Report:       func(event verifier.Event) { write(map[string]string{"event": event.Name}) },
 	})
 	if err != nil {
