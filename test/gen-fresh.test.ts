@@ -77,5 +77,5 @@ test.each([
   expect(Object.keys(stubs.SessionService.method)).toContain("refresh");
   const admin = await import(pathToFileURL(join(theirs, "stubs/auth/admin/v1/session_admin_pb.js")).href);
   expect(Object.keys(admin.SessionAdminService.method)).toContain("watchRevocations");
-  expect(readdirSync(join(theirs, "stubs")).toSorted()).toEqual(["auth", "buf", "google", "grpc"]);
+  expect(readdirSync(join(theirs, "stubs")).toSorted()).toEqual(["auth", "buf", "envoy", "google", "grpc"]);
 });
