@@ -43,6 +43,17 @@ function createFetchHandler(options: FetchHandlerOptions, gzip: Gzip): FetchHand
   };
 }
 
+/** Reads the body of a request as a whole. In Firefox a request has no `body`. */
+function wholeBody(request: Request): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const bytes = new Uint8Array(await request.arrayBuffer());
+      if (bytes.length > 0) controller.enqueue(bytes);
+      controller.close();
+    },
+  });
+}
+
 class FetchExchange implements Exchange<Request> {
   readonly gzip: Gzip;
   readonly source: Request;
@@ -110,7 +121,8 @@ class FetchExchange implements Exchange<Request> {
   }
 
   chunks(): BodyChunks {
-    const reader = this.source.body?.getReader();
+    const { body = wholeBody(this.source) } = this.source;
+    const reader = body?.getReader();
     let cancelled: { readonly reason: unknown } | undefined;
     return {
       async next() {

@@ -1,0 +1,30 @@
+/** The suite as commands with input and output in JSON. */
+import type { Verifier } from "@session-service/verifier";
+import type { VectorFile } from "../vectors/format.ts";
+import { callRoutes, createLiveVerifier, isNodeVerifier, type Live, wrongVerdicts } from "./suite.ts";
+
+let verifier: Verifier | undefined;
+
+const COMMANDS = {
+  isNode: isNodeVerifier,
+  vectors: (file: VectorFile) => wrongVerdicts(file),
+  routes: callRoutes,
+  /** Follows a running service. */
+  async follow(live: Live) {
+    verifier = createLiveVerifier(live);
+    await verifier.ready;
+  },
+  /** Returns the subject of an accepted token, otherwise the reason. */
+  async verify(token: string) {
+    const verdict = await verifier?.verify(token);
+    return verdict?.ok ? verdict.claims.sub : verdict?.reason;
+  },
+} satisfies Record<string, (input: never) => unknown>;
+
+export type Command = keyof typeof COMMANDS;
+
+/** Runs `{"command":…,"input":…}` and returns its result, both as text. */
+export async function run(text: string): Promise<string> {
+  const { command, input } = JSON.parse(text) as { readonly command: Command; readonly input: never };
+  return JSON.stringify({ result: await COMMANDS[command](input) });
+}

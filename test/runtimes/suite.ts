@@ -1,0 +1,64 @@
+/** What runs in each runtime. It imports the packages by name, so that the runtime resolves their conditions. */
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { createVerifier } from "@session-service/verifier";
+import { createRestClient } from "connect-http-routes/client";
+import { createFetchHandler, createRoutes } from "connect-http-routes/fetch";
+import { RichService } from "../http/gen/rich/v1/rich_pb.ts";
+import type { VectorFile } from "../vectors/format.ts";
+import { runCase } from "../vectors/run.ts";
+
+/** Returns the names of the cases whose verdict is not the expected one, with that verdict. */
+export async function wrongVerdicts({ cases, ...file }: VectorFile): Promise<readonly string[]> {
+  const wrong: string[] = [];
+  for (const one of cases) {
+    const verdict = await runCase(createVerifier, file, one);
+    const result = verdict.ok ? "accepted" : verdict.reason;
+    if (result !== one.verdict) wrong.push(`${one.name}: ${result} instead of ${one.verdict}`);
+  }
+  return wrong;
+}
+
+/** Calls a service of the HTTP layer through its own client, and returns what came back. */
+export async function callRoutes(): Promise<object> {
+  const table = createRoutes(RichService);
+  const routes = (router: ConnectRouter) =>
+    router.service(RichService, {
+      echo: (request) => request,
+      async *count({ to }) {
+        for (let number = 1; number <= to; number++) yield { number };
+      },
+      nothing: () => {
+        throw new ConnectError("not here", Code.NotFound);
+      },
+    });
+  const handle = createFetchHandler({ routes: (router) => void routes(router), tables: [table] });
+  const fetch: typeof globalThis.fetch = (input, init) => handle(new Request(input, init));
+  const client = createRestClient(table, { baseUrl: "https://api.example", fetch });
+  const { stringValue, int64Value } = await client.echo({ stringValue: "ä€", int64Value: 2n ** 60n });
+  const numbers: number[] = [];
+  for await (const { number } of client.count({ to: 3 })) numbers.push(number);
+  const failure = await client.nothing({}).catch((error: unknown) => ConnectError.from(error).code);
+  return { stringValue, int64Value: String(int64Value), numbers, failure };
+}
+
+/** Where a verifier of a running service learns of logouts. */
+export type Live = {
+  readonly adminUrl: string;
+  readonly adminToken: string;
+  readonly issuer: string;
+  readonly pollIntervalMs?: number;
+};
+
+/** Makes a verifier that never relies on introspection, so that the feed alone decides. */
+export const createLiveVerifier = ({ issuer, ...live }: Live) =>
+  createVerifier({ ...live, issuer, audience: issuer, policy: "refuse" });
+
+/** Whether the package resolved to the verifier of Node, which alone has options of `node:http2`. */
+export function isNodeVerifier(): boolean {
+  try {
+    createVerifier({ issuer: "i", audience: "a", adminUrl: "https://admin.example", nodeOptions: {} }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,110 @@
+/** A verifier that polls: it reads keys and revocations when a token needs them, and at no other time. */
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { takeTurns } from "../../src/verifier/one-at-a-time.ts";
+import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
+import { follow } from "../support/verifier/follow.ts";
+import { AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
+
+const POLLS = { pollIntervalMs: 2000, policy: "refuse" } as const;
+
+describe("a verifier that polls", () => {
+  test("reads nothing before the first token, and then once for all that come at the same time", async () => {
+    const issuer = await startIssuer();
+    const { verdictOf, verifier } = follow(issuer, POLLS);
+    const { token } = issuer.issue();
+    expect(verifier.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
+    expect([issuer.seen.jwks, issuer.seen.cursors]).toEqual([0, []]);
+    expect(await Promise.all(Array.from({ length: 20 }, () => verdictOf(token)))).toEqual(Array(20).fill("ok"));
+    expect([issuer.seen.jwks, issuer.seen.cursors]).toEqual([1, [""]]);
+  });
+
+  test("learns of a logout with the first token after the interval, from where it was", async () => {
+    const issuer = await startIssuer();
+    const { verdictOf, moved } = follow(issuer, POLLS);
+    const { sid, token } = issuer.issue();
+    const other = issuer.issue();
+    issuer.revoke(other.sid);
+    expect([await verdictOf(token), await verdictOf(other.token)]).toEqual(["ok", "revoked"]);
+    issuer.revoke(sid);
+    expect([await verdictOf(token), issuer.seen.cursors.length]).toEqual(["ok", 1]);
+    moved.monotonic += 2000;
+    expect(await verdictOf(token)).toBe("revoked");
+    expect(issuer.seen.cursors).toEqual(["", "1"]);
+  });
+
+  test("accepts nothing beyond maxStalenessMs of an outage, and learns then what it has missed", async () => {
+    const issuer = await startIssuer();
+    const { verdictOf, moved, events } = follow(issuer, { ...POLLS, maxStalenessMs: 10_000 });
+    const { sid, token } = issuer.issue();
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.state.isUp = false;
+    issuer.revoke(sid);
+    moved.monotonic += 9000;
+    expect(await verdictOf(token)).toBe("ok");
+    moved.monotonic += 1000;
+    expect(await verdictOf(token)).toBe("unavailable");
+    issuer.state.isUp = true;
+    moved.monotonic += 1000;
+    expect(await verdictOf(token)).toBe("revoked");
+    expect(events.map(({ event }) => event).filter((event) => event.startsWith("feed"))).toEqual([
+      ...["feed_following", "feed_lost", "feed_following"],
+    ]);
+  });
+
+  test("does not repeat a poll that has failed within a second", async () => {
+    const issuer = await startIssuer();
+    issuer.state.isUp = false;
+    const { verdictOf } = follow(issuer, POLLS);
+    const { token } = issuer.issue();
+    for (let call = 0; call < 5; call++) expect(await verdictOf(token)).toBe("unavailable");
+    expect(issuer.seen.cursors).toHaveLength(1);
+  });
+
+  test("begins again with a snapshot when its cursor is refused", async () => {
+    const issuer = await startIssuer();
+    const { verdictOf, moved } = follow(issuer, { ...POLLS, maxStalenessMs: 10_000 });
+    const { token } = issuer.issue();
+    expect(await verdictOf(token)).toBe("ok");
+    issuer.state.acceptsCursors = false;
+    moved.monotonic += 2000;
+    expect(await verdictOf(token)).toBe("ok");
+    moved.monotonic += 2000;
+    expect(await verdictOf(token)).toBe("ok");
+    expect(issuer.seen.cursors).toEqual(["", "0", ""]);
+  });
+
+  test("is ready when keys and revocations are known, and says that its token is refused", async () => {
+    const issuer = await startIssuer();
+    const { verifier } = follow(issuer, POLLS);
+    await verifier.ready;
+    expect(verifier.stalenessMs()).toBeLessThan(Number.POSITIVE_INFINITY);
+    const refused = follow(issuer, { ...POLLS, adminToken: "wrong" });
+    await expect(refused.verifier.ready).rejects.toThrow("does not accept the verifier's adminToken");
+  });
+
+  test.each([-1, Number.NaN, 5001])("refuses an interval of %s ms", async (pollIntervalMs) => {
+    const issuer = await startIssuer();
+    expect(() => follow(issuer, { pollIntervalMs })).toThrow(RangeError);
+  });
+});
+
+test("outside of Node, options of Node's connections are refused", () => {
+  const options = { issuer: ISSUER, audience: AUDIENCE, adminUrl: "https://admin.example", nodeOptions: {} };
+  expect(() => createWebVerifier(options)).toThrow(TypeError);
+});
+
+test("a request whose runtime has ended it does not hold up the others", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const oneAtATime = takeTurns();
+  void oneAtATime(() => new Promise(() => {}));
+  let ran = 0;
+  const second = oneAtATime(async () => {
+    ran += 1;
+  });
+  await vi.advanceTimersByTimeAsync(4000);
+  expect(ran).toBe(0);
+  await vi.advanceTimersByTimeAsync(1100);
+  await second;
+  expect(ran).toBe(1);
+});
