@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Claims a due record: from now on it counts as left anew.
+-- Claims a due record: from now on, the time since which it is due is the present.
 -- KEYS  1 partition
 -- ARGV  1 its key, 2 since when it is there, as it was read
 -- Returns 'claimed', or 'gone' if another instance was faster.

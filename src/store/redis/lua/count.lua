@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- About how many sessions are live: those in a random sample of the chunks of the order of creation stand for all.
+-- Estimates how many sessions are live, from a random sample of the chunks of the order of creation.
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many chunks of each partition to look at
--- Returns the number as text; exact for partitions with no more chunks than that.
+-- Returns the number as text. It is exact for partitions with no more chunks than that.
 local sum = 0
 for _, partition in ipairs(KEYS) do
   local order = partition .. 'o'

@@ -1,12 +1,13 @@
 #!lua
--- Creates a session; beyond the cap, the subject's oldest end. Run twice, it finds the session there.
+-- Creates a session, and ends the subject's oldest sessions beyond the cap. A second run with the same id returns the session
+-- that the first one created.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 subject, 3 4 nonce of the first child, 5 idle timeout, ms, 6 absolute lifetime, ms,
 --       7 the record after its head, 8 cap, 9 marker life, ms, 10 a session of this partition to end before, or '', 11 the version
 --       of the record, 12 the note of the due records of sessions that end, or '', 13 that of the session, or ''
--- Returns the session's record; the one to end if it was live, or ''; the ids of the others that were ended, oldest first. Where one
--- script is not enough, nothing was created: 'again', '' and the ids of those that were ended; or 'sweep', as sweep.lua is to run
--- before.
+-- Returns the session's record; the id of the session to end before if it was live, or ''; the ids of the others that were ended, oldest
+-- first. If one script is not enough, it creates nothing and returns 'again', '' and the ids of the sessions that were ended; or 'sweep':
+-- the caller then runs sweep.lua first.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
 if existing then return { existing, '' } end
@@ -46,7 +47,8 @@ if not sids then
   end
 end
 
--- After all that have ended, whatever the clock shows, and so that it ends with the next end of all.
+-- The session is created after every session that has ended with all others, whatever the clock shows. Otherwise it would count as
+-- ended too. The newest time of creation is kept, so that the next end of all includes this session.
 local created = math.max(now, ended + 1)
 if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', created) end
 
@@ -56,7 +58,7 @@ if old then
   if sids then sids = redis.call('HGET', index, subject) or '' end
 end
 
--- A subject's sessions without those at the front, which mostly expire first, that have expired.
+-- Returns a subject's sessions without the expired ones at the front. Those at the front mostly expire first.
 local function drop_expired(sids)
   local from, most = 1, math.min(#sids, MOST * ID)
   while from <= most and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
@@ -84,7 +86,7 @@ if ARGV[13] ~= '' then
   redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', ARGV[13], subject }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
--- A key is there as long as any session that it names.
+-- Keeps a key for as long as any session that it names.
 local function keep(key)
   redis.call('PEXPIREAT', key, math.max(redis.call('PEXPIRETIME', key), created + life + slack(idle)))
 end
@@ -99,7 +101,7 @@ else
   if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
 end
 
--- Into the order of creation: mostly at its end.
+-- The session goes into the order of creation, mostly at its end.
 local earlier = order_functions()
 local order = partition .. 'o'
 local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
@@ -118,8 +120,8 @@ else
 end
 keep(order)
 
--- Two random subjects are looked at for each one that comes, so that those whose sessions have all expired,
--- which nothing reports, stay fewer than the others.
+-- Nothing reports that all sessions of a subject have expired. So each creation examines two random subjects, which keeps
+-- the subjects without live sessions fewer than the others.
 local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
 for at = 1, #drawn, 2 do
   if drop_expired(drawn[at + 1]) == '' then redis.call('HDEL', index, drawn[at]) end

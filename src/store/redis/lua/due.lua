@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Some of the due records.
+-- Returns some of the due records.
 -- KEYS  any partitions of one slot
 -- ARGV  1 the most of each partition
 -- Returns the time, then key, value, key, value, …

@@ -2,13 +2,13 @@
 -- Replaces what a session knows of its user's authentication.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 time of the authentication, ms, 3 what the record holds of it (record.ts)
--- Returns one string: l (elevated), the time (I6) and the record; or o, the session knows of a later one; m revoked, u unknown.
-local AUTHENTICATION = 1 -- begins what is known of it; claims, which come after it, begin with { if there are any
+-- Returns one string: l (elevated), the time (I6) and the record; or o, if the session has a later authentication; m revoked, u unknown.
+local AUTHENTICATION = 1 -- the first byte of an authentication; claims, which follow it, begin with { if there are any
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
 
--- After the subject come five texts, each behind its length: one byte, or 255 and two.
+-- Five texts follow the subject. The length of each text precedes it, as one byte, or as 255 and two bytes.
 local _, at = struct.unpack('>I2c0', record, BODY)
 for _ = 1, 5 do
   local length = string.byte(record, at)

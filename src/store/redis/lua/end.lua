@@ -2,8 +2,8 @@
 -- Ends a session.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 reason, 3 marker life, ms, 4 the note of its due record, or '', 5 the subject of a session that is not there, or ''
--- Returns 'ending', and does nothing, while it is still to be marked and logged as one of those that have ended with its subject's
--- (end_rest.lua); 'ended' and the subject, without anything between; 'already' if its marker is there; 'marked' if there was neither session nor marker.
+-- Returns 'ending', and does nothing, if the session has ended with the others of its subject and end_rest.lua has yet to mark and log
+-- it; 'ended' followed at once by the subject; 'already' if its marker is there; 'marked' if there was neither session nor marker.
 local partition, sid = KEYS[1], ARGV[1]
 local record, with = within_lifetimes(partition, sid, now)
 if with == 'subject' then return 'ending' end

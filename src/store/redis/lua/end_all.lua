@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
--- Ends what a subject has, but one. Of a subject with many sessions all end in this step, and end_rest.lua does the rest.
+-- Ends all sessions of a subject, except one that may be spared. If the subject has many sessions, all of them end in this step, and
+-- end_rest.lua then deletes, marks and logs them.
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 reason, 3 marker life, ms, 4 the session to spare, or '', 5 the session that must be live, or '',
 --       6 an id of this end, 7 the note of the due records, or ''
 -- Returns a list: 'actor_ended'; 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many;
--- or, as nothing was ended, 'again'; or 'busy': another end of many is to come to its end before.
-local MOST_ENDS = 16 -- that are under way in a partition
+-- or, if nothing was ended, 'again'; or 'busy', while another end of many sessions has to be completed first.
+local MOST_ENDS = 16 -- the most ends that may be under way in a partition
 local partition, subject = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''
 if string.find(horizons, ARGV[6], 1, true) or redis.call('GET', partition .. 'd' .. ARGV[6]) then return { 'begun' } end

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Ends a session for another one of the same subject.
+-- Ends a session at the request of another session of the same subject.
 -- KEYS  1 partition of both
 -- ARGV  1 actor, 2 target, 3 reason, 4 marker life, ms, 5 the note of its due record, or ''
--- Returns 'ended'; 'actor_ended' if the actor is not live; 'not_found' if the target is not, or is not of its subject.
+-- Returns 'ended'; 'actor_ended' if the actor is not live; 'not_found' if the target is not live, or belongs to another subject.
 local partition, target = KEYS[1], ARGV[2]
 local actor = live(partition, ARGV[1], now)
 if not actor then return 'actor_ended' end

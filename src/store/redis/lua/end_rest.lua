@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- Does a part of what an end of many sessions of a subject leaves to be done: deletes sessions that have ended with it, writes
--- their markers and appends to the log, oldest first.
+-- Continues an end of many sessions of a subject, oldest first: deletes some of the sessions that have ended with it, writes their
+-- markers and appends to the log.
 -- KEYS  1 partition
 -- ARGV  1 the id of the end, or '' for any that is under way, 2 marker life, ms
--- Returns 'more' or 'done', how many it has ended so far, and the ids of those that this script has ended; 'none', if it is not known.
-local AT_ONCE = 64 -- some 1 ms
+-- Returns 'more' or 'done', how many sessions this end has ended so far, and the ids of those that this run has ended; 'none' if
+-- there is no such end.
+local AT_ONCE = 64 -- takes about 1 ms
 local partition, id = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''
 local from, after = 1, 1

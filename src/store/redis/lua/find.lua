@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- A session, as it is.
+-- Finds a session, and changes nothing.
 -- KEYS  1 partition
 -- ARGV  1 sid
 -- Returns one string: l (live), the time (I6) and the record; or m revoked, u unknown.

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- A time that no session of these partitions was created after.
+-- Determines a time after which no session of these partitions was created.
 -- KEYS  any partitions of one slot
 -- Returns it, ms.
 local latest = now

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The newest entries of the order of creation. Some may have expired.
+-- Returns the newest entries of the order of creation. Some of their sessions may have expired.
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many of each partition, 2 an entry, to return those before it; or ''
 -- Returns for each partition its entries, newest first, one after the other.

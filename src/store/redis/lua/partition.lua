@@ -1,46 +1,49 @@
--- What the scripts share. All keys of a partition begin with its hash tag, such as {a7}, so that they lie in
+-- These functions are shared by all scripts. All keys of a partition begin with its hash tag, such as {a7}, so that they lie in
 -- one slot of a cluster:
 --
 --   {a7}s<sid>      a session: a packed record, see HEAD. Expires a while after the session.
 --   {a7}u           index of the subjects that have few sessions, a HASH: subject -> the ids of its sessions (23 characters
---                   each), one after the other, in order of creation. Some may have expired. (A key per subject would cost
---                   half as much again.)
+--                   each), one after the other, in order of creation. Some may have expired. (One key for each subject would
+--                   take 50 % more memory.)
 --   {a7}i<subject>  index of a subject that has had many sessions (index_functions): a ZSET of entries (created I6, sid) that all
 --                   have the score 0, thus in order of creation. Some may have expired.
---   {a7}k<subject>  until when none of them expires, ms, as far as is known (sweep.lua).
---   {a7}h           the ends of many sessions of a subject that are under way, see HORIZON. Mostly it is not there.
+--   {a7}k<subject>  a time until which none of the subject's many sessions expires, ms. sweep.lua determines it.
+--   {a7}h           the ends of many sessions of a subject that are under way, see HORIZON. The key is absent most of the time.
 --   {a7}d<id>       how many sessions such an end has ended, for a minute after it.
 --   {a7}o           order of creation, a ZSET of chunks that all have the score 0: up to 32 entries (created I6, sid), one after
 --                   the other. Redis orders chunks by their bytes, thus by their first entries. Some entries may have expired.
---                   (A member for each session would cost three times as much.)
+--                   (One member for each session would take three times the memory.)
 --   {a7}m<sid>      marker of an ended session: when it expires.
---   {a7}e           until when sessions were created that have all ended (RevokeAllSessions), ms. Not there: none.
---   {a7}y           the instance that looks for sessions that have expired, and until when no other one does (expire.lua), ms.
+--   {a7}e           a time, ms: all sessions that were created until then have ended (RevokeAllSessions). Without the key none has
+--                   ended in this way.
+--   {a7}y           the instance that looks for expired sessions, and the time until which no other one does, ms (expire.lua).
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at. The end of
 --                   all is '* <created until> <expires at> revoked_all'.
---   {a7}r           due records (src/session/events.ts), a HASH: sid of a session that has ended, '+' and the sid of one that was
---                   created, or '*' and until when sessions have ended -> since when, when, what, who asked (due-text.ts) and the
---                   subject, each on a line. Mostly there for the moment until record.lua has taken them away.
+--   {a7}r           due records (src/session/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
+--                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
+--                   record is due, when the event was, its kind, who asked (due-text.ts) and the subject. record.lua removes a due
+--                   record, mostly a moment later.
 --
--- The head of a record; after it come the subject (I2 length, text) and what only the service reads (record.ts).
--- version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
+-- This is the head of a record. The subject (I2 length, text) follows it, and then what only the service reads (record.ts).
+-- The fields are: version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
 -- The version is 1, 2 more with a device key, 4 more for a session that must have one, 8 more for one that is refreshed
--- by cookie only, 16 more for one by the token endpoint only. The key is at the end: the key itself, its
--- thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B).
+-- by cookie only, 16 more for one that is refreshed by the token endpoint only. The device key is at the end of the record: the key
+-- itself, its thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B).
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
-local BODY = 56 -- where the head has ended
+local BODY = 56 -- the position after the head
 local ID = 23
 local ENTRY = 6 + ID
 local CHUNK = 32 * ENTRY
 
--- The most sessions that one script ends, or looks at in an index: more of them take several scripts, so that none holds up all
--- others for long. A subject with more sessions than that has many.
+-- One script ends this many sessions at the most, or examines as many in an index. More of them take several scripts, so that no
+-- script delays all other commands for long. A subject with more sessions than that counts as one with many.
 local MOST = 128
 
--- An end of many sessions of a subject: after when and until when they were created (before it all had ended already), how many of them have been ended so far, the id of the end,
--- the session that is spared (or blanks), the reason, the note of the due records, the subject. All of them have ended as soon as this is there (end_all.lua);
--- their records, markers and entries in the log follow (end_rest.lua).
+-- Describes an end of many sessions of a subject: after when and until when they were created (all earlier ones had ended already), how
+-- many of them have been ended so far, the id of the end, the session that is spared (or blanks), the reason, the note of the due
+-- records, the subject. All of these sessions have ended as soon as the description is written (end_all.lua). Their markers and their
+-- entries in the log follow (end_rest.lua).
 local HORIZON = '>I6I6I4c11c23Bc0I2c0I2c0'
 
 -- All times are the store's: the node's clock less a shift (window.lua). Redis itself expires keys by the node's clock, so
@@ -54,20 +57,21 @@ local function subject_of(record)
   return (struct.unpack('>I2c0', record, BODY))
 end
 
--- Where the device key begins; beyond the record if it has none.
+-- Returns the position at which the device key begins: beyond the record if it has none.
 local function device_at(record)
   if string.byte(record) % 4 < 2 then return #record + 1 end
   return #record - 40 - struct.unpack('>I2', record, #record - 2)
 end
 
--- A session in the order of creation.
+-- Returns the entry of a session in the order of creation.
 local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
 end
 
--- What changes and reads the order of creation. Made when asked for: a refresh would pay for functions that it does not call.
+-- Makes the functions that change and read the order of creation. They are made on demand, because a refresh would pay for functions
+-- that it does not call.
 local function order_functions()
-  -- Whether an entry comes before another one, by its bytes: Lua's own comparison goes by a locale.
+  -- Returns whether an entry precedes another one in the order of their bytes. Lua's own comparison depends on a locale.
   local function earlier(a, b)
     for at = 1, ENTRY do
       local x, y = string.byte(a, at), string.byte(b, at)
@@ -76,7 +80,7 @@ local function order_functions()
     return false
   end
 
-  -- Writes what is left of a chunk, with the chunk before it if the two make one. Adds before it removes: Redis deletes a key
+  -- Writes the rest of a chunk, joined with the chunk before it if both fit into one. It adds before it removes: Redis deletes a key
   -- that is empty for a moment, and its expiry with it.
   local function replace_chunk(order, chunk, rest)
     local before = rest ~= '' and redis.call('ZREVRANGEBYLEX', order, '(' .. chunk, '-', 'LIMIT', 0, 1)[1]
@@ -86,7 +90,7 @@ local function order_functions()
     redis.call('ZREM', order, chunk)
   end
 
-  -- Takes sessions out of the order. Those that were created one after the other share chunks.
+  -- Removes sessions from the order. Sessions that were created one after the other share chunks.
   local function remove(order, entries)
     local gone = {}
     for _, entry in ipairs(entries) do gone[entry] = true end
@@ -106,19 +110,20 @@ local function order_functions()
   return earlier, replace_chunk, remove
 end
 
--- Idle expiry, absolute expiry and creation. Every minting slides the idle expiry, so the child's mint time is the last refresh.
+-- Returns the idle expiry, the absolute expiry and the time of creation. Every minting slides the idle expiry, so the child's mint
+-- time is the time of the last refresh.
 local function expiries(record)
   local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
   local absolute = created + life
   return math.min(math.max(created, minted) + idle, absolute), absolute, created
 end
 
--- Until when sessions were created that have all ended; 0 if none have.
+-- Returns the time until which all sessions that were created have ended; 0 if there is none.
 local function ended_until(partition)
   return tonumber(redis.call('GET', partition .. 'e') or 0)
 end
 
--- Whether a session is one of those that end with its subject's. The ends that are under way are few.
+-- Returns whether a session ends with the others of its subject. Only few ends are under way at a time.
 local function ends_with_subject(horizons, subject, sid, created)
   local at = 1
   while at <= #horizons do
@@ -129,7 +134,8 @@ local function ends_with_subject(horizons, subject, sid, created)
   return false
 end
 
--- The session's record, if it is within both lifetimes; and what it ended with: 'all', or 'subject'.
+-- Returns the session's record if it is within both lifetimes; and whether it has ended with 'all' sessions, or with those of its
+-- 'subject'.
 local function within_lifetimes(partition, sid, now)
   local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
   local record, horizons = found[1], found[3]
@@ -140,13 +146,13 @@ local function within_lifetimes(partition, sid, now)
   return record, horizons and ends_with_subject(horizons, subject_of(record), sid, created) and 'subject'
 end
 
--- The session's record, if it is live.
+-- Returns the session's record if it is live.
 local function live(partition, sid, now)
   local record, ended = within_lifetimes(partition, sid, now)
   return not ended and record
 end
 
--- Of a session that is not live: whether it was ended.
+-- Returns, for a session that is not live, whether it was ended.
 local function marked(partition, sid, now)
   local expires = redis.call('GET', partition .. 'm' .. sid)
   if expires and now < tonumber(expires) then return true end
@@ -154,9 +160,9 @@ local function marked(partition, sid, now)
   return ended and true or false
 end
 
--- Ends sessions: deletes them, writes their markers, appends to the log, leaves what is to be recorded of it (`note`, of sessions
--- of `subject`; not where it is '') and wakes the readers. The index is the caller's business, after this. Redis takes back nothing of a script that fails, and what can fail on the way is that
--- the user may not: so that is asked before anything is written.
+-- Ends sessions of `subject`: deletes them, writes their markers, appends to the log, leaves due records with `note` unless that is '',
+-- and wakes the readers. The caller updates the index afterwards. Redis undoes nothing of a script that fails, and a missing permission
+-- is the only thing that can fail halfway. So the permissions are checked before anything is written.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end
   for command in string.gmatch('DEL SET ZADD ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
@@ -183,10 +189,10 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   end
   redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
   redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
-  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- only a hint
+  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- a hint may be lost: readers read the log anyway
 end
 
--- Writes what is left of the sessions of a subject that has few.
+-- Writes the remaining sessions of a subject that has few.
 local function write_index(partition, subject, sids)
   if sids == '' then
     redis.call('HDEL', partition .. 'u', subject)
@@ -195,7 +201,7 @@ local function write_index(partition, subject, sids)
   end
 end
 
--- Takes one session out of its subject's index.
+-- Removes one session from its subject's index.
 local function unindex(partition, sid, record)
   local subject = subject_of(record)
   local sids = redis.call('HGET', partition .. 'u', subject) or ''

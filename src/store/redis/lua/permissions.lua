@@ -1,8 +1,8 @@
 #!lua
--- Whether this user may run all commands that are needed. That the script runs at all shows that Redis takes writes: it is no
--- read-only replica, has memory and replicas enough, and has not failed to write its disk.
--- ARGV  commands, their words parted by spaces
--- Returns those that it may not run.
+-- Checks whether this user may run all commands that are needed. The script runs only while Redis accepts writes. So its success
+-- also shows that Redis is no read-only replica, has enough memory and replicas, and has not failed to write to its disk.
+-- ARGV  commands, their words separated by spaces
+-- Returns the commands that the user may not run.
 local denied = {}
 for _, command in ipairs(ARGV) do
   local words = {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Those of several sessions that are live.
+-- Returns the live ones of several sessions.
 -- KEYS  1 partition
 -- ARGV  1 sids, one after the other
 -- Returns sid, record, sid, record, …

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Keeps events of sessions, beside what the service relies on, and takes their due records away: what is not due any more is
--- recorded already. With allow-oom, since a due record takes as much.
+-- Stores events of sessions and removes their due records. An event that has left a due record and has none now is stored
+-- already. The script is allowed when memory is full, since a due record takes as much memory as its event.
 -- KEYS  1 partition
--- ARGV  1 how long, ms, 0: not at all, 2 the most of a session, 3 the most sessions of a subject; then for each event
+-- ARGV  1 how long to keep them, ms, or 0 for not at all, 2 the most of a session, 3 the most sessions of a subject; then for each event
 --       the key of its due record, or '' if it leaves none; its sid, or '*' for the end of all; the subject, or ''; and its text,
 --       without a newline
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])

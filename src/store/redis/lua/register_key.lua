@@ -1,10 +1,10 @@
 #!lua
--- Gives a session the key of its device, unless it has another one that is in use or was registered a moment ago.
+-- Gives a session the key of its device, unless it has another key that is in use or was registered a moment ago.
 -- KEYS  1 partition
 -- ARGV  1 sid, 2 generation of the refresh token, 3 the key, 4 its thumbprint, 5 its kind (record.ts), 6 reuse interval, ms
--- Returns one string: l (it has this key), the time (I6) and the record; or k, it has another one; o, the token is outdated;
+-- Returns one string: l (the session has this key), the time (I6) and the record; or k, it has another key; o, the token is outdated;
 -- m revoked, u unknown.
-local BOUND = 2 -- of the kind of a key: it was used
+local BOUND = 2 -- the part of the kind of a key that says that it was used
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

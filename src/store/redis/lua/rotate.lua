@@ -1,19 +1,19 @@
 #!lua
--- Rotation, as src/session/rotation.ts states it, on the stored state. One token, one step. Before it, the precondition of
--- src/session/device-binding.ts.
+-- Rotates the stored state by the rules of src/session/rotation.ts: one token, one step. It checks the precondition of
+-- src/session/device-binding.ts first.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
 --       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1), or 2: the
 --       token came in the body of a request, not in a cookie; with a cookie: 12 when it was
---       issued, ms, 13 14 15 16 the first words of its thumbprint. What is absent is not presented
+--       issued, ms, 13 14 15 16 the first words of its thumbprint. Arguments are absent where nothing was presented
 -- Returns one string: a letter for the outcome and
 --   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie,
 --   and behind a b when the device key was bound by it
 --   x reuse, X two holders: the same, of the session that was ended
---   d the device cookie is missing, q a device key is required: the same; nothing was changed
+--   d the device cookie is missing, q a device key is required: the same; the session is unchanged
 --   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way: nothing
-local NEVER = 2 ^ 48 - 1 -- later than any token
-local BOUND = 2 -- of the kind of a device key: it was used
+local NEVER = 2 ^ 48 - 1 -- a time later than any token
+local BOUND = 2 -- the part of the kind of a device key that says that it was used
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')

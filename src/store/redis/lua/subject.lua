@@ -1,6 +1,6 @@
--- The index of a subject, for the scripts that read or write all of it.
+-- These functions are for the scripts that read or write the whole index of a subject.
 
--- Moves sessions of a subject, oldest first, to the form of the index for those that have many.
+-- Moves sessions of a subject, oldest first, to the form of the index that subjects with many sessions have.
 local function lengthen_index(partition, subject, sids, now)
   local index, many, members = partition .. 'u', partition .. 'i' .. subject, {}
   local moved = string.sub(sids, 1, MOST * ID)
@@ -17,8 +17,8 @@ local function lengthen_index(partition, subject, sids, now)
   write_index(partition, subject, string.sub(sids, #moved + 1))
 end
 
--- The sessions of a subject: the ids of all, one after the other, if it has few. If it has many: false, and whether some of them
--- are still to be moved to that form of the index, for which the script is run again. No script moves more than it may.
+-- Returns the ids of all sessions of a subject, one after the other, if it has few. If it has many, it returns false, and whether some
+-- of them are still to be moved to that form of the index. The caller then runs the script again, since one run moves MOST at the most.
 local function index_of(partition, subject, now)
   local index, many = partition .. 'u', partition .. 'i' .. subject
   local sids = redis.call('HGET', index, subject) or ''
@@ -27,7 +27,8 @@ local function index_of(partition, subject, now)
   return false, #sids > MOST * ID
 end
 
--- What is under way for a subject: until when its sessions were created that end; 0 if nothing is. And the session that is spared.
+-- Returns, for the end that is under way for a subject, the time until which the ending sessions were created, and the session that is
+-- spared. The time is 0 if no end is under way.
 local function horizon_of(horizons, subject)
   local at = 1
   while at <= #horizons do
@@ -38,7 +39,7 @@ local function horizon_of(horizons, subject)
   return 0, ''
 end
 
--- Where the entries begin of sessions that were created after a time, in the index of a subject with many.
+-- Returns the bound at which the sessions created after a time begin, in the index of a subject with many.
 local function entries_after(time)
   return '[' .. struct.pack('>I6', time + 1)
 end

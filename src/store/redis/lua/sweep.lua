@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Looks for sessions that have expired among those of a subject with many, oldest first, so that they do not count towards the cap.
+-- Removes expired sessions from the index of a subject with many, oldest first, so that they do not count towards the cap.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 the entry to go on after, or '', 3 the least time at which one of those before expires, ms
--- Returns the entry to go on after, or '' at the end and where some have been found; and the least time so far.
+-- ARGV  1 subject, 2 the entry to continue after, or '', 3 the earliest time at which one of the sessions before it expires, ms
+-- Returns the entry to continue after, or '' at the end and once expired sessions were found; and the earliest expiry so far, ms.
 local partition, many = KEYS[1], KEYS[1] .. 'i' .. ARGV[1]
 local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
 local entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Agrees on the time. The store's time is the clock of this node less a shift, so that it goes on as before when that clock
--- is set, or another node takes over. An instance notices, since its own clock is steady. One whose own clock was stopped
--- (with its machine) would report the same: but then another instance has seen the time that it missed.
+-- Agrees with the instances on the time. The store's time is the clock of this node less a shift, so that it continues evenly when
+-- that clock is set, or when another node takes over. An instance notices this, since its own clock is steady. An instance whose own
+-- clock was stopped with its machine would report the same. But then another instance has seen the time that it missed.
 -- KEYS  1 partition
 -- ARGV  1 from when and 2 until when the instance expects this to run, by this clock, ms; 3 the shift with which the store's
---       time goes on, if this clock has been set as far as the instance knows, or ''
+--       time continues evenly, if the instance has noticed that this clock was set, or ''
 -- Returns the time of this clock, the shift, and 1 if this ran when it was expected to.
-local SLACK = 250 -- by how much the reports of instances may differ, ms
+local SLACK = 250 -- the reports of instances may differ by so much, ms
 local now, key = clock(), KEYS[1] .. 'c'
 local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
 shift, seen = tonumber(shift), tonumber(seen)

@@ -1,5 +1,5 @@
 #!lua
--- Takes the device key of a session away.
+-- Removes the device key of a session.
 -- KEYS  1 partition
 -- ARGV  1 sid
 -- Returns one string: l (it had one) or n (it had none), the time (I6) and the record; or m revoked, u unknown.
