@@ -84,6 +84,8 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       const reason = incoming?.failure()?.reason ?? error;
       call?.end(reason);
       incoming?.close();
+      // Node's parser reads the rest of the request before this function goes on. If that is malformed, its own refusal comes first.
+      await undefined;
       try {
         responses.fail(exchange, endpoint, call, reason);
       } catch {

@@ -24,6 +24,7 @@ async function statuses(bytes: string): Promise<number[]> {
 }
 
 const POST = "POST /v1/auth/refresh HTTP/1.1\r\nHost: x\r\n";
+const RPC = "POST /auth.v1.SessionService/Refresh HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
 /** What an attacker would have smuggled: the only request to which the response is 404. */
 const SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -52,11 +53,13 @@ test.each<[string, string]>([
   ["a chunk ended by LF", `Transfer-Encoding: chunked\r\n\r\n1\n{\n0\n\n${SMUGGLED}`],
   ["two hosts", `Host: y\r\nConnection: close\r\n\r\n`],
 ])("%s", async (_, rest) => {
-  const seen = await statuses(`${POST}${rest}`);
-  expect(seen).not.toContain(404);
-  expect(seen.filter((status) => status >= 500 && status !== 501)).toEqual([]);
-  expect(seen.length).toBeLessThanOrEqual(1);
-  for (const status of seen) expect([400, 413, 501]).toContain(status);
+  for (const post of [POST, RPC]) {
+    const seen = await statuses(`${post}${rest}`);
+    expect(seen).not.toContain(404);
+    expect(seen.filter((status) => status >= 500 && status !== 501)).toEqual([]);
+    expect(seen.length).toBeLessThanOrEqual(1);
+    for (const status of seen) expect([400, 413, 501]).toContain(status);
+  }
 });
 
 test("an upgrade to HTTP/2 without TLS, and a tunnel, are not entered into", async () => {
