@@ -30,6 +30,14 @@ async function logInTwice(service: Service) {
   return { subject, one: await logIn(service, { subject }), two: await logIn(service, { subject }) };
 }
 
+async function revokeByToken(service: Service, kind: "accessToken" | "refreshToken") {
+  const user = await logIn(service, { clientId: "cli" });
+  const form = new URLSearchParams({ token: user[kind] });
+  const response = await fetch(`${service.publicUrl}/v1/oauth/revoke`, { method: "POST", body: form });
+  expect(response.status).toBe(200);
+  return { subject: user.subject, sids: [user.sid] };
+}
+
 const asAdmin = (service: Service) => bearer(service.adminToken);
 
 /** A reason that has no way here does not compile. */
@@ -45,6 +53,8 @@ const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = 
       message(await openPublic(service).call(rpc.logoutByCookie, {}, cookie(refreshToken)));
       return { subject, sids: [sid] };
     },
+    "by an access token at the endpoint of OAuth": (service) => revokeByToken(service, "accessToken"),
+    "by a refresh token at the endpoint of OAuth": (service) => revokeByToken(service, "refreshToken"),
     async "by bearer token, with the cookie of another session"(service) {
       const { subject, one, two } = await logInTwice(service);
       const credentials = { ...bearer(one.accessToken), ...cookie(two.refreshToken) };
@@ -78,6 +88,14 @@ const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = 
       const { subject, one, two } = await logInTwice(service);
       message(await openAdmin(service).call(admin.revokeSubjectSessions, { subject }, asAdmin(service)));
       return { subject, sids: [one.sid, two.sid] };
+    },
+    async "all of a subject, at the endpoint of OAuth"(service) {
+      const { subject, sid } = await logIn(service);
+      const body = JSON.stringify({ sub_id: { format: "opaque", id: subject } });
+      const headers = { ...asAdmin(service), "content-type": "application/json" };
+      const url = `${service.adminUrl}/v1/oauth/global-token-revocation`;
+      expect((await fetch(url, { method: "POST", headers, body })).status).toBe(204);
+      return { subject, sids: [sid] };
     },
   },
   session_limit: {

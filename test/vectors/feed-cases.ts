@@ -7,6 +7,10 @@ const revoked = (sessionId: string, expiresMs = NOW_MS + 900_000) => ({
   ...{ sessionId, revokeTime: time(NOW_MS - 1000), expireTime: time(expiresMs) },
   ...{ reason: "logout", revocationReason: "REVOCATION_REASON_LOGOUT" },
 });
+const expired = (sessionId: string) => ({
+  ...revoked(sessionId),
+  ...{ reason: "expired", revocationReason: "REVOCATION_REASON_EXPIRED" },
+});
 const CAUGHT_UP = { cursor: "1", caughtUp: true };
 const OTHER_SID = "BBECAwQFBgcICQoLDA0ODxA";
 
@@ -26,6 +30,16 @@ export function feedCases(forge: Forge): VectorCase[] {
   return [
     of("nothing is revoked", [batch(0, {})], "accepted"),
     of("the session has ended", [batch(0, { revocations: [revoked(SID)] })], "revoked"),
+    of(
+      "the session has expired: only a token that is expired as well has its sid",
+      [batch(0, { revocations: [expired(SID)] })],
+      "accepted",
+    ),
+    of(
+      "the session has expired, and has ended before",
+      [batch(1000, { revocations: [revoked(SID)] }), batch(0, { revocations: [expired(SID)] })],
+      "revoked",
+    ),
     of("another session has ended", [batch(0, { revocations: [revoked(OTHER_SID)] })], "accepted"),
     of(
       "one of many has ended",

@@ -9,11 +9,15 @@ import (
 // sweepIntervalMs is how often expired entries are removed.
 const sweepIntervalMs = 10_000
 
+// expired is the reason of sessions whose access tokens have expired with them.
+const expired = "expired"
+
 // batch is a WatchRevocationsResponse in JSON.
 type batch struct {
 	Revocations []struct {
 		SessionID  string     `json:"sessionId"`
 		ExpireTime *time.Time `json:"expireTime"`
+		Reason     string     `json:"reason"`
 	} `json:"revocations"`
 	Cursor           string     `json:"cursor"`
 	CaughtUp         bool       `json:"caughtUp"`
@@ -78,6 +82,9 @@ func (r *revocations) apply(b *batch) (begins, isLate bool) {
 	defer r.mu.Unlock()
 	r.batches++
 	for _, revoked := range b.Revocations {
+		if revoked.Reason == expired {
+			continue
+		}
 		r.expiries[revoked.SessionID] = math.Max(msOf(revoked.ExpireTime, math.Inf(1)), r.expiries[revoked.SessionID])
 	}
 	r.revokedUntilMs = math.Max(r.revokedUntilMs, msOf(b.RevokedUntilTime, math.Inf(-1)))

@@ -116,6 +116,8 @@ class Revocations:
 
     def _apply(self, batch: dict[str, Any]) -> None:
         for revoked in batch.get("revocations", ()):
+            if revoked.get("reason") == "expired":  # its access tokens have expired with it
+                continue
             sid, expires_at_ms = revoked["sessionId"], _ms_of(revoked.get("expireTime"), math.inf)
             self._expiries[sid] = max(expires_at_ms, self._expiries.get(sid, 0.0))
         self._revoked_until_ms = max(self._revoked_until_ms, _ms_of(batch.get("revokedUntilTime"), -math.inf))
