@@ -47,6 +47,7 @@ const WALLS: Record<string, readonly string[]> = {
   "forward-auth": ["gen/envoy", "listener/listener.ts", "net", "verifier/index.ts"],
   browser: [],
   "server-kit": [],
+  client: ["browser/fetch.ts", "browser/interceptor.ts"],
   config: [],
   console: ["session", "gen", "net", "listener"],
   reference: ["listener"],

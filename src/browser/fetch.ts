@@ -13,7 +13,7 @@ export type Replace = (text: string, signal: AbortSignal) => Promise<string | un
 
 export const bearer = (token: string): string => `Bearer ${token}`;
 
-export function authorizedFetch(tokenFor: TokenFor, replace: Replace, realm: Realm) {
+export function authorizedFetch(tokenFor: TokenFor, replace: Replace, realm: Pick<Realm, "fetch">) {
   return async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     // A request's own body can be read once. One of `init` can be sent again, unless it is a stream.
     const again = !init.body && input instanceof Request ? input.clone() : input;

@@ -92,6 +92,7 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "yaml",
   ]);
   expect(await dependencies("browser")).toEqual([]);
+  expect(await dependencies("client")).toEqual([]);
   expect(await dependencies("connect-opentelemetry")).toEqual(["@connectrpc/connect"]);
   expect((await dependencies("service")).filter((name) => name.startsWith("@opentelemetry"))).toEqual([]);
   for (const name of ["grpc-health", "grpc-reflection"]) {

@@ -27,6 +27,10 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     await import("@session-service/browser/device");
     await import("@session-service/browser/react");
     if (typeof createSession !== "function") throw new Error("no createSession");`,
+  client: `
+    import { createFileStore, createTokenSession } from "@session-service/client";
+    const store = createFileStore("session.json");
+    createTokenSession({ service: "https://auth.example.com", clientId: "cli", store });`,
   "grpc-health": `
     import { Health } from "connect-grpc-health";
     new Health({ services: [], probe: async () => {} });`,
@@ -57,6 +61,9 @@ const FIRST_USE: Readonly<Record<string, string>> = {
     if (!version.startsWith("${command} v")) throw new Error(version);`,
     ]),
   ),
+  "server-kit": `
+    import { createServerSessions } from "@session-service/server";
+    if (typeof createServerSessions !== "function") throw new Error("no createServerSessions");`,
   service: `
     import { execFileSync } from "node:child_process";
     const checked = execFileSync("node_modules/.bin/session-service", ["config", "check"], { encoding: "utf8" });

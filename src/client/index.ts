@@ -1,0 +1,6 @@
+/** What a command line, an agent or a desktop application imports. docs/clients.md explains it. */
+export type { AuthInterceptor } from "../browser/interceptor.ts";
+export { SessionEnded, SessionUnavailable } from "./errors.ts";
+export { createFileStore } from "./file-store.ts";
+export { createTokenSession, type TokenSession, type TokenSessionOptions } from "./session.ts";
+export type { StoredTokens, TokenStore } from "./token-store.ts";

@@ -1,0 +1,69 @@
+/** The access token of a session whose tokens other processes may replace at any time. */
+import type { Endpoints, Granted } from "./endpoints.ts";
+import { SessionEnded, SessionUnavailable } from "./errors.ts";
+import type { StoredTokens, TokenStore } from "./token-store.ts";
+
+type Deps = {
+  readonly store: Pick<TokenStore, "load" | "save">;
+  readonly endpoints: Pick<Endpoints, "refresh">;
+  readonly now: () => number;
+};
+
+/** A token is replaced this long before it expires, in ms, or a tenth of its life before. */
+const MAX_MARGIN_MS = 30_000;
+const MARGIN_SHARE = 0.1;
+/** How many tokens that other processes have stored meanwhile are tried one after the other. */
+const MAX_ATTEMPTS = 5;
+
+/** @throws SessionEnded */
+export async function loadTokens({ store }: Pick<Deps, "store">): Promise<StoredTokens> {
+  const stored = await store.load();
+  if (stored === undefined) throw new SessionEnded("there is no session");
+  return stored;
+}
+
+/** Returns the stored access token, if it is valid for a while and was not refused. */
+export function freshToken({ access }: StoredTokens, timeMs: number, refused?: string): string | undefined {
+  if (access === undefined || access.token === refused) return undefined;
+  // With a clock that was set back, nobody knows how old the token is.
+  return access.obtainedAtMs <= timeMs && timeMs < access.refreshAtMs ? access.token : undefined;
+}
+
+/**
+ * Returns another access token than the one that was refused: one that another process has stored, or a new one.
+ * @throws SessionEnded, SessionUnavailable
+ */
+export async function refreshTokens(deps: Deps, refused: string | undefined): Promise<string> {
+  const { endpoints, now } = deps;
+  let presented: string | undefined;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    // Another process may have refreshed, before this one began or while its token was refused.
+    const stored = await loadTokens(deps);
+    const fresh = freshToken(stored, now(), refused);
+    if (fresh !== undefined) return fresh;
+    if (stored.refreshToken === presented) throw new SessionEnded("the session is over");
+    presented = stored.refreshToken;
+    try {
+      const granted = await endpoints.refresh(presented);
+      if (granted !== undefined) return await keep(deps, presented, granted);
+    } catch (error) {
+      const { access } = stored;
+      const isValid = access !== undefined && access.token !== refused && now() < access.expiresAtMs;
+      if (!isValid || !(error instanceof SessionUnavailable)) throw error;
+      return access.token;
+    }
+  }
+  throw new SessionUnavailable("other processes keep replacing the tokens");
+}
+
+/** Stores new tokens, unless another process has stored some meanwhile: these are as new, or newer. */
+async function keep({ store, now }: Deps, presented: string, granted: Granted): Promise<string> {
+  const { accessToken: token, refreshToken, lifeMs } = granted;
+  const obtainedAtMs = now();
+  const expiresAtMs = obtainedAtMs + lifeMs;
+  const refreshAtMs = expiresAtMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE);
+  if ((await store.load())?.refreshToken === presented) {
+    await store.save({ refreshToken, access: { token, obtainedAtMs, refreshAtMs, expiresAtMs } });
+  }
+  return token;
+}
