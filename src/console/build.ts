@@ -1,6 +1,6 @@
 /**
- * Bundles the console's page. The package is built with it; in a clone the page is bundled when it is first asked for, so that
- * there is no step to forget and nothing generated to commit.
+ * Bundles the console's page. The build of the package does so once. In a clone the page is bundled when it is first requested, so
+ * that nobody has to remember a step or commit a generated file.
  */
 import { join } from "node:path";
 

@@ -1,11 +1,11 @@
-/** The console's own cookie. Nothing but the console reads it. */
+/** Reads and writes the console's own cookie. Nothing but the console reads it. */
 import { cookieValues } from "../net/cookie-values.ts";
 
 const NAME = "session_console";
-/** With it browsers take the cookie from this very host by https alone: no sibling domain can plant one. */
+/** With this prefix, browsers accept the cookie from this very host by https alone. So no sibling domain can set one. */
 const PREFIXED = `__Host-${NAME}`;
 
-/** The value; undefined if there is none, or several that differ. */
+/** Returns the cookie's value; undefined if there is none, or if several differ. */
 export function readConsoleCookie(header: string | undefined, secure: boolean): string | undefined {
   const name = secure ? PREFIXED : NAME;
   const values = new Set(cookieValues(header ?? "", name).filter((value) => value !== ""));
@@ -13,7 +13,7 @@ export function readConsoleCookie(header: string | undefined, secure: boolean): 
   return values.size === 1 ? value : undefined;
 }
 
-/** `Set-Cookie` with a value, or one that clears it. No `Max-Age`: it ends with the browser. */
+/** Returns a `Set-Cookie` header that sets the value, or clears it. It has no `Max-Age`, so the cookie ends with the browser. */
 export function consoleCookie(value: string | undefined, secure: boolean): string {
   const attributes = secure ? "Path=/; Secure; HttpOnly; SameSite=Strict" : "Path=/console; HttpOnly; SameSite=Strict";
   const name = secure ? PREFIXED : NAME;

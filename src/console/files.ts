@@ -4,7 +4,7 @@ import type { Page } from "../listener/pages.ts";
 
 const FOLDER = new URL("page/", import.meta.url);
 
-/** Nothing inline, nothing from elsewhere, in no frame; and scripts cannot make scripts of texts. */
+/** The page loads nothing inline and nothing from elsewhere, and is shown in no frame. Its scripts cannot turn texts into scripts. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
@@ -18,7 +18,7 @@ const HEADERS = {
   "x-frame-options": "DENY",
 };
 
-/** The script of the package; in a clone it is bundled now. */
+/** Returns the script that the package has. In a clone there is none, so it is bundled now. */
 async function script(): Promise<string | Buffer> {
   try {
     return await readFile(new URL("main.js", FOLDER));
@@ -46,7 +46,7 @@ const NOT_BUILT: Page = {
   headers: HEADERS,
 };
 
-/** The file of a path; each is read once. */
+/** Returns the file for a path. Each file is read once. */
 export function consoleFiles(): (path: string) => Promise<Page> | undefined {
   const kept = new Map<string, Promise<Page>>();
   return (path) => {
@@ -55,7 +55,7 @@ export function consoleFiles(): (path: string) => Promise<Page> | undefined {
     const page = kept.get(path) ?? load(asset);
     kept.set(path, page);
     return page.catch(() => {
-      kept.delete(path); // read again the next time
+      kept.delete(path); // the next request reads it again
       return NOT_BUILT;
     });
   };

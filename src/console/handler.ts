@@ -21,15 +21,15 @@ const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjec
 const ROOT = "/console";
 const API = `${ROOT}/api`;
 /**
- * What the page calls, below `API`. Nothing else is passed on: a stolen cookie creates no session of anybody, and opens no stream
- * that would outlive it.
+ * The RPCs that the page calls, below `API`. No other RPC is passed on. So a stolen cookie creates no session for anybody, and opens no
+ * stream that would outlive the sign-in.
  */
 const CALLS = new Set(
   [getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions].map(
     ({ parent, name }) => `/${parent.typeName}/${name}`,
   ),
 );
-/** A sign-in: one admin token. */
+/** The body of a sign-in holds one admin token, so it is small. */
 const MAX_BODY_BYTES = 8 * 1024;
 
 type Log = (fields: object, message: string) => void;
@@ -53,7 +53,7 @@ type Exchange = {
   readonly cookie: string | undefined;
 };
 
-/** Serves what is below `/console`. Calls of those who are signed in go to `rpc`. */
+/** Serves the paths below `/console`. The calls of a signed-in page go to `rpc`. */
 export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   const secret = () => randomBytes(32).toString("base64url");
   const signIns = createSignIns({ access: deps.access, clock: Date.now, secret });
@@ -155,7 +155,7 @@ function record(
   log.info({ ...event, address: source.address(), ...source.correlation() }, event.event);
 }
 
-/** The token in the body of a sign-in. */
+/** Returns the token in the body of a sign-in. */
 function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string | undefined {
   if (body === undefined || headers["content-type"] !== "application/json") return undefined;
   try {
@@ -166,7 +166,7 @@ function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string
   }
 }
 
-/** Connect's form of an error, so that the page has one. */
+/** Writes an error in Connect's form, so that the page reads one form only. */
 function refuse(
   response: Response,
   status: number,

@@ -1,4 +1,4 @@
-/** What the live page of the console shows: of this instance, since it started. */
+/** The data of the console's live page: what this instance has counted since it started. */
 import type { RevocationFeed } from "../session/feed.ts";
 
 type Deps = {
@@ -12,7 +12,7 @@ type Deps = {
   readonly ready: () => Promise<void>;
 };
 
-/** Metrics that the page shows; the others stay where they are. */
+/** The metrics that the page shows. The others are not sent. */
 const SHOWN = new Set([
   "session_created_total",
   "session_renewed_total",

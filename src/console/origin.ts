@@ -1,6 +1,6 @@
 /**
- * Whether a request comes from the console's own page. Beside SameSite=Strict: the header can be set by scripts of the own
- * origin alone, since the admin API allows no other (CORS), and browsers report where a request comes from.
+ * Checks whether a request comes from the console's own page, in addition to SameSite=Strict. Only scripts of the same origin can set
+ * the header, since the admin API allows no other origin (CORS). Browsers also report where a request comes from.
  */
 export function isFromConsole(
   headers: Readonly<Record<string, string | string[] | undefined>>,

@@ -1,16 +1,16 @@
 /**
- * Who is signed in to the console: in the memory of this process, so that signing out ends it at once. A browser holds a random
- * text and never the admin token; whoever reads this memory could read the tokens anyway.
+ * Keeps the sign-ins to the console in the memory of this process, so that signing out ends one at once. A browser holds a random
+ * text and never the admin token. Somebody who can read this memory could read the tokens anyway.
  */
 import { createHash } from "node:crypto";
 import type { Admin, AdminAccess } from "../session/admin-access.ts";
 import type { Clock } from "../session/ports.ts";
 
-/** Without a request, ms. */
+/** A sign-in without a request ends after this time, ms. */
 const IDLE_MS = 30 * 60_000;
-/** In any case, ms. */
+/** Every sign-in ends after this time, ms. */
 const LIFE_MS = 8 * 3_600_000;
-/** The most sign-ins of one admin token. Beyond it the oldest of that token ends, so that no token pushes others out. */
+/** One admin token may have this many sign-ins. Beyond it the token's oldest one ends, so that no token displaces those of others. */
 const MAX_SIGN_INS = 200;
 
 type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };

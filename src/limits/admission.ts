@@ -1,18 +1,18 @@
 /**
- * Admission under overload: new ordinary work is refused early, with 503 and Retry-After, while what was accepted keeps a
- * bounded latency. Two signals, both looked at once a turn (clock/turns.ts) and never on a clock alone, so that a pause of the
- * whole process (it comes back to replies that were there all along) is no overload, and neither is a busy machine:
+ * Decides under overload which work is admitted. New ordinary work is refused early, with 503 and Retry-After, while accepted work
+ * keeps a bounded latency. Two signals decide. Each is judged once a turn (clock/turns.ts) and never by a clock alone. So neither a pause of
+ * the whole process, after which all replies are there at once, nor a busy machine counts as overload:
  *
  * - The store: how many commands wait for it, and whether it replies in time.
  * - The event loop: whether its turns are late, twice in a row, by work of its own.
  *
- * Refusals are never total. A few commands are always under way and a few calls are always accepted per turn, so that
- * recovery is seen with the first reply.
+ * Some work is always admitted: a few commands are always under way, and a few calls are accepted in every turn. So the first reply
+ * shows a recovery.
  */
 
 import { TURN_MS } from "../clock/turns.ts";
 
-/** Why ordinary work is refused. */
+/** The reasons for which ordinary work is refused. */
 export type OverloadCause = "store" | "event_loop";
 
 export type AdmissionOptions = {
@@ -28,13 +28,13 @@ export type AdmissionOptions = {
   readonly processorTime?: () => number;
 };
 
-/** Commands that may wait for a store that is late: some of them find out that it is back. */
+/** So many commands may wait for a store that is late. One of them notices that the store is back. */
 export const PROBES = 16;
-/** Calls per turn that a late event loop still accepts. */
+/** A late event loop still accepts so many calls per turn. */
 export const LATE_CALLS_PER_TURN = 64;
-/** Turns in a row that must be late: one may be a pause, such as a garbage collection. */
+/** So many turns in a row must be late. A single one may be a pause, such as a garbage collection. */
 const LATE_TURNS = 2;
-/** Endings of sessions may wait in so many times the number: they go through as long as possible. */
+/** So many times as many endings of sessions may wait, since they are accepted for as long as possible. */
 const ENDINGS_FACTOR = 4;
 
 export class Admission {
@@ -70,7 +70,7 @@ export class Admission {
     const { maxLoopDelayMs } = this.#options;
     const now = this.#clock();
     const worked = this.#processorTime();
-    // A turn that lacked a processor is late too. Only one that needed it for so long shows too much work.
+    // A turn without a processor is late too. Only a turn that used the processor for so long shows too much work.
     const late = Math.min(now - this.#lastTurnAt - TURN_MS, worked - this.#workedUntil) > maxLoopDelayMs;
     this.#lateTurns = late && maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
     this.#lastTurnAt = now;
@@ -108,7 +108,7 @@ export class Admission {
   }
 
   /**
-   * A command has ended.
+   * Notes that a command has ended.
    *
    * @param outcome `slow`: its reply came, and its duration is not the store's (endings wait for replicas); `lost`: its
    *   outcome is unknown
@@ -130,14 +130,14 @@ export class Admission {
   }
 
   /**
-   * The store has replied to a command that is not counted. After an outage such a reply is the first sign that it is back.
+   * Notes that the store has replied to a command that is not counted. After an outage such a reply is the first sign that it is back.
    *
    * @param begun when the command began
    */
   hear(begun: number): void {
     this.#silent = false;
     this.#lastReplyTurn = this.#turn;
-    // Reading a whole log may take long without the store being late.
+    // A read of the whole log may take long although the store is not late.
     this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
   }
 
@@ -157,7 +157,7 @@ export class Admission {
   }
 }
 
-/** Returns the processor time of all threads, in ms: a little too much while threads beside the event loop work. */
+/** Returns the processor time of all threads, ms. The result is slightly too high while threads beside the event loop work. */
 function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

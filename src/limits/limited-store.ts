@@ -3,8 +3,8 @@ import type { Admission } from "./admission.ts";
 import type { StallGuard } from "./stall.ts";
 
 /**
- * Whether a verb may be refused under overload: ordinary ones early, endings late, the rest never. Those that are free are no
- * work of callers; some of them ask the store, and its replies count.
+ * Says which verbs may be refused under overload: ordinary ones early, endings late, free ones never. Free verbs are not called for
+ * callers. Some of them ask the store, and its replies show whether it is late.
  */
 const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" | "local">> = {
   create: "ordinary",
@@ -33,11 +33,11 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   close: "local",
 };
 
-/** Built once: its stack would say nothing. */
+/** The error is built once, since its stack would show nothing of use. */
 const BUSY = new StoreBusy("too many commands wait for the store");
 const STALLED = new StoreUnavailable("the process was stalled: the request may be too old");
 
-/** Those that present a refresh token: the rules of rotation count on their being young. */
+/** These verbs present a refresh token. The rules of rotation assume that such a request is young. */
 const ROTATIONS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
 
 type AnyVerb = (...given: never[]) => Promise<unknown>;
@@ -49,8 +49,8 @@ export type LimitEvents = {
 };
 
 /**
- * The store, with a bounded number of commands waiting for it, and none of a request that may be too old. A refused command never
- * reaches it.
+ * Returns a store for which a bounded number of commands waits, and none of a request that may be too old. A refused command never
+ * reaches the store.
  */
 export function limitStore(
   store: SessionStore,
@@ -69,7 +69,7 @@ export function limitStore(
       const begun = admission.begin();
       const startMs = performance.now();
       const result = verb.apply(store, given);
-      // Beside the caller, which gets the verb's own promise: another one in between costs a refresh half a microsecond.
+      // The caller gets the verb's own promise, since another promise in between would cost a refresh half a microsecond.
       result.then(
         () => {
           admission.finish(begun, replied);
@@ -84,7 +84,7 @@ export function limitStore(
       return result;
     };
   };
-  // These reply after an outage too, while no call comes.
+  // These verbs are called after an outage even while no request arrives.
   const heard = (verb: AnyVerb) => {
     return (...given: never[]): Promise<unknown> => {
       const begun = admission.now;

@@ -1,4 +1,4 @@
-/** Overload control of an instance: the parts of admission.ts and stall.ts, put together. */
+/** Combines the overload control of an instance from admission.ts and stall.ts. */
 import { turns } from "../clock/turns.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";

@@ -1,12 +1,12 @@
 /**
- * Rate limits, in the memory of this instance: a fixed window per key, which begins with the key's first request.
+ * Limits rates in the memory of this instance. Each key has a fixed window, which begins with the key's first request.
  *
  * Memory is bounded by two generations of keys. A key that is seen moves to the young generation; when that one is full, it becomes the
- * old one, and the keys of the old one are forgotten. They have been seen rarely: a busy key stays counted, however many others come.
+ * old one, and the keys of the old one are forgotten. Those were seen rarely. A busy key stays counted, however many other keys appear.
  */
 import type { RateLimit } from "../session/ports.ts";
 
-/** `count` times per window. */
+/** A key may be used `count` times per window. */
 export type Rate = { readonly count: number; readonly windowMs: number };
 
 type Options = Rate & {
@@ -16,12 +16,12 @@ type Options = Rate & {
   readonly maxKeys?: number;
 };
 
-/** A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
+/** Both generations together hold this many keys. A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
 const MAX_KEYS = 50_000;
 
 type Window = { taken: number; endsAt: number };
 
-/** Limits nothing. */
+/** This limit refuses nothing. */
 export const NO_LIMIT: RateLimit = { take: () => undefined, giveBack() {} };
 
 export function createRateLimit(options: Options): RateLimit {

@@ -2,13 +2,13 @@
  * Detects requests that have waited in this process, while it was stopped, starved of its processor, busy, or suspended with its
  * machine.
  *
- * What it reads after a stall may have been sent longer ago than the rules of rotation allow for. To such a request the store is
- * "unavailable": a caller that is still there tries again. Requests that cannot have waited that long are served.
+ * After a stall, the process reads requests that may have been sent longer ago than the rules of rotation allow. Such a request gets the
+ * response of a store that is unavailable, and a caller that is still there tries again. Requests that cannot have waited so long are served.
  */
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
 
 const MIN_TOLERANCE_MS = 500;
-/** A caller does not wait much longer. The rules of rotation do not apply: it would be a surprise, and no wrong logout. */
+/** Callers mostly give up after this time, ms. It applies to verbs without rotation: a late effect would surprise, but log nobody out. */
 const OTHERS_TOLERANCE_MS = 10_000;
 
 /** How long requests may wait in this process before they are acted upon, ms. */
@@ -19,8 +19,8 @@ type Tolerances = {
 };
 
 /**
- * For rotation a quarter of the reuse interval, which leaves as much for the network, and at least 500 ms: the start warns of a
- * reuse interval below 2 s. Without a reuse interval nothing is promised, and no refresh is refused.
+ * Returns how long a rotation may wait: a quarter of the reuse interval, which leaves as much for the network, and at least 500 ms. The
+ * start warns of a reuse interval below 2 s. Without a reuse interval nothing is promised, and no refresh is refused.
  */
 export function stallTolerances(reuseIntervalMs: number): Tolerances {
   const rotationMs = reuseIntervalMs === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseIntervalMs / 4, MIN_TOLERANCE_MS);

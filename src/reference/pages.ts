@@ -1,6 +1,6 @@
 /**
- * The description of the API: the OpenAPI document for programs, and a page that displays it. Exact paths, files read on first
- * use, nothing from another host.
+ * Serves the description of the API: the OpenAPI document for programs, and a page that displays it. The paths are exact, files are read
+ * on first use, and nothing comes from another host.
  */
 import { readFile } from "node:fs/promises";
 import type { Request } from "../listener/exchange.ts";
@@ -65,7 +65,7 @@ async function file(type: string, maxAge: number, read: () => Promise<Buffer>): 
   }
 }
 
-/** Reads a file once: all its responses share the bytes. One that cannot be read is tried again the next time. */
+/** Reads a file once, so that all its responses share the bytes. A file that cannot be read is tried again with the next request. */
 function once(read: () => Promise<Page>): Render {
   let kept: Promise<Page> | undefined;
   return () => {
@@ -77,7 +77,7 @@ function once(read: () => Promise<Page>): Render {
   };
 }
 
-/** The copy in the package (deploy/packages/build.ts); in a clone there is none. */
+/** The package has a copy (deploy/packages/build.ts). A clone has none. */
 async function readSwaggerUi(name: string): Promise<Buffer> {
   const copy = new URL(`swagger-ui/${name}`, import.meta.url);
   return readFile(copy).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));

@@ -1,8 +1,8 @@
 /**
- * "Sign in as …" of the reference page, for development: it creates a session of any subject and sets its cookie.
+ * Serves "Sign in as …" of the reference page, for development: it creates a session for any subject and sets its cookie.
  *
- * It is there only where nothing suggests a deployment, and needs a key that the service prints at its start: a proxy in front that
- * nobody configured here opens it to no one.
+ * It exists only where nothing suggests a deployment, and it needs a key that the service prints at its start. So a proxy in front, of
+ * which this configuration knows nothing, opens it to nobody.
  */
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
@@ -14,7 +14,7 @@ import type { Route } from "../listener/route.ts";
 const PATH = "/docs/sign-in";
 const MAX_BODY_BYTES = 2_048;
 
-/** Whom a session is created for. */
+/** The subject for which a session is created. */
 type Visitor = {
   readonly subject: string;
   readonly userAgent: string;
@@ -48,7 +48,7 @@ async function signIn({ key, createSession }: SignInDeps, request: Request, resp
   sendJson(response, 200, { accessToken: created.accessToken }, { "set-cookie": created.cookies });
 }
 
-/** The key, sent by a page of this machine: no proxy has passed it on, and no other name leads here (DNS rebinding). */
+/** Checks that a page of this machine has sent the key: no proxy has passed it on, and no other name leads here (DNS rebinding). */
 function isAllowed({ headers, socket }: Request, key: string): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);
@@ -59,13 +59,13 @@ function isAllowed({ headers, socket }: Request, key: string): boolean {
   return host !== undefined && isLoopback(host) && isLoopback(socket.remoteAddress ?? "");
 }
 
-/** Whether a host name or an address is that of this machine. */
+/** Returns whether a host name or an address is that of this machine. */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, "$1").replace(/^::ffff:/, "");
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
-/** 1 to 255 bytes without control characters, as `CreateSession` has it. */
+/** Returns the subject in the body of a request; undefined unless it has 1 to 255 bytes and no control characters, as in `CreateSession`. */
 function subjectIn(body: string): string | undefined {
   try {
     const { subject } = JSON.parse(body) as { readonly subject?: unknown };

@@ -1,10 +1,10 @@
-/** What the page asks of the service: the admin API by its generated client, and the console's own routes. */
+/** The page's calls to the service: the admin API by its generated client, and the console's own routes. */
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Live } from "./live-numbers.ts";
 
-/** Scripts of other origins cannot send it. */
+/** Scripts of other origins cannot send this header. */
 const OWN = { "x-session-console": "1" };
 
 const withOwnHeader: Interceptor = (next) => (request) => {
@@ -24,7 +24,7 @@ export const sessions = createClient(
 type Scope = "sessions:create" | "sessions:read" | "sessions:revoke" | "introspect" | "watch" | "metrics";
 export type Me = { readonly name: string; readonly scopes: readonly Scope[]; readonly expiresAt: number };
 
-/** One of the console's own routes. @throws ConnectError */
+/** Calls one of the console's own routes. @throws ConnectError */
 async function own(method: string, path: string, body?: unknown): Promise<unknown> {
   const headers = body === undefined ? OWN : { ...OWN, "content-type": "application/json" };
   const response = await fetch(path, {
@@ -50,7 +50,7 @@ export const signIn = (token: string) => own("POST", "/console/session", { token
 export const signOut = () => own("DELETE", "/console/session");
 export const live = () => own("GET", "/console/live") as Promise<Live>;
 
-/** Who is signed in, if anybody is. */
+/** Returns who is signed in; undefined if nobody is. */
 export async function whoAmI(): Promise<Me | undefined> {
   try {
     return (await own("GET", "/console/session")) as Me;
@@ -60,7 +60,7 @@ export async function whoAmI(): Promise<Me | undefined> {
   }
 }
 
-/** A failure in the words of the person in front of the page. */
+/** Returns a text about a failure for the person in front of the page. */
 export function explain(error: unknown): { readonly title: string; readonly text: string } {
   switch (ConnectError.from(error).code) {
     case Code.Unavailable:

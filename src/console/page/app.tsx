@@ -1,4 +1,4 @@
-/** The frame: who is signed in, and which view is shown. The address has the view, so that back and forward work. */
+/** The frame of the page: it shows who is signed in, and one view. The address names the view, so that back and forward work. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { type Me, signOut, whoAmI } from "./api.ts";
 import { LiveView } from "./live.tsx";

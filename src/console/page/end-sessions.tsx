@@ -4,7 +4,7 @@ import { sessions as api, isSignedOut } from "./api.ts";
 import { deviceOf, nameBeside } from "./format.ts";
 import { Beside, Confirm, Given } from "./parts.tsx";
 
-/** One session, or all of a user with those that are shown of them. */
+/** What is to end: one session, or all sessions of a user, some of which are shown. */
 export type Asked = { readonly all: boolean; readonly sessions: readonly Session[] };
 
 type Props = {
@@ -17,7 +17,7 @@ type Props = {
   readonly onCancel: () => void;
 };
 
-/** Says what will happen, to which devices, and does it. */
+/** Says what will happen to which devices, and does it after a confirmation. */
 export function EndSessions({ asked: { all, sessions }, subject, more, onDone, onExpired, onCancel }: Props) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();

@@ -1,4 +1,4 @@
-/** Texts for people. */
+/** Formats values as texts for people. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { RevocationReason } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
@@ -23,11 +23,11 @@ export function ago(ms: number, now = Date.now()): string {
 
 export const absolute = (ms: number): string => ABSOLUTE.format(ms);
 
-/** Control characters, and those that reorder or hide text, as visible escapes: as the command line has them. */
+/** Replaces control characters, and those that reorder or hide text, by visible escapes, as the command line does. */
 export const visible = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
 
-/** A span such as `12 days` or `40 seconds`. */
+/** Formats a span such as `12 days` or `40 seconds`. */
 export function span(ms: number): string {
   for (const [unit, size] of [...UNITS, ["second", 1000] as const]) {
     const count = Math.floor(ms / size);
@@ -60,8 +60,8 @@ const SYSTEMS = [
 type Device = { readonly userAgent: string; readonly displayName: string };
 
 /**
- * A user agent in two words; without one, the name that the login gave. Clients write what they like there: what is not
- * known stays as it is, cut.
+ * Describes a device by its user agent in two words, or, without a user agent, by the name that the login gave. Clients may send any
+ * text as their user agent. An unknown one is shown as it is, shortened.
  */
 export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", displayName: "" }): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
@@ -71,7 +71,7 @@ export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", d
   return text.length > 48 ? `${text.slice(0, 47)}…` : text;
 }
 
-/** The name that the login gave the device, where `deviceOf` is another text. */
+/** Returns the name that the login gave the device, if `deviceOf` returns another text. */
 export const nameBeside = (device: Device | undefined): string =>
   device === undefined || device.userAgent === "" ? "" : device.displayName;
 

@@ -1,7 +1,7 @@
 import { absolute, span } from "./format.ts";
 import type { LiveKey } from "./live-numbers.ts";
 
-/** The keys with their ages, and what `session-service keys` may do next. */
+/** Shows the keys with their ages, and what `session-service keys` may do next. */
 export function KeyTable({ keys, now }: { readonly keys: readonly LiveKey[]; readonly now: number }) {
   return (
     <div class="scroll">

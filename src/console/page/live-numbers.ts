@@ -1,4 +1,4 @@
-/** What the live page makes of two readings of the service's metrics. */
+/** Computes the numbers of the live page from two readings of the service's metrics. */
 export type Live = {
   readonly now: number;
   readonly storeResponds: boolean;
@@ -40,7 +40,7 @@ export function total(live: Live, name: string): number {
   return valuesOf(live, name).reduce((sum, { value }) => sum + value, 0);
 }
 
-/** The counts of a metric by one of its labels, the highest first. */
+/** Returns the counts of a metric by one of its labels, the highest first. */
 export function byLabel(live: Live, name: string, label: string): readonly (readonly [string, number])[] {
   const counts = new Map<string, number>();
   for (const { labels, value } of valuesOf(live, name)) {
@@ -50,7 +50,7 @@ export function byLabel(live: Live, name: string, label: string): readonly (read
   return [...counts].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a);
 }
 
-/** How long the refreshes between two readings took, ms; undefined if there were none. */
+/** Returns how long the refreshes between two readings took, ms; undefined if there were none. */
 export function latencyBetween(before: Live, after: Live): Latency | undefined {
   const [old, now] = [bucketsOf(before), bucketsOf(after)];
   const buckets = [...now].map(([le, count]) => [le, count - (old.get(le) ?? 0)] as const).sort(([a], [b]) => a - b);
@@ -59,7 +59,7 @@ export function latencyBetween(before: Live, after: Live): Latency | undefined {
   return { p50: quantile(buckets, count * 0.5), p99: quantile(buckets, count * 0.99) };
 }
 
-/** Counts of refreshes by the upper bound of their bucket, s. */
+/** Returns counts of refreshes by the upper bound of their bucket, s. */
 function bucketsOf(live: Live): Map<number, number> {
   const buckets = new Map<number, number>();
   for (const { metricName, labels, value } of valuesOf(live, "session_rpc_duration_seconds")) {
@@ -70,7 +70,7 @@ function bucketsOf(live: Live): Map<number, number> {
   return buckets;
 }
 
-/** Within its bucket, as Prometheus estimates it. */
+/** Estimates a quantile within its bucket, as Prometheus does. */
 function quantile(buckets: readonly (readonly [number, number])[], rank: number): number {
   let [below, countBelow] = [0, 0];
   for (const [le, count] of buckets) {

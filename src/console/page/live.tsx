@@ -1,4 +1,4 @@
-/** How this instance is doing: read every two seconds. */
+/** Shows how this instance is doing. The page reads the numbers every two seconds. */
 import { useEffect, useState } from "preact/hooks";
 import { isSignedOut, type Me, live as read } from "./api.ts";
 import { ago, span } from "./format.ts";
@@ -7,9 +7,9 @@ import { byLabel, type Live, latencyBetween, type Sample, total } from "./live-n
 import { Empty, Loading, Problem } from "./parts.tsx";
 
 const EVERY_MS = 2_000;
-/** Two minutes. */
+/** The number of readings that are shown: those of two minutes. */
 const SAMPLES = 60;
-/** The log is read twice a second. */
+/** The instance reads the revocation log twice a second. From this lag on, ms, the page warns. */
 const LAG_WARNING_MS = 2_000;
 
 type State = { readonly live: Live | undefined; readonly samples: readonly Sample[]; readonly error: unknown };
@@ -163,7 +163,7 @@ function Tile({ name, value, tone = "", children }: TileProps) {
   );
 }
 
-/** The last two minutes as a line; the number beside it says what matters. */
+/** Draws the last two minutes as a line. The number beside it has the exact value. */
 function Spark({ values }: { readonly values: readonly number[] }) {
   const top = Math.max(...values, 0.001);
   const points = values

@@ -13,7 +13,7 @@ export function Time({ ms }: { readonly ms: number | undefined }) {
   );
 }
 
-/** A text that a client or a login wrote. It hides nothing, and does not reorder what stands beside it. */
+/** Shows a text that a client or a login wrote. The text can hide nothing and cannot reorder what is beside it. */
 export function Given({ text }: { readonly text: string }) {
   return <bdi>{visible(text)}</bdi>;
 }
@@ -21,7 +21,7 @@ export function Given({ text }: { readonly text: string }) {
 export const GivenOrNot = ({ text = "" }: { readonly text: string | undefined }) =>
   text === "" ? <span class="soft">not given</span> : <Given text={text} />;
 
-/** After another text, if there is one. */
+/** Shows a text after another one, if there is one to show. */
 export function Beside({ text }: { readonly text: string }) {
   if (text === "") return null;
   return (
@@ -77,7 +77,7 @@ type ConfirmProps = {
   readonly children: ComponentChildren;
 };
 
-/** Asks before something that cannot be undone. The browser keeps the focus inside, and Escape cancels. */
+/** Asks for a confirmation before an action that cannot be undone. The browser keeps the focus inside, and Escape cancels. */
 export function Confirm({ title, action, busy, error, onConfirm, onCancel, children }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);

@@ -1,4 +1,4 @@
-/** What to look for: a user, a session, or filters over the newest sessions. */
+/** The search form: for a user, for a session, or for the newest sessions by filters. */
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useState } from "preact/hooks";
 
@@ -22,7 +22,7 @@ const AGES = {
 
 export const EMPTY_FILTER: Filter = { subjectPrefix: "", clientId: "", device: "", ipAddress: "", age: "any" };
 
-/** The fields of ListSessions. */
+/** The fields of a ListSessions request that the form fills in. */
 export function requestOf({ age, ...filter }: Filter) {
   const before = (ms: number) => timestampFromMs(Date.now() - ms);
   switch (age) {

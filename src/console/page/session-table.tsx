@@ -1,4 +1,4 @@
-/** The sessions that were found, a row each. */
+/** Shows the sessions that were found, each in a row. */
 import { useId, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { deviceOf, msOf, nameBeside } from "./format.ts";
@@ -110,13 +110,13 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
   );
 }
 
-/** When the session ends if it is not used any more. */
+/** Returns when the session ends if it is not used any more. */
 function expiryOf({ idleExpireTime, absoluteExpireTime }: Session): number | undefined {
   const times = [msOf(idleExpireTime), msOf(absoluteExpireTime)].filter((ms) => ms !== undefined);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Sessions of a service without device binding have none. */
+/** The sessions of a service without device binding have no device key. */
 function Binding({ session: { deviceBinding } }: { readonly session: Session }) {
   if (deviceBinding === undefined) return <span class="badge">not bound</span>;
   return deviceBinding.bound ? <span class="badge good">bound</span> : <span class="badge">registered</span>;

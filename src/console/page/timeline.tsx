@@ -1,11 +1,11 @@
-/** What happened to the sessions of a user. */
+/** Shows what happened to the sessions of a user. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Session, type SessionEvent, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api, isSignedOut } from "./api.ts";
 import { absolute, ago, deviceOf, msOf, whyEnded } from "./format.ts";
 import { Empty, Given, Loading, Problem } from "./parts.tsx";
 
-/** When the timeline is read again after sessions were ended here, ms: events are written a moment later. */
+/** After sessions were ended here, the timeline is read again after these times, ms, since events are written a moment later. */
 const REREADS_MS = [300, 1_000, 3_000, 10_000];
 
 type Props = {
@@ -98,7 +98,7 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
   );
 }
 
-/** The address of the device, and which admin credential was used: an address that comes with it is that of its holder. */
+/** Shows the address of the device and the admin credential that was used. With a credential, the address is that of its holder. */
 function Origin({ event: { admin, ipAddress, client } }: { readonly event: SessionEvent }) {
   const device = admin === "" ? ipAddress : (client?.ipAddress ?? "");
   const holder = admin === "" ? "" : `by ${admin}${ipAddress === "" ? "" : ` at ${ipAddress}`} · `;

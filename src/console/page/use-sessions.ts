@@ -1,4 +1,4 @@
-/** What the page has found: the sessions of a user, one by its id, or the newest of all. */
+/** Keeps what the page has found: the sessions of a user, one session by its id, or the newest of all. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
@@ -6,7 +6,7 @@ import { sessions as api, isSignedOut } from "./api.ts";
 import { type Filter, requestOf } from "./search.tsx";
 
 const PAGE = 25;
-/** 17 bytes in base64url. Subjects may look like that, too. */
+/** A session id is 17 bytes in base64url. A subject may look like one, too. */
 const SESSION_ID = /^[\w-]{23}$/;
 
 export type Found = {

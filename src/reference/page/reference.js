@@ -1,6 +1,6 @@
 /**
- * The API reference: Swagger UI for the operations, and around it what it does not have. A list of all operations beside them,
- * tokens that are used without being pasted, and nothing to authorize that cannot work.
+ * The API reference: Swagger UI shows the operations, and this script adds what it lacks. It lists all operations beside them, fills in
+ * tokens so that nobody has to paste them, and removes forms of authorization that cannot work.
  */
 const { api, signIn } = document.body.dataset;
 const element = (id) => document.getElementById(id);
@@ -9,7 +9,7 @@ let accessToken = "";
 const KEPT_KEY = "docs-sign-in-key";
 const signInKey = takeKey();
 
-/** Takes the key out of the address, or that of an earlier load of this tab. */
+/** Takes the key from the address, or from an earlier load of this tab. */
 function takeKey() {
   const given = new URLSearchParams(location.hash.slice(1)).get("key") ?? "";
   if (given === "") return inStorage((storage) => storage.getItem(KEPT_KEY)) ?? "";
@@ -18,7 +18,7 @@ function takeKey() {
   return given;
 }
 
-/** A browser that blocks storage throws at each use of it: nothing is kept there, and the page works until it is loaded again. */
+/** A browser that blocks storage throws at each use of it. Then nothing is kept, and the page works until it is loaded again. */
 function inStorage(use) {
   try {
     return use(sessionStorage);
@@ -32,7 +32,7 @@ const followScheme = () => document.documentElement.classList.toggle("dark-mode"
 dark.addEventListener("change", followScheme);
 followScheme();
 
-/** What Swagger UI has for credentials is replaced by the bar on top. */
+/** The bar at the top replaces Swagger UI's own forms for credentials. */
 const none = () => () => null;
 const withoutAuthorization = {
   wrapComponents: { authorizeBtn: none, authorizeOperationBtn: none, ServersContainer: none, DarkModeToggle: none },
@@ -44,7 +44,7 @@ function setToken(token, status) {
   element("status").textContent = status;
 }
 
-/** The response to a refresh has the next token: it is the one to go on with. */
+/** The response to a refresh has the next token, which the page uses from then on. */
 function takeToken(response) {
   const token = response.ok && api === "public" ? response.obj?.data?.accessToken : undefined;
   if (typeof token === "string") setToken(token, "The access token of the last refresh is in use.");
@@ -61,9 +61,9 @@ async function start() {
     defaultModelsExpandDepth: -1,
     displayRequestDuration: true,
     tryItOutEnabled: true,
-    // The command beside a response has the access token in it, never an admin token.
+    // The command beside a response contains the access token, never an admin token.
     showMutatedRequest: api === "public",
-    // Otherwise the document's address would be sent to an online validator.
+    // Without this setting, the document's address would be sent to an online validator.
     validatorUrl: null,
     plugins: [withoutAuthorization],
     requestInterceptor(request) {
