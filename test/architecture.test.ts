@@ -197,8 +197,10 @@ test("no wall lets through what nobody imports", () => {
   expect(stale).toEqual([]);
 });
 
-/** A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth. */
-const MAX_ARROWS = 66;
+/**
+ * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit that
+ * the client library shares with browsers. */
+const MAX_ARROWS = 67;
 
 test("the rooms know few of each other", () => {
   const arrows = new Set(

@@ -9,7 +9,7 @@ import type { SessionStore } from "./ports.ts";
  * How often expired sessions are looked for, in ms. With the time for which an instance holds a part of the store (30 s), an expiry is
  * found within a minute, even if that instance has died.
  */
-export const LOOK_FOR_EXPIRED_MS = 10_000;
+const LOOK_FOR_EXPIRED_MS = 10_000;
 /** The pause after a step that has left something to be done, in ms: what it has ended is recorded meanwhile. */
 const PAUSE_MS = 50;
 

@@ -11,7 +11,7 @@ import { TAGS } from "./partitions.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
 /** How long an instance holds a partition after it has looked at it, in ms. */
-export const LEASE_MS = 30_000;
+const LEASE_MS = 30_000;
 /** A span is looked at again after this time, in ms: clocks of nodes differ, so a session may have been inserted. */
 const MAX_UNSEEN_MS = 3_600_000;
 /** Partitions that are looked at together. */
