@@ -1,8 +1,9 @@
 /** The Go module: its form, and its own tests. */
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { REFUSALS } from "../../src/verifier/index.ts";
+import { scratch } from "../support/service.ts";
 import { GO, run } from "../support/verifier/languages.ts";
 
 test("is formatted", async () => {
@@ -19,6 +20,17 @@ test("passes its own tests", async () => {
 
 test("needs the standard library alone", async () => {
   expect(await run(GO, "go", "list", "-m", "all")).toBe("session-service.example/verifier\n");
+});
+
+test("has an example in its README that compiles, from another module", async () => {
+  const [, example = ""] = /```go\n([\s\S]*?)```/.exec(readFileSync(join(GO, "README.md"), "utf8")) ?? [];
+  const folder = join(scratch(), "example");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "main.go"), example);
+  await run(folder, "go", "mod", "init", "example.com/service");
+  await run(folder, "go", "mod", "edit", "-require", "session-service.example/verifier@v0.0.0");
+  await run(folder, "go", "mod", "edit", "-replace", `session-service.example/verifier=${GO}`);
+  await run(folder, "go", "vet", ".");
 });
 
 test("has the reasons of the verifier in TypeScript", () => {

@@ -102,6 +102,22 @@ test("a service that is killed and started again is followed from the cursor", a
   expect(await verdictsOf(followers, (await logIn(service)).accessToken)).toEqual(all("accepted"));
 });
 
+test("a service with another store and other keys is followed from a snapshot", async () => {
+  const service = await start();
+  const ports = { PORT: new URL(service.publicUrl).port, ADMIN_PORT: new URL(service.adminUrl).port };
+  const followers = await follow(service);
+  const before = await logIn(service);
+  await logout(service, before);
+  await eventuallyAll(followers, before, "revoked");
+  await service.kill9();
+  const another = await start({ ...ports, ADMIN_TOKENS: service.adminToken });
+  const after = await logIn(another);
+  await eventuallyAll(followers, after, "accepted");
+  await logout(another, after);
+  await eventuallyAll(followers, after, "revoked");
+  await eventuallyAll(followers, before, "unknown_key");
+});
+
 test("a service that is stalled makes tokens unavailable, and accepted again", async () => {
   const service = await start();
   const followers = await follow(service, { policy: "refuse", maxStalenessMs: 4000 });

@@ -1,5 +1,5 @@
 /** The Python package: its types, its imports, and its own tests. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { REFUSALS } from "../../src/verifier/index.ts";
@@ -7,16 +7,30 @@ import { scratch } from "../support/service.ts";
 import { PYTHON, PYTHON_PROGRAM, run } from "../support/verifier/languages.ts";
 
 const PACKAGE = join(PYTHON, "session_verifier");
+/** Types of the standard library that mypy has read take half of its time. */
+const CACHE = scratch();
 const sources = readdirSync(PACKAGE)
   .filter((name) => name.endsWith(".py"))
   .map((name) => readFileSync(join(PACKAGE, name), "utf8"));
 
 test("has types that mypy accepts", async () => {
-  await run(PYTHON, "/usr/bin/mypy", "--strict", "--cache-dir", scratch(), "session_verifier");
+  await run(PYTHON, "/usr/bin/mypy", "--strict", "--cache-dir", CACHE, "session_verifier");
 });
 
 test("passes its own tests", async () => {
   await run(PYTHON, "/usr/bin/env", "PYTHONPATH=.", PYTHON_PROGRAM, "-m", "unittest", "discover", "tests");
+});
+
+test("has examples in its README that mypy accepts", async () => {
+  const examples = [...readFileSync(join(PYTHON, "README.md"), "utf8").matchAll(/```python\n([\s\S]*?)```/g)];
+  expect(examples).toHaveLength(2);
+  const folder = scratch();
+  const paths = examples.map(([, example = ""], index) => {
+    const path = join(folder, `example_${index}.py`);
+    writeFileSync(path, example);
+    return path;
+  });
+  await run(PYTHON, "/usr/bin/mypy", "--config-file", "", "--check-untyped-defs", "--cache-dir", CACHE, ...paths);
 });
 
 test("imports the standard library and `cryptography` alone", async () => {
