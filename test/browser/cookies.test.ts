@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { openContext } from "../support/browser-context.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 
@@ -33,7 +34,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await context?.close();
-  context = await browser.newContext();
+  context = await openContext(browser);
   page = await context.newPage();
   planted = [];
 });

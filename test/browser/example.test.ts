@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { openContext } from "../support/browser-context.ts";
 import { scratch } from "../support/service.ts";
 import { type Example, startExample } from "./example.ts";
 
@@ -30,7 +31,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await context?.close();
   problems = [];
-  context = await browser.newContext({ viewport: { width: 1100, height: 760 } });
+  context = await openContext(browser, { viewport: { width: 1100, height: 760 } });
   page = await context.newPage();
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("console", (entry) => entry.type() === "error" && problems.push(entry.text()));
@@ -126,7 +127,7 @@ test("a form that the browser sends itself leads to the page, and leaves no pass
 });
 
 test("the focus and the announcements follow what happens", async () => {
-  const other = await browser.newContext();
+  const other = await openContext(browser);
   const elsewhere = await other.newPage();
   await elsewhere.goto(url);
   await signIn(elsewhere);
@@ -147,7 +148,7 @@ test("the focus and the announcements follow what happens", async () => {
 });
 
 test("a device signs the others out", async () => {
-  const other = await browser.newContext();
+  const other = await openContext(browser);
   const elsewhere = await other.newPage();
   await elsewhere.goto(url);
   await signIn(elsewhere);

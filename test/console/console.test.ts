@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { PATIENCE_MS } from "../support/patience.ts";
+import { openContext } from "../support/browser-context.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { bearer, cookie, logIn, message, openPublic, somebody } from "../support/sessions.ts";
@@ -58,9 +58,8 @@ afterAll(async () => {
 beforeEach(async () => {
   await context?.close();
   problems = [];
-  context = await browser.newContext({ viewport: { width: 1100, height: 800 } });
+  context = await openContext(browser, { viewport: { width: 1100, height: 800 } });
   page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("console", (entry) => /Content Security|Trusted|Refused/.test(entry.text()) && problems.push(entry.text()));
 });

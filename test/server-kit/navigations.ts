@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openContext } from "../support/browser-context.ts";
 import { type Service, startService } from "../support/service.ts";
 import { startApplication, startRelay } from "./next-application.ts";
 import { COOKIES } from "./world.ts";
@@ -61,7 +62,7 @@ export function navigations(parts: () => { readonly path: string; readonly brows
     test(
       "no navigation ends at the login, and the session rotates once in a token's life",
       async () => {
-        const context = await parts().browser.newContext();
+        const context = await openContext(parts().browser);
         try {
           const first = await context.newPage();
           await first.goto(`${front.url}/account`);

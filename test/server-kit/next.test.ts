@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { openContext } from "../support/browser-context.ts";
 import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 import { navigations } from "./navigations.ts";
@@ -46,7 +47,7 @@ beforeEach(async () => {
   await context?.close();
   counter.isDown = false;
   problems = [];
-  context = await browser.newContext();
+  context = await openContext(browser);
   page = await openTab();
 });
 

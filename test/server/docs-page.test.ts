@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { PATIENCE_MS } from "../support/patience.ts";
+import { openContext } from "../support/browser-context.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 
 /** `SCREENSHOTS=<directory>` keeps them. */
@@ -26,8 +26,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await page?.context().close();
   problems = [];
-  page = await (await browser.newContext({ viewport: { width: 1280, height: 860 } })).newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
+  page = await (await openContext(browser, { viewport: { width: 1280, height: 860 } })).newPage();
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("console", (entry) => /Content Security|Refused/.test(entry.text()) && problems.push(entry.text()));
 });

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { globSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CDPSession, chromium } from "playwright-core";
+import { patient } from "../../support/browser-context.ts";
 import { freePort } from "../../support/free-port.ts";
 import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
@@ -70,7 +71,8 @@ export async function startChromium(
   const args = [...CHROMIUM_FLAGS, "--disable-features=DeviceBoundSessions"];
   const options = { executablePath: "/usr/bin/chromium", args, ignoreDefaultArgs, env };
   const browser = profile === "private" ? await chromium.launch(options) : undefined;
-  const newContext = () => browser?.newContext() ?? chromium.launchPersistentContext(ordinaryProfile(), options);
+  const newContext = async () =>
+    patient(await (browser?.newContext() ?? chromium.launchPersistentContext(ordinaryProfile(), options)));
   let context = await newContext();
   return {
     async open(url) {

@@ -1,0 +1,12 @@
+import type { Browser, BrowserContext, BrowserContextOptions } from "playwright-core";
+import { PATIENCE_MS } from "./patience.ts";
+
+/** Opens a context whose pages wait for as long as a busy machine takes: the default of 30 s is not enough on one. */
+export async function openContext(browser: Browser, options?: BrowserContextOptions): Promise<BrowserContext> {
+  return patient(await browser.newContext(options));
+}
+
+export function patient(context: BrowserContext): BrowserContext {
+  context.setDefaultTimeout(PATIENCE_MS);
+  return context;
+}
