@@ -1,11 +1,11 @@
-/** Writes the help of every command into docs/command-line.md: `npm run generate`. */
+/** Writes the help of every command into docs/command-line.md, as part of `npm run generate`. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { createProgram, HELP_WIDTH } from "../src/cli/program.ts";
 
 const PAGE = join(import.meta.dirname, "../docs/command-line.md");
-/** Behind this heading the page is generated. */
+/** The page is generated after this heading. */
 const HEADING = "## Commands\n";
 
 function programOf(): Command {
@@ -23,7 +23,7 @@ function helpOf(command: Command): string {
   return text.trimEnd();
 }
 
-/** A command and those below it, each by its whole name. */
+/** Returns a command and its subcommands, each by its whole name. */
 function sections(command: Command, above = ""): string[] {
   const name = `${above} ${command.name()}`.trim();
   const own = `### ${name}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
@@ -31,7 +31,7 @@ function sections(command: Command, above = ""): string[] {
   return [own, ...below.filter((each) => each.name() !== "help").flatMap((each) => sections(each, name))];
 }
 
-/** The page as it must be: its text by hand, and the help of every command. */
+/** Returns the page as it must be: the text written by hand, and the help of every command. */
 export function commandLinePage(): string {
   const [byHand = ""] = readFileSync(PAGE, "utf8").split(HEADING);
   return `${byHand}${HEADING}\n${sections(programOf()).join("\n")}`;

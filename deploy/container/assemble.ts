@@ -1,20 +1,20 @@
 /**
  * Builds the service and puts it and its production dependencies into one directory: `node assemble.ts <directory>`.
  *
- * The dependencies are copied from `node_modules`, so they are those of the lock file, byte for byte. What a running
- * service never reads is left out: declarations, source maps, tests, texts but licenses.
+ * The dependencies are copied from `node_modules`, so they are those of the lock file, byte for byte. Files that a running
+ * service never reads are left out: declarations, source maps, tests, and texts other than licenses.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { buildPackages } from "../packages/build.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** Not where all packages are built: both may be built at the same time. */
+/** The directory differs from the one where all packages are built, since both may be built at the same time. */
 const BUILT = join(ROOT, "dist/container");
 const NOT_READ = /(\.d\.[cm]?ts|\.d\.[cm]?ts\.map|\.[cm]?js\.map|\.css\.map|\.flow|\.tsbuildinfo)$|\.(md|markdown)$/i;
 const NOT_RUN = /^(tests?|__tests__|bench(marks?)?|examples?|docs?|\.github)$|\.(test|spec)\.[cm]?js$/;
 const LICENSE = /^(licen[cs]e|notice|copying)/i;
-/** Parts of packages that Node does not load for the service: other forms of the same modules, other pages. */
+/** Node does not load these parts of packages for the service: other forms of the same modules, and other pages. */
 const UNUSED: readonly (readonly [name: RegExp, path: RegExp])[] = [[/^@opentelemetry\//, /^build\/(esm|esnext)$/]];
 
 export type Manifest = {
@@ -27,14 +27,14 @@ export type Manifest = {
 export const readManifest = (directory: string) =>
   JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
 
-/** The directory of a package as Node finds it from another one. */
+/** Returns the directory of a package as Node finds it from another package. */
 function find(name: string, from: string): string | undefined {
   const candidate = join(from, "node_modules", name);
   if (existsSync(join(candidate, "package.json"))) return candidate;
   return from === ROOT ? undefined : find(name, dirname(from));
 }
 
-/** The directories of everything that a package needs at run time. @throws when one is not installed */
+/** Returns the directories of all packages that a package needs at run time. @throws if one is not installed */
 export function closure(manifest: Manifest, from: string, found = new Set<string>()): Set<string> {
   const optional = { ...manifest.optionalDependencies, ...manifest.peerDependencies };
   for (const name of Object.keys({ ...manifest.dependencies, ...optional })) {
@@ -47,7 +47,7 @@ export function closure(manifest: Manifest, from: string, found = new Set<string
   return found;
 }
 
-/** Without the packages inside a package: those that are needed are copied by themselves. */
+/** Copies a package without the packages inside it, since those that are needed are copied separately. */
 function copyPackage(name: string, from: string, to: string): void {
   const unused = UNUSED.filter(([names]) => names.test(name)).map(([, paths]) => paths);
   cpSync(from, to, {

@@ -11,13 +11,13 @@ import { basename, dirname, join, relative } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../..");
 const OUT = join(ROOT, "dist/packages");
-/** The service's manifest is not the root's, which is a developer's. */
+/** The service has a manifest of its own, since the root's manifest is for developers. */
 const SERVICE = join(import.meta.dirname, "service");
 
-/** The module of an entry point, or one for each condition. All have the same types, which are those for Node. */
+/** An entry point names one module, or one for each condition. All of them have the same types, which are those for Node. */
 type Entry = string | { readonly node: string; readonly [condition: string]: string };
 
-/** A manifest as it stands in the tree, where its entry points are sources. */
+/** A manifest as it is in the tree, where its entry points are sources. */
 export type Manifest = {
   readonly name: string;
   readonly description: string;
@@ -64,24 +64,24 @@ export function packageDirectory(folder: string): string {
 
 export const readManifest = (folder: string) => readJson<Manifest>(join(packageDirectory(folder), "package.json"));
 
-/** Those of the packages that others depend on, by name: they are built first. */
+/** Returns the names of the packages on which others depend. They are built first. */
 const LIBRARIES = new Map(
   packageNames()
     .map((folder) => [readManifest(folder).name, folder] as const)
     .filter(([name]) => name in root.dependencies),
 );
 
-/** The sources of an entry point by their conditions. */
+/** Returns the sources of an entry point by their conditions. */
 const conditionsOf = (entry: Entry): Readonly<Record<string, string>> =>
   typeof entry === "string" ? { default: entry } : entry;
 
-/** The source of an entry point that has the types of all its conditions. */
+/** Returns the source that has the types for all conditions of an entry point. */
 export const typedSource = (entry: Entry): string => (typeof entry === "string" ? entry : entry.node);
 
-/** The compiled form of a source file, from the package's root. */
+/** Returns the path of a source file's compiled form, from the package's root. */
 const compiled = (source: string, extension: ".js" | ".d.ts") => `./${source.replace(/\.ts$/, extension)}`;
 
-/** Where a consumer of a package finds the declarations of its entry points: what it is compiled against. */
+/** Returns where a consumer of a package finds the declarations of its entry points. A package is compiled against them. */
 function declarations(out: string): Record<string, readonly string[]> {
   const entries = [...LIBRARIES].flatMap(([name, folder]) =>
     Object.entries(entriesOf(folder).exports).map(([path, entry]) => [
@@ -92,7 +92,7 @@ function declarations(out: string): Record<string, readonly string[]> {
   return Object.fromEntries(entries);
 }
 
-/** The entry points of a package as sources, from the root. */
+/** Returns the sources of a package's entry points, from the root. */
 function entriesOf(folder: string) {
   const { exports = {}, bin = {} } = readManifest(folder);
   const fromRoot = <Files extends Readonly<Record<string, string>>>(files: Files) =>
@@ -124,13 +124,13 @@ function compile(
   rmSync(config);
 }
 
-/** The libraries whose modules are joined with those of the service (join.ts): it depends on them no more. */
+/** The modules of these libraries are joined with those of the service (join.ts), so that it no longer depends on them. */
 const JOINED = [
   ...["@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node", "connect-http-routes"],
   ...["prom-client", "bintrees", "tdigest", "@opentelemetry/api", "structured-headers"],
 ];
 
-/** The packages that compiled modules import, types included. */
+/** Returns the packages that compiled modules import, including those that only their types import. */
 function importedPackages(directory: string): Set<string> {
   const found = new Set<string>();
   for (const file of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
@@ -147,9 +147,9 @@ function importedPackages(directory: string): Set<string> {
 }
 
 /**
- * What a package imports, by how the root manifest depends on it; its peers are its user's affair. A program has exactly the versions that
- * it is tested with, and brings our own libraries with it, so that one file installs it; what others import shares the versions of its user
- * (both ends of the ranges: test/packages/ranges.test.ts).
+ * Returns the imported packages by the kind of dependency that the root manifest gives them. The user of a package installs its peers. A
+ * program depends on exactly the versions that it is tested with, and contains our own libraries, so that one file installs it. A library
+ * shares the versions of its user (test/packages/ranges.test.ts tests both ends of the ranges).
  */
 function dependencies(directory: string, root: RootManifest, peers: Readonly<Record<string, string>>, range: "" | "^") {
   const imported = [...importedPackages(directory)].filter((name) => !(name in peers)).sort();
@@ -164,7 +164,7 @@ function dependencies(directory: string, root: RootManifest, peers: Readonly<Rec
   };
 }
 
-/** The console's page: what is bundled, instead of its sources. */
+/** Writes the console's page: the bundle instead of its sources. */
 function buildConsole(directory: string): void {
   const page = join(directory, "src/console/page");
   mkdirSync(page, { recursive: true });
@@ -175,7 +175,7 @@ function buildConsole(directory: string): void {
   writeFileSync(join(page, "main.js"), execFileSync(process.execPath, ["--input-type=module", "-e", script]));
 }
 
-/** The files of the page of the API, instead of their package, which runs a script that reports its installation. */
+/** Copies the files of the API's page. Their package is no dependency, because it runs a script that reports its installation. */
 function copySwaggerUi(directory: string): void {
   const files = ["swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css", "LICENSE", "NOTICE"];
   for (const file of files) {
@@ -233,7 +233,7 @@ function build(folder: string, out: string): void {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 }
 
-/** An entry point as it is published. */
+/** Returns an entry point as it is published. */
 function publishedEntry(entry: Entry): Readonly<Record<string, string>> {
   const modules = Object.entries(conditionsOf(entry)).map(([condition, source]) => [
     condition,
@@ -242,13 +242,13 @@ function publishedEntry(entry: Entry): Readonly<Record<string, string>> {
   return { types: compiled(typedSource(entry), ".d.ts"), ...Object.fromEntries(modules) };
 }
 
-/** A workspace is private, and has scripts, for its developers only. */
+/** Returns the published fields of a manifest. A workspace is private, and has scripts, for its developers only. */
 function publishedFields(manifest: object): object {
   const { private: _, scripts: __, ...fields } = manifest as { readonly private?: boolean; readonly scripts?: object };
   return { ...fields, version: root.version, license: root.license, type: "module", sideEffects: false };
 }
 
-/** Builds all packages, or those named, into directories of their names; before them, what they depend on. */
+/** Builds all packages, or the named ones, into directories of their names. The packages on which they depend are built first. */
 export function buildPackages(folders: readonly string[] = packageNames(), out = OUT): void {
   for (const folder of new Set([...LIBRARIES.values(), ...folders])) build(folder, out);
 }

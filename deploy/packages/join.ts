@@ -1,15 +1,16 @@
 /**
- * Joins the compiled modules of the service, and those of libraries that it uses throughout, to a few files:
+ * Joins the compiled modules of the service, and those of libraries that it uses throughout, into a few files:
  * `node join.ts <package> <library>…`.
  * Loading six hundred modules one by one takes 12 MiB of memory and a third of the processor time of a start.
  *
- * A module that looks for files beside itself (`import.meta`) stays as it is. It must import none of ours, which it would load twice.
+ * A module that finds files beside itself (`import.meta`) stays as it is. It must import none of the service's modules: it would load
+ * them a second time.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type OutputAsset, type OutputChunk, rolldown } from "rolldown";
 
-/** What `src/main.js` loads, in `src`. */
+/** The modules in `src` that `src/main.js` loads. */
 const ENTRIES = ["server/run", "cli/run"];
 
 async function joinModules(directory: string, libraries: readonly string[]): Promise<void> {
@@ -41,11 +42,11 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
   writeFileSync(join(directory, "NOTICE"), notice(output));
 }
 
-/** V8 keeps a source in two bytes a character as soon as one of them needs it. */
+/** V8 stores a source with two bytes for each character as soon as one character needs them. */
 const inAscii = (code: string) =>
   code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** The licenses of the libraries whose code is here, or else the copyright notices at the head of their modules; each once. */
+/** Returns the licenses of the joined libraries, or else the copyright notices at the head of their modules; each once. */
 function notice(output: readonly (OutputChunk | OutputAsset)[]): string {
   const texts = output
     .flatMap((file) => (file.type === "chunk" ? file.moduleIds : []))

@@ -1,9 +1,9 @@
-/** The changelog in the form of Keep a Changelog: https://keepachangelog.com/en/1.1.0/. */
+/** Reads and changes a changelog in the form of Keep a Changelog: https://keepachangelog.com/en/1.1.0/. */
 
 const UNRELEASED = "## [Unreleased]";
 
 /**
- * Gives what is unreleased a version and a date, and opens a new, empty section above it.
+ * Gives the unreleased section a version and a date, and adds a new, empty section above it.
  * @param repository the URL of the repository, for the links that compare versions; undefined: no links
  * @throws Error if nothing is unreleased, or the version has a section already
  */
@@ -21,7 +21,7 @@ export function cutRelease(
   return repository === undefined ? text : `${text}\n${compareLinks(text, repository)}`;
 }
 
-/** The versions of a changelog, the newest first. */
+/** Returns the versions of a changelog, the newest first. */
 export const versionsOf = (changelog: string): string[] =>
   [...changelog.matchAll(/^## \[(\d[^\]]*)\]/gm)].map(([, version = ""]) => version);
 

@@ -1,7 +1,7 @@
 /**
  * Prepares a release: `npm run release -- <version>`. Sets the version, dates the changelog, copies the contracts, builds and packs every
  * package into `dist/release` with checksums and an SBOM, and tries to publish each (`npm publish --dry-run`). Nothing leaves the machine and
- * nothing is committed: RELEASING.md has what comes after.
+ * nothing is committed. RELEASING.md has the steps that follow.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -16,13 +16,13 @@ const ROOT = join(import.meta.dirname, "../..");
 const PACKAGES = join(ROOT, "dist/packages");
 const OUT = join(ROOT, "dist/release");
 
-/** That of the service and its libraries, and that of the HTTP layer. */
+/** The changelog of the service and its libraries, and the one of the HTTP layer. */
 const CHANGELOGS = ["CHANGELOG.md", "src/http/CHANGELOG.md"];
 
 const run = (cwd: string, command: string, ...args: string[]) =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-/** The page of the repository, from its remote; undefined where there is none. */
+/** Returns the page of the repository, from its remote; undefined if it has none. */
 function repositoryUrl(): string | undefined {
   try {
     const remote = run(ROOT, "git", "remote", "get-url", "origin").trim();
@@ -48,7 +48,7 @@ function prepareTree(version: string): void {
   cpSync(join(ROOT, "proto"), join(ROOT, "test/released", version), { recursive: true });
 }
 
-/** Builds what is published. @returns the names of the files */
+/** Builds the files that are published. @returns their names */
 function makeArtifacts(): string[] {
   // A process of its own reads the new versions.
   run(ROOT, "npm", "run", "build");

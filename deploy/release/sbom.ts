@@ -1,4 +1,4 @@
-/** What the service is made of, as CycloneDX. */
+/** Makes a CycloneDX SBOM of the components of the service. */
 
 type Component = { readonly "bom-ref": string; readonly name: string; readonly purl?: string };
 export type Sbom = {
@@ -8,10 +8,10 @@ export type Sbom = {
 };
 
 /**
- * Keeps of an SBOM what a package needs at run time. `npm sbom --omit dev` leaves out too much: also what a development
- * dependency needs as well.
+ * Returns the part of an SBOM that a package needs at run time. `npm sbom --omit dev` leaves out too much: it also omits packages that a
+ * development dependency needs as well.
  *
- * @param sbom of `npm sbom`, with everything
+ * @param sbom the complete output of `npm sbom`
  * @param names the package's own dependencies
  */
 export function productionSbom(sbom: Sbom, names: readonly string[]): Sbom {
@@ -36,5 +36,5 @@ export function productionSbom(sbom: Sbom, names: readonly string[]): Sbom {
 /** npm names workspaces, and the root, after their directories. */
 const named = (component: Component): Component => ({ ...component, name: nameOf(component["bom-ref"]) });
 
-/** The name of a reference such as `@bufbuild/protobuf@2.17.0`. */
+/** Returns the name in a reference such as `@bufbuild/protobuf@2.17.0`. */
 const nameOf = (ref: string) => ref.slice(0, ref.lastIndexOf("@"));

@@ -1,4 +1,4 @@
-/** The one version of everything that is released together: the service and the packages of this tree. */
+/** Sets the common version of everything that is released together: the service and the packages of this tree. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -14,7 +14,7 @@ const write = (path: string, manifest: Manifest) => writeFileSync(path, `${JSON.
 export const currentVersion = (root: string): string => read(join(root, "package.json")).version;
 
 /**
- * Sets the version in every place that has it but the lock file and what is generated.
+ * Sets the version wherever it is written, except in the lock file and in generated files.
  * @throws Error if the version is none, or not above the current one
  */
 export function setVersion(root: string, version: string): void {

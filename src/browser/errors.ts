@@ -1,5 +1,5 @@
 /**
- * Why there is no access token.
+ * The reasons why there is no access token.
  *
  * - `ended`: nobody is signed in. Show the login.
  * - `unavailable`: it cannot be known now (offline, an outage, a proxy in the way). Show that, keep the page.
@@ -7,7 +7,7 @@
  */
 export type SessionErrorReason = "ended" | "unavailable" | "disposed";
 
-/** What `accessToken`, `fetch` and `end` reject with. */
+/** `accessToken`, `fetch` and `end` reject with this error. */
 export class SessionError extends Error {
   override readonly name = "SessionError";
   declare readonly reason: SessionErrorReason;

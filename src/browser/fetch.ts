@@ -2,13 +2,13 @@
 import type { Realm } from "./realm.ts";
 
 /**
- * The access token for a URL. `signal` ends the wait for it.
+ * Returns the access token for a URL. `signal` ends the wait for it.
  *
  * @throws TypeError for an origin that must not see it, and for the mode `no-cors`, in which browsers drop it silently
  */
 export type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;
 
-/** Another token than one that a service refused, if there is one. */
+/** Returns another token than the one that a service refused, if there is one. */
 export type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
 
 export const bearer = (token: string): string => `Bearer ${token}`;

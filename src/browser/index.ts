@@ -1,4 +1,4 @@
-/** What a front end imports. */
+/** The module that a front end imports. */
 export { SessionError, type SessionErrorReason } from "./errors.ts";
 export type { AuthInterceptor } from "./interceptor.ts";
 export type { Realm } from "./realm.ts";

@@ -1,4 +1,4 @@
-/** The access token on Connect calls. Typed by shape, so that the kit needs no Connect. */
+/** Adds the access token to Connect calls. The types go by shape, so that the kit does not depend on Connect. */
 import { bearer, type Replace, type TokenFor } from "./fetch.ts";
 
 type Call = {
@@ -8,7 +8,7 @@ type Call = {
   readonly signal: AbortSignal;
 };
 
-/** Assignable to Connect's `Interceptor`. */
+/** The type is assignable to Connect's `Interceptor`. */
 export type AuthInterceptor = <Request extends Call, Response>(
   next: (request: Request) => Promise<Response>,
 ) => (request: Request) => Promise<Response>;

@@ -6,7 +6,7 @@ import type { Session } from "./session.ts";
 import { type Snapshot, UNKNOWN } from "./snapshot.ts";
 
 /**
- * What is known of the session; renders again when that changes. On a server: `unknown`.
+ * Returns the snapshot of the session, and renders again when it changes. On a server the state is `unknown`.
  *
  * @example
  * const { state, claims } = useSession(session);

@@ -1,6 +1,6 @@
 /**
- * All that the kit uses of a browser: the global object, by shape, so that tests can bring their own. Locks, channels and the
- * document may be missing (a sandboxed frame, a server that renders): the kit then makes more requests, and no more changes.
+ * Describes all that the kit uses of a browser: the global object, by shape, so that tests can bring their own. Locks, channels and the
+ * document may be missing, as in a sandboxed frame or on a server that renders. The kit then makes more requests, and works the same.
  */
 
 export type ChannelLike = {
@@ -9,7 +9,7 @@ export type ChannelLike = {
   close(): void;
 };
 
-/** `resume`, or `persisted`: messages may have been missed (frozen tab, back/forward cache). */
+/** The event `resume`, or `persisted`, shows that messages may have been missed (frozen tab, back/forward cache). */
 type WakeEvent = { readonly type: string; readonly persisted?: boolean };
 type Target = {
   addEventListener(
@@ -38,14 +38,14 @@ export type Realm = Partial<Target> & {
   readonly BroadcastChannel?: new (name: string) => ChannelLike;
 };
 
-/** Rejects when `signal` is aborted: a caller that gives up does not wait on. */
+/** Rejects when `signal` is aborted, so that a caller that gives up stops waiting. */
 export const abortable = <T>(signal: AbortSignal, promise: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     promise.then(resolve, reject);
     signal.addEventListener("abort", () => reject(signal.reason));
   });
 
-/** Aborts after `delayMs`, with `parent`, or when the caller aborts it; leaves no timer and no listener behind then. */
+/** Aborts after `delayMs`, with `parent`, or when the caller aborts it. Afterwards neither a timer nor a listener is left. */
 export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): AbortController {
   const over = new AbortController();
   const abort = () => over.abort();
@@ -60,7 +60,7 @@ export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): Ab
 export const sleep = (realm: Realm, delayMs: number, signal: AbortSignal): Promise<unknown> =>
   new Promise((resolve) => deadline(realm, delayMs, signal).signal.addEventListener("abort", resolve));
 
-/** Calls back at whatever may be a wake until `signal` is aborted. */
+/** Calls back at every event that may be a wake-up, until `signal` is aborted. */
 export function onWake(realm: Realm, signal: AbortSignal, callback: (event: WakeEvent) => void): void {
   for (const type of ["visibilitychange", "resume", "pageshow", "online"]) {
     // Captured: not all of them bubble from the document.

@@ -15,7 +15,7 @@ import { agoMs, countdown, type HeldToken, holdToken } from "./token.ts";
 import { ASK_MS, MAX_PATIENCE_MS, MAX_RETRY_AFTER_MS, maxBackoffMs, PATIENCE_MS, SPREAD_MS } from "./waits.ts";
 
 /**
- * A closure rather than a class: minifiers shorten the names of its variables, and the kit has a size to keep.
+ * Creates the renewal. It is a closure rather than a class: minifiers shorten the names of its variables, and the kit must stay small.
  *
  * @param hintCookie the name of the cookie that holds the id of the session
  * @param closed ends everything

@@ -2,7 +2,7 @@
 import { deadline, type Realm } from "./realm.ts";
 import { MAX_RETRY_AFTER_MS } from "./waits.ts";
 
-/** Longer than any honest response takes; a proxy that holds a response must not hold the page. */
+/** The time limit of a request, ms: longer than any honest response takes. A proxy that holds a response must not stop the page. */
 const TIMEOUT_MS = 15_000;
 
 export type Outcome = {

@@ -6,7 +6,7 @@ import { abortable, type Realm } from "./realm.ts";
 import { createRenewal } from "./renewal.ts";
 import { createDisplay, type Snapshot } from "./snapshot.ts";
 
-/** How long a token stays valid at the least, ms, where the page does not say. */
+/** The least remaining validity of a token, ms, if the page does not set it. */
 const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {
@@ -17,15 +17,15 @@ export type SessionOptions = {
   /** How long a token that `accessToken` returns stays valid at the least, ms. Default: 10 s. */
   readonly minValidityMs?: number;
   /**
-   * `SESSION_HINT_COOKIE` of the service: without that cookie nobody is signed in, and no request is made. The service sets it
-   * with each refresh: name it here only when all sessions have been refreshed since.
+   * The value of `SESSION_HINT_COOKIE` of the service. Without that cookie nobody is signed in, and no request is made. The service sets
+   * it with each refresh, so set this option only once all sessions have been refreshed with it.
    */
   readonly hintCookie?: string;
 };
 
 export type Session = {
   /**
-   * A valid access token. However many calls, in however many tabs: one refresh.
+   * Returns a valid access token. Any number of calls in any number of tabs cause one refresh.
    *
    * @throws SessionError `ended`, `unavailable` or `disposed`
    * @example
@@ -33,7 +33,7 @@ export type Session = {
    */
   accessToken(): Promise<string>;
   /**
-   * `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL outside the page's origin, the
+   * Calls `fetch` with the access token. A 401 leads to at most one refresh and one retry. A URL outside the page's origin, the
    * service's and `origins` is refused with a TypeError: it would receive the token.
    *
    * @throws SessionError, and what `fetch` throws
@@ -42,7 +42,7 @@ export type Session = {
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
   /**
-   * The same for Connect transports, with the same origins. A stream is not started again.
+   * Does the same for Connect transports, with the same origins. A stream is not started again.
    *
    * @example
    * createConnectTransport({ baseUrl: "/", interceptors: [session.interceptor] });
@@ -51,9 +51,9 @@ export type Session = {
   /** What is known now. A new object after each change, so that it can be compared. */
   readonly snapshot: Snapshot;
   /**
-   * Calls `listener` after each change of `snapshot`. The first subscription looks whether somebody is signed in.
+   * Calls `listener` after each change of `snapshot`. The first subscription finds out whether somebody is signed in.
    *
-   * @returns what ends the subscription
+   * @returns a function that ends the subscription
    * @example
    * session.subscribe(() => {
    *   if (session.snapshot.state === "ended") location.assign("/login");
@@ -61,15 +61,16 @@ export type Session = {
    */
   subscribe(listener: () => void): () => void;
   /**
-   * After a sign-in or a step-up: looks again, in all tabs. Without `hintCookie`, every page that a login leads to calls it.
+   * Finds out again, in all tabs, who is signed in: for use after a sign-in or a step-up. Without `hintCookie`, every page that a login
+   * leads to must call it.
    *
    * @throws SessionError
    */
   begin(): Promise<void>;
   /**
-   * Signs out, in all tabs.
+   * Signs the user out, in all tabs.
    *
-   * @throws SessionError `unavailable` when the service cannot be reached: the session then goes on
+   * @throws SessionError `unavailable` if the service cannot be reached: the session then continues
    * @example
    * signOutButton.onclick = () => session.end().catch(() => show("Still signed in. Try again."));
    */
@@ -79,7 +80,7 @@ export type Session = {
 };
 
 /**
- * The session of this page. Make one and share it. Nothing happens until it is used; on a server it may be made, not used.
+ * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it and must not use it.
  *
  * @param realm the global object; tests bring their own
  * @example

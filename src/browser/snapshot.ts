@@ -1,23 +1,23 @@
-/** What a page shows of its session. */
+/** The state of the session that a page shows. */
 import type { Realm } from "./realm.ts";
 import type { Claims } from "./token.ts";
 
 /**
- * - `unknown`: not looked yet.
+ * - `unknown`: the kit has not found out yet.
  * - `active`: somebody is signed in.
- * - `offline`: the service cannot be reached; who is signed in is as it was.
+ * - `offline`: the service cannot be reached. The user is the one of before.
  * - `ended`: nobody is signed in.
  */
 export type SessionState = "unknown" | "active" | "offline" | "ended";
 
-/** Immutable; a new object whenever something is different. */
+/** A snapshot is immutable. Every change makes a new object. */
 export type Snapshot = {
   readonly state: SessionState;
   /** To show, not to trust: services verify tokens. */
   readonly claims?: Claims | undefined;
   /**
-   * Whether somebody else is signed in than when this page was first signed in: a sign-in in another tab, or a session that a sibling
-   * domain has planted. What the page shows belongs to the former user: reload it.
+   * Whether another user is signed in than when this page was first signed in, after a sign-in in another tab or with a session that a
+   * sibling domain has planted. The page still shows data of the former user, so reload it.
    */
   readonly changed?: boolean | undefined;
 };
@@ -26,7 +26,7 @@ export const UNKNOWN: Snapshot = { state: "unknown" };
 
 export type Display = ReturnType<typeof createDisplay>;
 
-/** The snapshot and those that listen to its changes, until `closed` is aborted. */
+/** Keeps the snapshot and the listeners to its changes, until `closed` is aborted. */
 export function createDisplay(realm: Realm, closed: AbortSignal) {
   let listeners: readonly (() => void)[] = [];
   let snapshot = UNKNOWN;

@@ -1,14 +1,14 @@
 /**
- * What the tabs of one origin do together. All of it only saves requests: the server's rotation tolerates any number of
- * tabs, so every wait here ends by itself, and then the tab acts alone.
+ * Coordinates the tabs of one origin. The coordination only saves requests, since the server's rotation tolerates any number of
+ * tabs. So every wait here ends by itself, and then the tab acts alone.
  */
 import { type ChannelLike, deadline, type Realm } from "./realm.ts";
 import type { HeldToken, ReceivedToken } from "./token.ts";
 
 /**
- * How long tabs wait for one lock after the other, ms. A frozen tab may hold a lock indefinitely: tabs that have waited for it
- * in vain meet at the next one, so that still only one of them makes the request. A hundred tabs on a busy machine take
- * seconds and are not frozen. The last one is waited for longer than its holder needs, and not equally long by all.
+ * How long tabs wait for one lock after the other, ms. A frozen tab may hold a lock indefinitely. Tabs that have waited for it in vain
+ * meet at the next lock, so that still only one of them makes the request. A hundred tabs on a busy machine take seconds and are not
+ * frozen. Tabs wait for the last lock longer than its holder needs, and not all equally long.
  */
 const LOCK_WAITS_MS = [5_000, 6_000, 20_000];
 
@@ -29,7 +29,7 @@ export type Receivers = {
   readonly [T in TabMessage["type"]]: (message: Extract<TabMessage, { readonly type: T }>) => void;
 };
 
-/** On a server there are no other tabs, and an open channel would keep the process alive. */
+/** A server has no other tabs, and an open channel would keep its process alive. */
 export function openChannel(
   { document, BroadcastChannel }: Realm,
   name: string,
@@ -40,15 +40,15 @@ export function openChannel(
   return channel;
 }
 
-/** The wall clock may have been set since it arrived. Functions cannot be sent. */
+/** Returns a message with a token and when its life began, by the wall clock, which may have been set since. Functions cannot be sent. */
 export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenMessage {
   return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };
 }
 
 /**
- * Runs `request` while no other tab runs its own, as far as that can be had in a bounded time.
+ * Runs `request` while no other tab runs its own, unless that would take longer than a bounded time.
  *
- * @param settled aborted when the request is not needed any more: then it is not made
+ * @param settled aborted when the request is no longer needed, so that it is not made
  */
 export async function exclusively<T>(
   realm: Realm,

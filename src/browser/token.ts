@@ -1,6 +1,6 @@
 /**
- * An access token and its age. Nothing is verified here: services do that. Times are the token's own (`exp` − `iat`) and
- * those since it arrived, so that a local clock may be wrong by years.
+ * An access token and its age. The kit verifies nothing, since services do that. It uses the token's own duration (`exp` − `iat`) and
+ * the time since it arrived, so a local clock may be wrong by years.
  */
 import type { Realm } from "./realm.ts";
 
@@ -32,10 +32,10 @@ export type ReceivedToken = {
   readonly replacement: boolean | undefined;
 };
 
-/** A token that lives longer is renewed as if it did not: timers of 25 days fire at once. */
+/** A token that lives longer than this is renewed as if it did not, because timers of 25 days fire at once. */
 const MAX_LIFE_MS = 1e9;
 
-/** The claims of a JWT, or undefined for what is none. */
+/** Returns the claims of a JWT; undefined if the text is no JWT. */
 export function claimsOf(text: string | undefined): Claims | undefined {
   try {
     const payload = ((text as string).split(".")[1] as string).replace(/-/g, "+").replace(/_/g, "/");
@@ -46,7 +46,7 @@ export function claimsOf(text: string | undefined): Claims | undefined {
   return undefined;
 }
 
-/** @returns undefined for what is no JWT */
+/** @returns undefined if the text is no JWT */
 export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | undefined {
   const claims = claimsOf(received.text);
   if (!claims) return undefined;
@@ -57,8 +57,8 @@ export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | un
 }
 
 /**
- * What is left of `durationMs` from now on. One of the clocks may have stood still in a sleep, the other may have been set
- * back: the later one is right. A clock set forward makes the time look longer than it is, which costs one request.
+ * Returns how much of `durationMs` is left. One of the two clocks may have stopped during a sleep, and the other may have been set
+ * back, so the one that shows the longer time is right. A clock that was set forward makes the time look longer, which costs one request.
  */
 export function countdown(realm: Realm, durationMs: number): () => number {
   const monotonicEnd = realm.performance.now() + durationMs;
@@ -66,5 +66,5 @@ export function countdown(realm: Realm, durationMs: number): () => number {
   return () => Math.min(monotonicEnd - realm.performance.now(), wallEnd - realm.Date.now());
 }
 
-/** How long ago something was, by the wall clock, which the tabs share: a frozen tab gets its messages late. */
+/** Returns how long ago something was, by the wall clock. The tabs share it, and a frozen tab receives its messages late. */
 export const agoMs = (realm: Realm, atMs: number): number => Math.max(0, realm.Date.now() - atMs);

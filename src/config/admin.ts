@@ -1,4 +1,4 @@
-/** Which callers of the admin API are accepted. */
+/** Settings that say which callers of the admin API are accepted. */
 import type { Read } from "./reader.ts";
 import { adminToken, boolean, list, oneOf, readableFile } from "./values.ts";
 

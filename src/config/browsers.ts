@@ -1,4 +1,4 @@
-/** Which browsers' requests are accepted, and the cookie that they keep. */
+/** Settings that say which browsers' requests are accepted, and those of the cookie that browsers keep. */
 import { type CookieSettings, cookieFaults, cookieScope } from "./cookie.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, date, list, oneOf, origin, text } from "./values.ts";

@@ -1,10 +1,10 @@
-/** What the commands read that call a service: where its admin API is, and their token. Not read by the service itself. */
+/** Settings of the commands that call a service: where its admin API is, and their token. The service itself does not read them. */
 import { type AddFault, ConfigError, createRead, type Environment } from "./reader.ts";
 import { adminToken, host, integer, list, type Parsed, plainUrl, text, valid } from "./values.ts";
 
 export type CommandLineConfig = ReturnType<typeof readCommandLine>;
 
-/** The variables of the commands; the service warns of them where they are likely to be meant for it. */
+/** The variables of the commands. The service warns of those that were probably meant for it. */
 export const COMMAND_VARIABLES = ["ADMIN_URL", "ADMIN_TOKEN", "TOKEN"] as const;
 
 /** @throws ConfigError */
@@ -32,14 +32,14 @@ export function readCommandLine(env: Environment) {
   return Object.freeze(config);
 }
 
-/** Undefined where the port is not known. */
+/** Returns the URL of a listener on this machine; undefined if its port is not known. */
 function localUrl(name: string, port: number, tls: boolean): string | undefined {
   if (port === 0) return undefined;
   const near = name === "0.0.0.0" ? "127.0.0.1" : name === "::" ? "::1" : name;
   return `${tls ? "https" : "http"}://${near.includes(":") ? `[${near}]` : near}:${port}`;
 }
 
-/** The URL of a service, without a slash at its end. */
+/** Reads the URL of a service, without a slash at its end. */
 export function baseUrl(value: string): Parsed<string> {
   const url = plainUrl(value);
   return url.ok ? valid(url.value.replace(/\/+$/, "")) : url;

@@ -1,6 +1,6 @@
 /**
- * The only reader of the environment. Every fault is found in one pass; what is returned is frozen.
- * Each topic has its own file; docs/configuration.md holds the same variables, and a test compares the two.
+ * Reads the environment, as the only room that does. One pass finds every fault, and the returned value is frozen.
+ * Each topic has its own file. docs/configuration.md lists the same variables, and a test compares the two.
  */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers } from "./browsers.ts";
@@ -48,7 +48,7 @@ export function readConfig(env: Environment): Config {
   return Object.freeze(config);
 }
 
-/** Every variable that is read, with its value or its default; undefined for one that has a fault. */
+/** Every variable that is read, with its value or its default. A variable with a fault is undefined. */
 export function configVariables(env: Environment = {}): ReadonlyMap<string, unknown> {
   const variables = new Map<string, unknown>();
   readGroups(

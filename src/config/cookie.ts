@@ -25,7 +25,7 @@ export type CookieSettings = {
   readonly accessName: string | undefined;
 };
 
-/** Everything for which a browser would drop a cookie, silently: one line each. */
+/** Returns the faults for which a browser would drop a cookie silently, one line each. */
 export function cookieFaults(cookie: CookieSettings): string[] {
   const faults = nameFaults("COOKIE_NAME", cookie.name, cookie);
   if (cookie.domain !== undefined && !DOMAIN.test(cookie.domain)) {
@@ -52,7 +52,7 @@ export function cookieFaults(cookie: CookieSettings): string[] {
   return faults;
 }
 
-/** Faults of a cookie that is set beside the refresh token's. */
+/** Returns the faults of a cookie that is set beside the refresh token's. */
 function companionFaults(variable: string, name: string | undefined, cookie: CookieSettings): string[] {
   if (name === undefined) return [];
   const faults = nameFaults(variable, name, cookie);
@@ -62,7 +62,7 @@ function companionFaults(variable: string, name: string | undefined, cookie: Coo
   return faults;
 }
 
-/** A scope as `COOKIE_PREVIOUS_SCOPES` has it: `/v1/auth`, or with a domain `example.com/v1/auth`. */
+/** Reads a scope of `COOKIE_PREVIOUS_SCOPES`: `/v1/auth`, or with a domain `example.com/v1/auth`. */
 export function cookieScope(text: string): Parsed<CookieScope> {
   const slash = text.indexOf("/");
   const domain = text.slice(0, Math.max(0, slash));

@@ -1,4 +1,4 @@
-/** Device Bound Session Credentials: whether sessions are bound to devices, and how long a proof counts. */
+/** Settings of Device Bound Session Credentials: whether sessions are bound to devices, and for how long a proof counts. */
 import type { CookieSettings } from "./cookie.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { DAY_MS, duration, oneOf, SECOND_MS } from "./values.ts";

@@ -1,6 +1,6 @@
 /** Finds the variable that a misspelt name was probably meant to be. */
 
-/** Edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
+/** Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
 export function distance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
   const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
@@ -17,7 +17,7 @@ export function distance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
-/** The known name that is one edit away, or two from a long one; undefined when none is. */
+/** Returns the known name that is one edit away, or two edits from a long name; undefined if there is none. */
 export function mostLike(name: string, known: Iterable<string>): string | undefined {
   const mostEdits = name.length < 8 ? 1 : 2;
   let best: string | undefined;

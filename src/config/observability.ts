@@ -1,4 +1,4 @@
-/** What the service reports of itself. */
+/** Settings that say what the service reports about itself. */
 import type { Read } from "./reader.ts";
 import { DAY_MS, duration, oneOf } from "./values.ts";
 

@@ -1,10 +1,10 @@
-/** How a group of variables is read: each variable once, every fault collected. */
+/** Reads groups of variables: each variable once, with every fault collected. */
 import type { Parse } from "./values.ts";
 
 /** The environment, as a process has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads one variable. Unset or empty: `byDefault`. A fault is collected, and `byDefault` returned. */
+/** Reads one variable. Returns `byDefault` if it is unset or empty, and also if it has a fault, which is collected. */
 export type Read = <T, D>(name: string, parse: Parse<T>, byDefault: D) => T | D;
 
 /** Adds a fault that concerns several variables: one line that starts with the name of one of them. */

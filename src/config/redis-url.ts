@@ -1,11 +1,11 @@
 /**
- * `REDIS_URL` as data. Pure, and free of ioredis, so that the configuration can be checked without it.
+ * Parses `REDIS_URL`. The functions are pure and do not use ioredis, so that the configuration can be checked without it.
  *
  *     redis://[user:password@]host[:port][/db]                     one node; rediss:// the same over TLS
  *     redis://[user:password@]host[:port],host[:port],…            a cluster, by some of its nodes
  *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS, to both)
  *
- * Credentials are those of Redis itself, percent-encoded; those of the Sentinels are variables of their own. A list may
+ * The credentials are those of Redis itself, percent-encoded. The Sentinels' credentials are variables of their own. A list may
  * also repeat the scheme: `redis://a,redis://b`.
  */
 import { invalid, type Parsed, valid } from "./values.ts";
@@ -29,12 +29,12 @@ export type RedisTarget = {
   readonly ca?: string | undefined;
 };
 
-/** What is wrong with the URL. It never repeats the value, which may hold a password. */
+/** The text says what is wrong with the URL. It never repeats the value, which may hold a password. */
 class UrlFault extends Error {}
 
 const SCHEME = /^(rediss?)(\+sentinel)?:\/\/(.*)$/s;
 
-/** The target of a `REDIS_URL`, or what is wrong with it, without its value. */
+/** Returns the target of a `REDIS_URL`, or a text about what is wrong with it, without its value. */
 export function parseRedisUrl(text: string): Parsed<RedisTarget> {
   try {
     return valid(parse(text));

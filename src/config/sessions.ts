@@ -1,4 +1,4 @@
-/** How long sessions and tokens live, and how many there may be. */
+/** Settings that say how long sessions and tokens live, and how many sessions a subject may have. */
 import type { AddFault, Read } from "./reader.ts";
 import { DAY_MS, duration, integer, SECOND_MS } from "./values.ts";
 

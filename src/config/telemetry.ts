@@ -1,4 +1,4 @@
-/** OpenTelemetry, by its standard variables. What is not read here the libraries read themselves (docs/telemetry.md). */
+/** Settings of OpenTelemetry, by its standard variables. The libraries read the remaining variables themselves (docs/telemetry.md). */
 import type { AddFault, Read } from "./reader.ts";
 import { boolean, integer, invalid, oneOf, rate, SECOND_MS, text, valid } from "./values.ts";
 
@@ -9,7 +9,7 @@ const SAMPLERS = [
 
 export type SamplerName = (typeof SAMPLERS)[number];
 
-/** Undefined where nothing asks for it: then nothing of it is loaded. */
+/** The settings of telemetry. There are none if no variable asks for it, and then none of its modules is loaded. */
 export type TelemetryConfig = Exclude<ReturnType<typeof readTelemetry>["telemetry"], undefined>;
 
 export function readTelemetry(read: Read, addFault: AddFault) {

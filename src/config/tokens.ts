@@ -1,4 +1,4 @@
-/** What access tokens are signed with, and what they say of their issuer and audience. */
+/** Settings of access tokens: the algorithm that signs them, their issuer and their audience. */
 import { join } from "node:path";
 import type { Read } from "./reader.ts";
 import { list, oneOf, plainUrl, text } from "./values.ts";

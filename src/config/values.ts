@@ -1,4 +1,4 @@
-/** How each kind of configuration value is read: text in, value or the fault out. */
+/** Parses each kind of configuration value: a text becomes a value, or a fault. */
 import { accessSync, constants } from "node:fs";
 
 /** A value, or what is wrong with its text: the end of a sentence that begins with the variable's name. */
@@ -14,7 +14,7 @@ export const DAY_MS = 86_400_000;
 
 const UNITS = { ms: 1, s: SECOND_MS, m: 60_000, h: 3_600_000, d: DAY_MS } as const;
 
-/** `10s`, `5m`, `14d`, `250ms` or seconds; milliseconds out. */
+/** Parses `10s`, `5m`, `14d`, `250ms` or a number of seconds. Returns milliseconds. */
 export function duration(min: number, max: number): Parse<number> {
   return (text) => {
     const match = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text);
@@ -25,7 +25,7 @@ export function duration(min: number, max: number): Parse<number> {
   };
 }
 
-/** A whole number in decimal digits, both bounds included. */
+/** Parses a whole number in decimal digits. Both bounds are included. */
 export function integer(min: number, max: number): Parse<number> {
   return (text) => {
     if (!/^\d{1,15}$/.test(text)) return invalid("is not a whole number");
@@ -34,16 +34,16 @@ export function integer(min: number, max: number): Parse<number> {
   };
 }
 
-/** A point in time: `2027-01-31` (the start of that day, UTC) or `2027-01-31T12:00:00Z`; ms since the epoch out. */
+/** Parses a point in time: `2027-01-31` (the start of that day, UTC) or `2027-01-31T12:00:00Z`. Returns ms since the epoch. */
 export function date(text: string): Parsed<number> {
   const ms = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(ms) ? invalid("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : valid(ms);
 }
 
-/** How often something may be done; undefined: without limit. */
+/** How often something may be done; undefined without a limit. */
 export type RateSetting = { readonly count: number; readonly windowMs: number } | undefined;
 
-/** `300/30s`, or `off`. */
+/** Parses `300/30s`, or `off`. */
 export function rate(text: string): Parsed<RateSetting> {
   if (text.toLowerCase() === "off") return valid(undefined);
   const [, digits, window] = /^(\d{1,7})\/(\w+)$/.exec(text) ?? [];
@@ -55,14 +55,14 @@ export function rate(text: string): Parsed<RateSetting> {
   return valid({ count: count.value, windowMs: windowMs.value });
 }
 
-/** `true` or `false`, in lower case. */
+/** Parses `true` or `false`, in lower case. */
 export function boolean(text: string): Parsed<boolean> {
   if (text === "true") return valid(true);
   if (text === "false") return valid(false);
   return invalid("is not true or false");
 }
 
-/** One of the given texts, in any case; the text as given here is returned. */
+/** Parses one of the given texts, in upper or lower case. Returns the text as given here. */
 export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   return (text) => {
     const value = values.find((v) => v.toLowerCase() === text.toLowerCase());
@@ -70,7 +70,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** Comma-separated; spaces around an item are not part of it. */
+/** Parses a list that is separated by commas. The spaces around an item are not part of it. */
 export function list<T>(item: Parse<T>): Parse<readonly T[]> {
   return (text) => {
     const values: T[] = [];
@@ -83,7 +83,7 @@ export function list<T>(item: Parse<T>): Parse<readonly T[]> {
   };
 }
 
-/** The path of a file that is there, and that we may read. */
+/** Parses the path of a file, which must exist and be readable. */
 export function readableFile(path: string): Parsed<string> {
   try {
     accessSync(path, constants.R_OK);
@@ -93,19 +93,19 @@ export function readableFile(path: string): Parsed<string> {
   }
 }
 
-/** A host name or address to listen on. */
+/** Parses a host name or an address to listen on. */
 export function host(text: string): Parsed<string> {
   return /^[A-Za-z0-9.:_-]{1,253}$/.test(text) ? valid(text) : invalid("is not a host name or an address");
 }
 
-/** A host name without a port, `*.` and what all below it have, or `*`; in lower case. */
+/** Parses a host name without a port, `*.` followed by a domain, or `*`; in lower case. */
 export function hostPattern(text: string): Parsed<string> {
   return /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*)$/.test(text) && text.length <= 253
     ? valid(text.toLowerCase())
     : invalid("has an item that is not a host name such as admin.example.com or *.example.com");
 }
 
-/** A web origin exactly as browsers send it (RFC 6454): scheme, host, port where not the default; no path. */
+/** Parses a web origin exactly as browsers send it (RFC 6454): scheme, host, a port unless it is the default, and no path. */
 export function origin(text: string): Parsed<string> {
   if (text === "*") return invalid("may not be *: credentials are never shared with every origin");
   const url = URL.parse(text);
@@ -115,7 +115,7 @@ export function origin(text: string): Parsed<string> {
   return valid(text);
 }
 
-/** An http(s) URL without credentials, query and fragment, such as an issuer identifier (RFC 8414 section 2). */
+/** Parses an http(s) URL without credentials, query and fragment, such as an issuer identifier (RFC 8414 section 2). */
 export function plainUrl(text: string): Parsed<string> {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || /[?#\s]/.test(text) || url.username || url.password) {
@@ -124,7 +124,7 @@ export function plainUrl(text: string): Parsed<string> {
   return valid(text);
 }
 
-/** A text of at most `max` UTF-16 code units, without control characters. */
+/** Parses a text of at most `max` UTF-16 code units, without control characters. */
 export function text(max: number): Parse<string> {
   return (value) => {
     if (value.length > max) return invalid(`is longer than ${max} characters`);
@@ -132,7 +132,7 @@ export function text(max: number): Parse<string> {
   };
 }
 
-/** An admin token: long enough that guessing is hopeless, and made of what a header may carry (RFC 6750 b64token). */
+/** Parses an admin token. It is too long to be guessed, and consists of characters that a header may carry (RFC 6750 b64token). */
 export function adminToken(value: string): Parsed<string> {
   if (value.length < 32) return invalid("has a token shorter than 32 characters");
   return /^[A-Za-z0-9._~+/-]+=*$/.test(value)

@@ -1,10 +1,10 @@
-/** What a configuration without faults may still not mean: one line each, with the variable's name and never a secret. */
+/** Warns of settings that are valid and probably not meant. Each warning is one line with the variable's name and never has a secret. */
 import { COMMAND_VARIABLES } from "./command-line.ts";
 import { type Config, configVariables } from "./config.ts";
 import { mostLike } from "./likeness.ts";
 import type { Environment } from "./reader.ts";
 
-/** @param config without it, of a configuration that has faults, only the names of variables are judged */
+/** @param config undefined for a configuration with faults: then only the names of variables are judged */
 export function configWarnings(env: Environment, config?: Config): string[] {
   if (config === undefined) return misspeltVariables(env);
   return [
@@ -16,7 +16,7 @@ export function configWarnings(env: Environment, config?: Config): string[] {
   ];
 }
 
-/** Measured in Chromium and Firefox: a page of a sibling domain may set such a cookie for the parent domain. */
+/** A page of a sibling domain may set such a cookie for the parent domain, as measured in Chromium and Firefox. */
 function uselessPrefix({ cookie }: Config): string[] {
   if (!/^__Secure-/i.test(cookie.name)) return [];
   return [
@@ -24,7 +24,7 @@ function uselessPrefix({ cookie }: Config): string[] {
   ];
 }
 
-/** Measured in Chromium: it renews a cookie that lives no longer before each request. */
+/** Chromium renews a cookie that lives no longer than this before each request, as measured. */
 const MIN_DEVICE_COOKIE_MS = 100_000;
 
 function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[] {
@@ -35,19 +35,19 @@ function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): string[
 /** The path at which browsers register a device key. They renew below it. */
 const DEVICE_PATH = "/v1/auth/device";
 
-/** A cookie's path that does not match the routes of device binding (RFC 6265bis section 5.1.4). */
+/** Warns of a cookie's path that does not match the routes of device binding (RFC 6265bis section 5.1.4). */
 function absentDeviceCookies({ deviceBinding, cookie: { path = "/" } }: Config): string[] {
   const directory = path.endsWith("/") ? path : `${path}/`;
   if (!deviceBinding || `${DEVICE_PATH}/`.startsWith(directory)) return [];
   return [`COOKIE_PATH: browsers do not send the cookie to ${DEVICE_PATH}, so that none binds a session by itself`];
 }
 
-/** Variables of other programs that look like one of ours: those of OpenSSL. */
+/** These variables of OpenSSL look like variables of this service. */
 const FOREIGN: ReadonlySet<string> = new Set(["SSL_CERT_FILE", "SSL_CERT_DIR"]);
 
 const COMMANDS: ReadonlySet<string> = new Set(COMMAND_VARIABLES);
 
-/** Unknown variables that look like one that is not set. */
+/** Warns of unknown variables whose names look like one that is not set. */
 function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
@@ -66,7 +66,7 @@ function misspeltVariables(env: Environment): string[] {
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
 
-/** Allowed origins whose pages never send the cookie, since they are on another site. */
+/** Warns of allowed origins whose pages never send the cookie, since they are on another site. */
 function uselessOrigins(config: Config): string[] {
   const own = ownUrl(config);
   if (config.cookie.sameSite === "None" || own === undefined) return [];
@@ -89,7 +89,7 @@ function ownUrl(config: Config): URL | undefined {
   return new URL(`${config.tlsCertFile === undefined ? "http" : "https"}://${host}`);
 }
 
-/** False only if two hosts are certainly on two sites: a registrable domain has at least the last two labels. */
+/** Returns false only if two hosts are certainly on two sites: a registrable domain has at least the last two labels. */
 function maybeSameSite(a: string, b: string): boolean {
   if (a === b) return true;
   if (isAddress(a) || isAddress(b)) return false;

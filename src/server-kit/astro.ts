@@ -1,8 +1,8 @@
-/** Astro. */
+/** The adapter for Astro. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
-/** `APIContext`, as far as it is used. */
+/** The parts of `APIContext` that are used. */
 type Context = {
   readonly request: Request;
   /** Declare `user: User` in `App.Locals`. */
@@ -12,7 +12,7 @@ type Context = {
 };
 
 /**
- * The middleware `onRequest`, which puts the user into `Astro.locals.user`.
+ * Returns the middleware `onRequest`, which puts the user into `Astro.locals.user`.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Express, and everything else that takes `(request, response, next)` of `node:http`. */
+/** The adapter for Express, and for other frameworks that take `(request, response, next)` of `node:http`. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
@@ -7,11 +7,11 @@ type Request = NodeRequestLike & { readonly originalUrl?: string };
 
 const users = new WeakMap<object, User>();
 
-/** The user of a request that the middleware has passed on. */
+/** Returns the user of a request that the middleware has passed on. */
 export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
 
 /**
- * Middleware; handlers behind it call `getUser(request)`.
+ * Returns middleware. Handlers after it call `getUser(request)`.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Fastify. */
+/** The adapter for Fastify. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, pageRequestOf } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
@@ -13,11 +13,11 @@ type Reply = {
 
 const users = new WeakMap<object, User>();
 
-/** The user of a request that the hook has passed on. */
+/** Returns the user of a request that the hook has passed on. */
 export const getUser = (request: object): User => users.get(request) ?? { state: "unavailable" };
 
 /**
- * The hook `onRequest`; handlers behind it call `getUser(request)`.
+ * Returns the hook `onRequest`. Handlers after it call `getUser(request)`.
  *
  * @example
  * ```ts

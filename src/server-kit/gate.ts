@@ -1,4 +1,4 @@
-/** What every adapter does with a request before the application sees it. */
+/** Checks a request for every adapter, before the application sees it. */
 import { loginLocation } from "./login.ts";
 import { isSafe, isSameOrigin } from "./same-origin.ts";
 import type { Authentication, PageRequest, ServerSessions } from "./sessions.ts";
@@ -11,8 +11,8 @@ export type GateOptions = {
   /** Whether a path is for users who are signed in. Default: none is. */
   readonly isProtected?: (path: string) => boolean;
   /**
-   * Other origins whose pages may send requests that change something. `false`: the application checks for itself
-   * (`isSameOrigin`). Default: none.
+   * Other origins whose pages may send requests that change something. With `false` the application checks this itself
+   * (`isSameOrigin`). The default is none.
    */
   readonly origins?: readonly string[] | false;
 };
@@ -24,8 +24,8 @@ export type Passage = {
 };
 
 /**
- * Checks a request: first whether it may change something, then who is signed in, then whether that is enough. Where it cannot
- * be known who is signed in, the request passes: the application shows `unavailable`.
+ * Checks a request: first whether it may change something, then who is signed in, then whether the path requires a user. If the kit
+ * cannot find out who is signed in, the request passes, and the application shows `unavailable`.
  *
  * @param isPage whether the browser shows the response as a page, so that a redirect makes sense
  */

@@ -1,8 +1,8 @@
-/** Hono. */
+/** The adapter for Hono. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
-/** The context of Hono, as far as it is used. */
+/** The parts of Hono's context that are used. */
 type Context = {
   readonly req: { readonly raw: Request };
   readonly res: Response;
@@ -10,7 +10,7 @@ type Context = {
 };
 
 /**
- * Middleware that puts the user into `c.get("user")`.
+ * Returns middleware that puts the user into `c.get("user")`.
  *
  * @example
  * ```ts

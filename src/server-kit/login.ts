@@ -1,11 +1,11 @@
 /** Redirects to the login and back. */
 
-/** Any origin: what leaves it is no path of the application. */
+/** Any origin will do: an address that leaves it is no path of the application. */
 const BASE = "http://application.invalid";
 
 /**
- * A path of the application to return to after the login. Whatever would lead to another site, or to the login again, becomes
- * `fallback`: the parameter comes from the address, which an attacker may have written.
+ * Returns a path of the application to return to after the login. The parameter comes from the address, which an attacker may have
+ * written. So an address that would lead to another site, or to the login again, becomes `fallback`.
  */
 export function returnPath(wanted: string | null | undefined, login: string, fallback = "/"): string {
   // A browser removes tabs and line breaks from a URL, and reads a backslash as a slash.

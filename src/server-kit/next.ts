@@ -1,19 +1,19 @@
-/** Next.js, app router. Server components, route handlers and actions call `sessions.current(await headers())`. */
+/** The adapter for Next.js with its app router. Server components, route handlers and actions call `sessions.current(await headers())`. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import { isSafe } from "./same-origin.ts";
 import type { PageRequest, ServerSessions } from "./sessions.ts";
 
-/** `NextResponse` of `next/server`, as far as it is used. */
+/** The parts of `NextResponse` of `next/server` that are used. */
 type NextResponseLike = {
   next(init: { readonly request: { readonly headers: Headers } }): Response;
 };
 
-/** Next.js fetches pages by script, and removes the headers that tell them apart from other data. */
+/** Next.js fetches pages by script, and removes the headers that distinguish pages from other data. */
 const isPage = (request: PageRequest): boolean =>
   isSafe(request) && !request.headers.get("accept")?.includes("application/json");
 
 /**
- * The function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime).
+ * Returns the function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime).
  *
  * @example
  * ```ts

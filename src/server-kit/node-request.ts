@@ -1,4 +1,4 @@
-/** Requests and responses of `node:http`, by shape. */
+/** Describes requests and responses of `node:http` by shape. */
 import type { Passage } from "./gate.ts";
 import type { PageRequest, User } from "./sessions.ts";
 
@@ -15,7 +15,7 @@ export type NodeResponseLike = {
   end(body?: string): unknown;
 };
 
-/** @param url the path as the browser sent it, where the framework has changed `url` */
+/** @param url the path as the browser sent it, if the framework has changed `url` */
 export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeRequestLike, originalUrl = url): PageRequest {
   const own = new Headers();
   for (const [name, value] of Object.entries(headers)) {
@@ -25,7 +25,7 @@ export function pageRequestOf({ method = "GET", headers, url = "/" }: NodeReques
   return { method, url: originalUrl, headers: own };
 }
 
-/** Writes what a gate has decided. @returns the user, where the application is to see the request */
+/** Writes the decision of a gate. @returns the user, if the application is to see the request */
 export async function writePassage(
   { authentication, response: own }: Passage,
   response: NodeResponseLike,

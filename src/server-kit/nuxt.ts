@@ -1,16 +1,16 @@
-/** Nuxt, and everything else on h3. */
+/** The adapter for Nuxt, and for everything else on h3. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
-/** `H3Event`, as far as it is used. */
+/** The parts of `H3Event` that are used. */
 type Event = {
   readonly node: { readonly req: NodeRequestLike; readonly res: NodeResponseLike };
   readonly context: object;
 };
 
 /**
- * A handler for `server/middleware/`, which puts the user into `event.context.user`.
+ * Returns a handler for `server/middleware/`, which puts the user into `event.context.user`.
  *
  * @example
  * ```ts

@@ -1,15 +1,15 @@
-/** React Router, framework mode. */
+/** The adapter for React Router in framework mode. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
-/** The arguments of a middleware, as far as they are used. */
+/** The arguments of a middleware that are used. */
 type Arguments<Key> = {
   readonly request: Request;
   readonly context: { set(key: Key, user: User): void };
 };
 
 /**
- * A middleware for the root route.
+ * Returns a middleware for the root route.
  *
  * @param userContext what `createContext<User>()` of `react-router` returns: loaders and actions call `context.get(userContext)`
  * @example

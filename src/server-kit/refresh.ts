@@ -47,7 +47,7 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
   return headers && result?.body.error?.code === "E001_AUTH_FAILURE" ? { state: "ended", headers } : UNAVAILABLE;
 }
 
-/** Refreshes by token: parallel requests that bring the same one share one call, and for a while its response. */
+/** Creates a function that refreshes by token. Parallel requests with the same token share one call, and for a while its response. */
 export function createRefresher(deps: RefreshDeps): (token: string, headers: Headers) => Promise<Refreshed> {
   const inFlight = new Map<string, Promise<Refreshed>>();
   /** In the order in which they expire. */

@@ -1,6 +1,6 @@
-/** What the service is to know of the browser's request. */
+/** Selects the headers of the browser's request that the service needs. */
 
-/** Device binding (DBSC), tracing, and what the audit records of a client. */
+/** The headers of device binding (DBSC), of tracing, and those that the audit records of a client. */
 const PASSED_ON = [
   "cookie",
   "user-agent",
@@ -14,14 +14,14 @@ const PASSED_ON = [
 ];
 const FETCH_METADATA = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
 
-/** What a browser loads into a page. None of it is worth a refresh: the page itself has made one. */
+/** A browser loads these into a page. None of them needs a refresh, since the page itself has made one. */
 const SUBRESOURCES = new Set(
   "audio font image manifest object script style track video worker sharedworker serviceworker".split(" "),
 );
 
 const isNavigation = (headers: Pick<Headers, "get">) => headers.get("sec-fetch-mode") === "navigate";
 
-/** Whether a request is for a page or data of the application, rather than for a file, and from no other site's script. */
+/** Returns whether a request is for a page or data of the application rather than for a file, and not from another site's script. */
 export function mayRefresh(headers: Pick<Headers, "get">): boolean {
   if (SUBRESOURCES.has(headers.get("sec-fetch-dest") ?? "")) return false;
   return headers.get("sec-fetch-site") !== "cross-site" || isNavigation(headers);

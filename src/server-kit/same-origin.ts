@@ -1,15 +1,15 @@
-/** Whether a request comes from a page of the application itself. */
+/** Checks whether a request comes from a page of the application itself. */
 
 type OriginRequest = { readonly method: string; readonly headers: Pick<Headers, "get"> };
 
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Whether a request changes nothing by its method (RFC 9110 section 9.2.1). */
+/** Returns whether a request's method is safe: it changes nothing (RFC 9110 section 9.2.1). */
 export const isSafe = ({ method }: Pick<OriginRequest, "method">): boolean => SAFE_METHODS.has(method.toUpperCase());
 
 /**
- * Whether a request comes from a page of the application, and not from another site that makes the browser send its cookies along
- * (CSRF). By Fetch Metadata; where the browser sends none, by `Origin`. A request with neither comes from no browser.
+ * Returns whether a request comes from a page of the application, and not from another site that makes the browser send its cookies
+ * along (CSRF). Fetch Metadata decides, or `Origin` if the browser does not send them. A request with neither comes from no browser.
  *
  * @param origins other origins whose pages may send requests, such as `https://app.example.com`. A browser reports sibling domains
  *   as `same-site`: they are refused unless they are listed.

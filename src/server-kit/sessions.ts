@@ -12,7 +12,7 @@ export type Claims = {
   readonly [name: string]: unknown;
 };
 
-/** `createVerifier` of `@session-service/verifier` makes one. */
+/** `createVerifier` of `@session-service/verifier` creates a verifier of this type. */
 export interface TokenVerifier {
   verify(
     token: string,
@@ -22,7 +22,7 @@ export interface TokenVerifier {
 /**
  * - `active`: somebody is signed in.
  * - `ended`: nobody is signed in.
- * - `unavailable`: it cannot be known now. Show that; send nobody to the login, and clear nothing.
+ * - `unavailable`: the kit cannot find out now. Show that, send nobody to the login, and clear no cookie.
  */
 export type User =
   | { readonly state: "active"; readonly claims: Claims; readonly accessToken: string }
@@ -49,7 +49,7 @@ export type ServerSessionsOptions = {
   readonly clock?: () => number;
 };
 
-/** A `Request`, as far as it is read. */
+/** The parts of a `Request` that are read. */
 export type PageRequest = { readonly method: string; readonly url: string; readonly headers: Headers };
 
 export type Authentication = {
@@ -64,7 +64,7 @@ export type Authentication = {
 
 export interface ServerSessions {
   /**
-   * Who is signed in, with a refresh where the access token is absent or about to expire. Call it before the first byte of the
+   * Finds out who is signed in, with a refresh if the access token is absent or about to expire. Call it before the first byte of the
    * response, and send `responseHeaders`. Never rejects.
    *
    * @param address the network address from which this server received the request
@@ -76,16 +76,16 @@ export interface ServerSessions {
   signOut(request: PageRequest, address?: string): Promise<Authentication>;
 }
 
-/** What `authenticate` has found, for `current`. A browser cannot set it: `forward` replaces it. */
+/** This header has the result of `authenticate` for `current`. A browser cannot set it, since `forward` replaces it. */
 const STATE_HEADER = "x-session-state";
-/** Headers of responses of the service that are for the browser. */
+/** These headers of the service's responses are for the browser. */
 const FOR_BROWSERS = ["secure-session-registration", "secure-session-challenge"];
 
 const ENDED: User = { state: "ended" };
 const UNAVAILABLE: User = { state: "unavailable" };
 
 /**
- * Creates the session kit of a server. Make one for the process.
+ * Creates the session kit of a server. Create one for each process.
  *
  * @example
  * ```ts

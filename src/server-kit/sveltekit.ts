@@ -1,8 +1,8 @@
-/** SvelteKit. */
+/** The adapter for SvelteKit. */
 import { addResponseHeaders, createGate, type GateOptions } from "./gate.ts";
 import type { ServerSessions, User } from "./sessions.ts";
 
-/** The input of a SvelteKit `handle`, as far as it is used. */
+/** The parts of the input of a SvelteKit `handle` that are used. */
 type Input<Event> = {
   readonly event: Event;
   readonly resolve: (event: Event) => Response | Promise<Response>;
@@ -15,7 +15,7 @@ type EventLike = {
 };
 
 /**
- * The hook `handle`, which puts the user into `event.locals.user`. SvelteKit checks the origin of form posts itself.
+ * Returns the hook `handle`, which puts the user into `event.locals.user`. SvelteKit checks the origin of form posts itself.
  *
  * @example
  * ```ts

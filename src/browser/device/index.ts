@@ -1,5 +1,5 @@
 /**
- * Device binding by script, for browsers that do not do it themselves (Device Bound Session Credentials): an entry of its own,
- * so that pages without it pay nothing.
+ * Binds sessions to devices by script, for browsers that lack Device Bound Session Credentials. The module is an entry of its own, so
+ * that pages without device binding do not load it.
  */
 export { type DeviceRealm, withDeviceKey } from "./with-device-key.ts";

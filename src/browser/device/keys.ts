@@ -1,4 +1,4 @@
-/** The key pairs of this browser, in IndexedDB: a script can use the private key, and cannot read it. */
+/** Keeps the key pairs of this browser in IndexedDB. A script can use the private key, and cannot read it. */
 
 export type KeyPair = { readonly privateKey: CryptoKey; readonly publicKey: CryptoKey };
 
@@ -39,7 +39,7 @@ export type KeysRealm = {
 };
 
 const STORE = "keys";
-/** Sessions of this browser whose keys are kept: users take turns, and one may sign in while a response to another is under way. */
+/** So many sessions of this browser keep their keys. Users take turns, and one may sign in while a response to another is under way. */
 const MAX_KEYS = 4;
 
 function settled<T>(request: RequestLike<T>): Promise<T> {

@@ -1,4 +1,4 @@
-/** Proofs of possession, as browsers with Device Bound Session Credentials make them. */
+/** Makes proofs of possession, as browsers with Device Bound Session Credentials do. */
 import type { KeyPair } from "./keys.ts";
 
 const encode = (bytes: Uint8Array): string =>
@@ -9,7 +9,7 @@ const encode = (bytes: Uint8Array): string =>
 
 const segment = (value: unknown): string => encode(new TextEncoder().encode(JSON.stringify(value)));
 
-/** @param registers whether the proof brings its public key */
+/** @param registers whether the proof contains its public key */
 export async function proofOf(
   { subtle }: Pick<Crypto, "subtle">,
   { privateKey, publicKey }: KeyPair,

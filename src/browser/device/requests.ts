@@ -4,13 +4,13 @@ import { countdown } from "../token.ts";
 import type { DeviceKeys, DeviceRecord, KeysRealm } from "./keys.ts";
 import { proofOf } from "./proof.ts";
 
-/** A browser that binds by itself is done within this time after the offer, ms. */
+/** A browser that binds sessions itself has done so within this time after the offer, ms. */
 const HEAD_START_MS = 5_000;
-/** Longer than any honest response to a registration takes, ms. */
+/** The time limit of a registration, ms: longer than any honest response takes. */
 const TIMEOUT_MS = 15_000;
-/** A device cookie lives longer than this, ms: it need not be renewed again within. */
+/** A device cookie lives longer than this, ms. Within this time it needs no other renewal. */
 const RENEWED_MS = 60_000;
-/** A challenge of the response before may have become too old; the one of the refusal has not. */
+/** The challenge of an earlier response may have become too old. The challenge of a refusal is new. */
 const MAX_ATTEMPTS = 3;
 
 const FORBIDDEN = 403;
@@ -18,11 +18,11 @@ const TOO_MANY_REQUESTS = 429;
 
 const expired = () => 0;
 
-/** The text of a quoted string in a structured field (RFC 9651): of a challenge, or of a parameter. */
+/** Returns the text of a quoted string in a structured field (RFC 9651), which is a challenge or a parameter. */
 export const quoted = (header: string | null, before = ""): string | undefined =>
   header?.split(`${before}"`)[1]?.split('"')[0];
 
-/** Whether the service has said that there is nothing to renew. */
+/** Whether the service has reported that there is nothing to renew. */
 async function endsKey(response: Response): Promise<boolean> {
   const body = (await response.json().catch(() => {})) as { readonly continue?: boolean } | undefined;
   return body?.continue === false;
@@ -61,7 +61,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
      * Renews the device cookie.
      *
      * @param known the keys of this browser
-     * @returns the response that leaves it open whether the key is still good; undefined when the refresh is to go on
+     * @returns a response that does not tell whether the key is still valid; undefined if the refresh is to continue
      */
     async renew(init: RequestInit, known: readonly DeviceRecord[]): Promise<Response | undefined> {
       let record = known.at(-1);

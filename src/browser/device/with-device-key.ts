@@ -4,7 +4,7 @@ import { claimsOf } from "../token.ts";
 import { createDeviceKeys, type KeysRealm } from "./keys.ts";
 import { createDeviceRequests, type DeviceRequests, quoted } from "./requests.ts";
 
-/** The global object, by shape. Without `indexedDB` or `crypto` nothing is bound, and all goes on as without this module. */
+/** The global object, by shape. Without `indexedDB` or `crypto` no session is bound, and the kit works as without this module. */
 export type DeviceRealm = Realm & Partial<KeysRealm>;
 
 const REFRESH = "/v1/auth/refresh";
@@ -12,8 +12,8 @@ const UNAUTHORIZED = 401;
 const UNAVAILABLE = 503;
 
 /**
- * The global object for `createSession`, with requests of the kit that prove the possession of a key of this browser. A browser
- * that does this by itself goes first. The key is kept in IndexedDB and cannot be read by scripts.
+ * Returns the global object for `createSession`. The kit's requests then prove the possession of a key of this browser. A browser that
+ * does this itself takes precedence. The key is kept in IndexedDB and cannot be read by scripts.
  *
  * @example
  * export const session = createSession({}, withDeviceKey());
