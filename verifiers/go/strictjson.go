@@ -67,11 +67,21 @@ func (p *jsonParser) value(depth int) (any, bool) {
 	case c == '-' || c >= '0' && c <= '9':
 		return p.number()
 	}
-	for word, value := range map[string]any{"true": true, "false": false, "null": nil} {
-		if strings.HasPrefix(p.text[p.at:], word) {
-			p.at += len(word)
-			return value, true
-		}
+	return p.word()
+}
+
+func (p *jsonParser) word() (any, bool) {
+	rest := p.text[p.at:]
+	switch {
+	case strings.HasPrefix(rest, "true"):
+		p.at += 4
+		return true, true
+	case strings.HasPrefix(rest, "false"):
+		p.at += 5
+		return false, true
+	case strings.HasPrefix(rest, "null"):
+		p.at += 4
+		return nil, true
 	}
 	return nil, false
 }

@@ -1,7 +1,6 @@
 package verifier
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -15,6 +14,8 @@ const (
 	// signatureLength is that of 64 bytes in base64url: all accepted algorithms have signatures of 64 bytes.
 	signatureLength = 86
 	signatureBytes  = 64
+	// maxRemembered bounds the memory of known signatures: anybody may present long texts.
+	maxRemembered = 2048
 )
 
 // checked is a token that is valid by keys and clock alone.
@@ -63,13 +64,13 @@ func (v *Verifier) check(token string) (*checked, Reason) {
 
 // isAuthentic remembers the validity of recent signatures: a refused token may be presented again and again.
 func (v *Verifier) isAuthentic(token string, end int, signature string, by *key) bool {
-	digest := sha256.Sum256([]byte(token))
-	name := string(digest[:])
-	if known, ok := v.signatures.get(name); ok && known.key == by {
+	if known, ok := v.signatures.get(token); ok && known.key == by {
 		return known.isValid
 	}
 	isValid := by.verifies([]byte(token[:end]), []byte(signature))
-	v.signatures.set(name, knownSignature{by, isValid})
+	if len(token) <= maxRemembered {
+		v.signatures.set(token, knownSignature{by, isValid})
+	}
 	return isValid
 }
 
