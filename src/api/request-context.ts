@@ -1,5 +1,5 @@
 /** The facts about a request beyond its message: where it comes from, and which admin makes it. */
-import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { type ContextKey, type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
@@ -53,9 +53,29 @@ class RequestContext implements Requester {
 
 const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
+/** The context values of one call. Those of connect-es have three functions of their own each, which every call would create. */
+class CallValues implements ContextValues {
+  readonly #values = new Map<symbol, unknown>();
+
+  get<T>({ id, defaultValue }: ContextKey<T>): T {
+    const value = this.#values.get(id);
+    return value === undefined && !this.#values.has(id) ? defaultValue : (value as T);
+  }
+
+  set<T>({ id }: ContextKey<T>, value: T): this {
+    this.#values.set(id, value);
+    return this;
+  }
+
+  delete({ id }: ContextKey<unknown>): this {
+    this.#values.delete(id);
+    return this;
+  }
+}
+
 /** Returns the context values of a call. */
 export function contextValuesOf(source: RequestSource): ContextValues {
-  return createContextValues().set(key, new RequestContext(source));
+  return new CallValues().set(key, new RequestContext(source));
 }
 
 /** Returns the ids of a call for the log; none if it did not come through a listener. */

@@ -67,12 +67,16 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         shutdownSignal: rpc.options.shutdownSignal,
         contextValues: contextValuesOf(exchange, options),
       });
-      if (rpc.options.requestGate !== undefined) await rpc.options.requestGate(call);
+      // Node calls this as soon as it has parsed a head. One tick later it has parsed what came together with the head: a small body.
+      await undefined;
+      const gated = rpc.options.requestGate?.(call);
+      if (gated !== undefined) await gated;
       if (streamsIn(rpc.spec.kind)) {
         incoming = openRequestStream(exchange, endpoint, call, match.bindings, query, codecs, inFlight);
         return await serveStream(responses, exchange, endpoint, call, incoming);
       }
-      const input = await readRequest(exchange, endpoint, match.bindings, query, codecs, inFlight);
+      const reading = readRequest(exchange, endpoint, match.bindings, query, codecs, inFlight);
+      const input = reading instanceof Promise ? await reading : reading;
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
         return await sendStream(responses, exchange, endpoint, call, messages);

@@ -13,17 +13,17 @@ const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-?8"?\s*
 const NO_BYTES = new Uint8Array();
 
 /**
- * Reads and decodes the request of an RPC that takes one message.
+ * Reads and decodes the request of an RPC that takes one message. Returns a promise only if the body has not arrived yet.
  * @throws FailureError for a content type that the route does not take, BadInput
  */
-export async function readRequest<Source>(
+export function readRequest<Source>(
   exchange: Exchange<Source>,
   { rpc, request }: Endpoint,
   bindings: readonly Binding[],
   query: string,
   codecs: Codecs | undefined,
   inFlight: CallInFlight,
-): Promise<Message> {
+): Message | Promise<Message> {
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
   const isForm = request.decodeForm !== undefined && contentType !== null && FORM.test(contentType);
@@ -31,11 +31,12 @@ export async function readRequest<Source>(
   const known = codec === undefined ? isForm || contentType === null || isJson(contentType) : request.accepts(codec);
   if (request.body === "json" && !known) throw new FailureError(unsupported(contentType, codec !== undefined));
   const readable = request.body !== "none" && exchange.hasBody;
-  const body = readable
-    ? await readBody(exchange, rpc.options.readMaxBytes, request.body === "raw", inFlight)
-    : NO_BYTES;
-  if (isForm && request.decodeForm !== undefined) return request.decodeForm(bindings, body);
-  return request.decode(bindings, query, body, contentType, codec);
+  const body = readable ? readBody(exchange, rpc.options.readMaxBytes, request.body === "raw", inFlight) : NO_BYTES;
+  const decode = (bytes: Uint8Array) =>
+    isForm && request.decodeForm !== undefined
+      ? request.decodeForm(bindings, bytes)
+      : request.decode(bindings, query, bytes, contentType, codec);
+  return body instanceof Promise ? body.then(decode) : decode(body);
 }
 
 function unsupported(contentType: string | null, known: boolean): Failure {
@@ -43,12 +44,12 @@ function unsupported(contentType: string | null, known: boolean): Failure {
   return failures.unsupportedMediaType(`the content type ${contentType} ${reason}`);
 }
 
-async function readBody<Source>(
+function readBody<Source>(
   exchange: Exchange<Source>,
   limit: number,
   raw: boolean,
   inFlight: CallInFlight,
-): Promise<Uint8Array> {
+): Uint8Array | Promise<Uint8Array> {
   const readBefore = exchange.bodyReadBefore(raw);
   if (readBefore !== undefined) {
     if (readBefore.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
@@ -56,6 +57,15 @@ async function readBody<Source>(
   }
   const encoding = exchange.headers.get("content-encoding");
   if (encoding === null && inFlight.ignores(exchange.headers.get("content-length"))) return exchange.read(limit);
+  return readMetered(exchange, limit, encoding, inFlight);
+}
+
+async function readMetered<Source>(
+  exchange: Exchange<Source>,
+  limit: number,
+  encoding: string | null,
+  inFlight: CallInFlight,
+): Promise<Uint8Array> {
   const read = await exchange.read(limit, inFlight);
   const body = encoding === null ? read : await decompress(exchange.gzip, read, encoding, limit);
   inFlight.hold(body.byteLength);

@@ -1,5 +1,12 @@
 /** Translates failures of the domain to the errors that RPC callers (and, through them, HTTP callers) see. No other module does. */
-import { Code, ConnectError, type ContextValues, type Interceptor } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
@@ -168,19 +175,19 @@ export type FailureReports = {
  * whose fault it is, because Connect raises errors of callers with the same codes as bugs.
  */
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
+  const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
+    if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
+    if (error instanceof ConnectError && error === request.signal.reason) return endOfCall(error);
+    return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
+  };
   return (next) => async (request) => {
     endReading(request.contextValues);
-    const translateHere = (error: unknown) => {
-      if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-      if (error instanceof ConnectError && error === request.signal.reason) return endOfCall(error);
-      return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
-    };
     try {
       const response = await next(request.stream ? { ...request, message: fromCaller(request.message) } : request);
       if (!response.stream) return response;
-      return { ...response, message: translated(response.message, translateHere) };
+      return { ...response, message: translated(response.message, (error) => translateOf(request, error)) };
     } catch (error) {
-      throw translateHere(error);
+      throw translateOf(request, error);
     }
   };
 }

@@ -22,11 +22,11 @@ export interface Exchange<Source> {
    */
   bodyReadBefore(raw: boolean): Uint8Array | undefined;
   /**
-   * Reads the whole body.
+   * Reads the whole body. Returns a promise only if it has not arrived yet.
    * @param meter is notified of the bytes in memory
    * @throws FailureError `too_large` as soon as the body is longer than `limit` bytes, or the refusal of the meter
    */
-  read(limit: number, meter?: BodyMeter): Promise<Uint8Array>;
+  read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array>;
   /** Reads the body piece by piece. */
   chunks(): BodyChunks;
   /** Whether the client can read the response while it sends the request. */

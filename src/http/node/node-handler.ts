@@ -3,10 +3,12 @@ import { Http2ServerRequest } from "node:http2";
 import type { BodyChunks } from "../call/body-chunks.ts";
 import type { BodyMeter, Exchange, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
+import { isAscii } from "../codec/bytes.ts";
 import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { METHOD_OVERRIDE } from "../routes/method-override.ts";
+import { takeArrived } from "./arrived-body.ts";
 import { nodeGzip } from "./gzip.ts";
 import { respondWithinBody } from "./lingering-close.ts";
 import {
@@ -130,10 +132,18 @@ export class NodeExchange implements Exchange<NodeRequest> {
     throw bodyIsLost();
   }
 
-  read(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
+  read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array> {
     const request = this.source;
     // Node's parser has checked that the length consists of digits.
     if (Number(request.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
+    const arrived = takeArrived(request);
+    if (arrived === undefined) return this.#readArriving(limit, meter);
+    if (arrived.byteLength > limit) throw this.#tooLarge(limit);
+    return arrived;
+  }
+
+  #readArriving(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
+    const request = this.source;
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       let length = 0;
@@ -212,8 +222,11 @@ export class NodeExchange implements Exchange<NodeRequest> {
       respondWithinBody(this.source, response, status, lines, content);
       return;
     }
+    // Node reads an unread body by events, which costs more.
+    takeArrived(this.source);
     writeHead(response, status, lines);
     if (content === undefined) response.end();
+    else if (typeof content === "string" && isAscii(content)) response.end(content, "latin1");
     else response.end(content);
   }
 
