@@ -16,6 +16,7 @@ import { checkFitness, refusedCredentials } from "./fitness.ts";
 import type { NodeClock, Window } from "./node-clock.ts";
 import { neededCommands } from "./permissions.ts";
 import { createProblemLog, type Log } from "./problem-log.ts";
+import { type Argument, scriptCall } from "./script-call.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 
@@ -35,8 +36,6 @@ export type LinkOptions = {
   /** How often Redis is asked again whether it may be used, in ms. Default: 2 s; tests change it. */
   readonly recheckMs?: number;
 };
-
-type Arguments = readonly (string | number | Buffer)[];
 
 /** @param readUntilMs the time after which the request was read, by the clock of the turns */
 type Attempt = { readonly window: Window; readonly sentAt: number; readonly readUntilMs: number };
@@ -125,7 +124,7 @@ export class Link {
    * @param tags the hash tags of partitions; in a cluster, of one
    * @throws StoreUnavailable
    */
-  async run(verb: Verb, tags: readonly string[], args: Arguments): Promise<unknown> {
+  async run(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
     const { readUntilMs } = turns;
     const clock = this.#clocks.of(tags[0] ?? "");
@@ -140,7 +139,7 @@ export class Link {
   }
 
   /** Goes on after a first attempt that failed. @throws StoreUnavailable */
-  async #runAgain(verb: Verb, tags: readonly string[], args: Arguments, first: Attempt, error: unknown) {
+  async #runAgain(verb: Verb, tags: readonly string[], args: readonly Argument[], first: Attempt, error: unknown) {
     const { text } = this.#scripts[verb];
     const tag = tags[0] ?? "";
     const clock = this.#clocks.of(tag);
@@ -179,15 +178,18 @@ export class Link {
     command: "evalsha" | "eval",
     script: string,
     tags: readonly string[],
-    args: Arguments,
-    { from, until, shift }: Window,
+    args: readonly Argument[],
+    window: Window,
   ): Promise<unknown> {
     const keys = this.#keysOf(tags);
-    return this.#sender.send(this.client, command, [script, keys.length, keys, args, from, until, shift]);
+    const call = command === "evalsha" && !this.#clustered ? scriptCall(script, keys, args, window) : undefined;
+    if (call !== undefined) return this.#sender.sendCommand(this.client, call);
+    const { from, until, shift } = window;
+    return this.#sender.send(this.client, command, [script, keys.length, ...keys, ...args, from, until, shift]);
   }
 
   /** Runs lua/sync.lua, which has no window. */
-  async #sync(tag: string, args: Arguments): Promise<unknown> {
+  async #sync(tag: string, args: readonly Argument[]): Promise<unknown> {
     const { sha, text } = this.#scripts.sync;
     const keys = this.#keysOf([tag]);
     try {

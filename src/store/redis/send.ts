@@ -14,6 +14,7 @@ type Argument = string | number | Buffer | readonly (string | number | Buffer)[]
 export type Sender = {
   /** Strings in the reply are Buffers. */
   send(to: Client, name: string, args: readonly Argument[]): Promise<unknown>;
+  sendCommand(to: Client, command: Command): Promise<unknown>;
   close(): void;
 };
 
@@ -31,19 +32,20 @@ export function createSender(timeoutMs: number): Sender {
     for (const command of turn) command.reject(new Error(`no reply for ${timeoutMs} ms`));
     turn.clear();
   });
+  const sendCommand = async (to: Client, command: Command) => {
+    const begun = turn.add(command);
+    gather(to);
+    to.sendCommand(command);
+    try {
+      return await command.promise;
+    } finally {
+      // A command is removed at once. Thousands of them, kept until their turn is over, would keep the garbage collector busy.
+      begun.delete(command);
+    }
+  };
   return {
-    async send(to, name, args) {
-      const command = new Command(name, [...args] as (string | number | Buffer)[]);
-      const begun = turn.add(command);
-      gather(to);
-      to.sendCommand(command);
-      try {
-        return await command.promise;
-      } finally {
-        // A command is removed at once. Thousands of them, kept until their turn is over, would keep the garbage collector busy.
-        begun.delete(command);
-      }
-    },
+    sendCommand,
+    send: (to, name, args) => sendCommand(to, new Command(name, [...args] as (string | number | Buffer)[])),
     close: stop,
   };
 }

@@ -47,9 +47,8 @@ import {
   sessionId,
 } from "./replies.ts";
 import { revokeAll } from "./revoke-all.ts";
+import type { Argument } from "./script-call.ts";
 import { subscribe } from "./subscription.ts";
-
-type Argument = string | number | Buffer;
 
 export type RedisStoreOptions = LinkOptions & {
   /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
