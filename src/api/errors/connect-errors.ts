@@ -177,6 +177,8 @@ export type FailureReports = {
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
     if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
+    // An error that is known already is no reason of an abort. The signal is created on first use, at the price of a small request.
+    if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
     if (error instanceof ConnectError && error === request.signal.reason) return endOfCall(error);
     return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
   };
