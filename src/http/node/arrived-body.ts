@@ -1,18 +1,28 @@
 /**
- * The fast path for small bodies, which arrive together with their heads. The events of a stream cost more than the rest of such a
- * request, so a body that Node has parsed completely is taken without listening to it.
+ * The fast path for small bodies, which arrive together with their heads. Listening to a stream costs more than the rest of such a
+ * request, so a body that Node has parsed is taken at once.
  */
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
+
+type NodeRequest = IncomingMessage | Http2ServerRequest;
 
 const NO_BYTES = new Uint8Array();
 
 /**
  * Returns the whole body, once. Returns undefined if it has not arrived yet, if it has been read or is being read, and for HTTP/2, which
- * does not tell.
+ * does not tell. The caller calls `endTaken` before it responds.
  */
-export function takeArrived(request: IncomingMessage | Http2ServerRequest): Uint8Array | undefined {
-  if (request instanceof Http2ServerRequest || !request.complete || request.destroyed) return undefined;
+export function takeArrived(request: NodeRequest): Uint8Array | undefined {
+  if (request instanceof Http2ServerRequest || request.destroyed) return undefined;
   if (request.readableDidRead || request.readableFlowing !== null) return undefined;
-  return (request.read() as Buffer | null) ?? NO_BYTES;
+  // Node's parser calls for the bytes of a body before it notices that they are all. It has checked that the length consists of digits.
+  const isWhole = request.complete || request.readableLength === Number(request.headers["content-length"]);
+  return isWhole ? ((request.read() as Buffer | null) ?? NO_BYTES) : undefined;
+}
+
+/** Lets the stream of a request end whose body was taken: its `end` and `close` may have listeners. */
+export function endTaken(request: NodeRequest): void {
+  if (request.complete) request.read(0);
+  else request.resume();
 }

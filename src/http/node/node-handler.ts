@@ -8,7 +8,7 @@ import { createRequestHandler } from "../handler.ts";
 import type { HandlerOptions } from "../options.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { METHOD_OVERRIDE } from "../routes/method-override.ts";
-import { takeArrived } from "./arrived-body.ts";
+import { endTaken, takeArrived } from "./arrived-body.ts";
 import { nodeGzip } from "./gzip.ts";
 import { respondWithinBody } from "./lingering-close.ts";
 import {
@@ -90,6 +90,8 @@ export class NodeExchange implements Exchange<NodeRequest> {
   readonly #keepsConnection: boolean;
   /** Whether the response is sent while the request body is still arriving. */
   #bodyUnfinished = false;
+  /** Whether the body was taken from a stream that has not ended. */
+  #bodyTaken = false;
 
   /** @param keepsConnection whether a response within the request body leaves the connection open: its owner reads the rest of the body */
   constructor(request: NodeRequest, response: NodeResponse, target: string, method: string, keepsConnection = false) {
@@ -133,11 +135,11 @@ export class NodeExchange implements Exchange<NodeRequest> {
   }
 
   read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array> {
-    const request = this.source;
     // Node's parser has checked that the length consists of digits.
-    if (Number(request.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
-    const arrived = takeArrived(request);
+    if (Number(this.source.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
+    const arrived = takeArrived(this.source);
     if (arrived === undefined) return this.#readArriving(limit, meter);
+    this.#bodyTaken = true;
     if (arrived.byteLength > limit) throw this.#tooLarge(limit);
     return arrived;
   }
@@ -214,20 +216,15 @@ export class NodeExchange implements Exchange<NodeRequest> {
     const response = this.#response;
     if (isClosed(response)) return;
     // This is a failure after the head was sent: the response stays incomplete.
-    if (response.headersSent) {
-      abort(response);
-      return;
-    }
-    if (this.#bodyUnfinished && !this.#keepsConnection) {
+    if (response.headersSent) abort(response);
+    else if (this.#bodyUnfinished && !this.#keepsConnection)
       respondWithinBody(this.source, response, status, lines, content);
-      return;
+    else {
+      if (this.#bodyTaken) endTaken(this.source);
+      writeHead(response, status, lines);
+      if (content === undefined) response.end();
+      else response.end(content, typeof content === "string" && isAscii(content) ? "latin1" : "utf8");
     }
-    // Node reads an unread body by events, which costs more.
-    takeArrived(this.source);
-    writeHead(response, status, lines);
-    if (content === undefined) response.end();
-    else if (typeof content === "string" && isAscii(content)) response.end(content, "latin1");
-    else response.end(content);
   }
 
   sendServerError(): void {
@@ -241,6 +238,7 @@ export class NodeExchange implements Exchange<NodeRequest> {
 
   stream(status: number, lines: string[]): ResponseStream {
     const response = this.#response;
+    if (this.#bodyTaken) endTaken(this.source);
     writeHead(response, status, lines);
     return {
       flush: () => "stream" in response || response.flushHeaders(),
