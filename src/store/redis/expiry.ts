@@ -16,7 +16,8 @@ const LEASE_MS = 30_000;
 const MAX_UNSEEN_MS = 3_600_000;
 /** Partitions that are looked at together. */
 const AT_ONCE = 4;
-/** A step stops when it has ended so many sessions. */
+/** A step stops when it has run so many scripts, or ended so many sessions: callers' commands come in between. */
+const MAX_SCRIPTS = 64;
 const MAX_ENDED = 1_000;
 const ID_BYTES = 12;
 
@@ -33,6 +34,8 @@ export class Expiry {
   readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
   /** Partitions that this pass has not finished yet. */
   #left: Partition[] = [];
+  /** Scripts that this step has run. */
+  #scripts = 0;
 
   constructor(link: Pick<Link, "run" | "now">, markerLifeMs: number) {
     this.#link = link;
@@ -42,8 +45,9 @@ export class Expiry {
   /** @throws StoreUnavailable if none of the partitions that it looks at is available */
   async step(): Promise<ExpireOutcome> {
     if (this.#left.length === 0) this.#left = [...this.#partitions];
+    this.#scripts = 0;
     const ended: ExpiredSession[] = [];
-    while (this.#left.length > 0 && ended.length < MAX_ENDED) {
+    while (this.#left.length > 0 && !this.#isLong(ended)) {
       const some = this.#left.splice(0, AT_ONCE);
       const looks = await Promise.allSettled(some.map((partition) => this.#look(partition, ended)));
       const failed = looks.filter((look) => look.status === "rejected");
@@ -66,7 +70,7 @@ export class Expiry {
     for (let at = 0; at < spans.length; at++) {
       const span = spans[at];
       if (span === undefined || (at < spans.length - 1 && this.#link.now() < span.dueAt)) continue;
-      if (ended.length >= MAX_ENDED) return false;
+      if (this.#isLong(ended)) return false;
       const next = await this.#lookAt(partition, span, spans[at + 1]?.from ?? "", ended);
       if (next === undefined) return true;
       const isEmpty = span.dueAt === Number.POSITIVE_INFINITY;
@@ -81,8 +85,13 @@ export class Expiry {
     return true;
   }
 
+  #isLong(ended: readonly ExpiredSession[]): boolean {
+    return this.#scripts >= MAX_SCRIPTS || ended.length >= MAX_ENDED;
+  }
+
   /** @returns where the next span begins, '' if there is none; undefined while another instance holds the partition */
   async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
+    this.#scripts++;
     const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE];
     const reply = buffers(await this.#link.run("expire", [partition.tag], args));
     const [state, rest = Buffer.alloc(0), least = rest, ...gone] = reply;
