@@ -1,9 +1,12 @@
 /** Runs before every page, route handler and action: renews the session, refuses other sites, leads to the login. */
 import { sessionProxy } from "@session-service/server/next";
 import { type NextRequest, NextResponse } from "next/server";
-import { getSessions } from "./lib/sessions";
+import { getSessions, SERVICE } from "./lib/sessions";
 
-export function proxy(request: NextRequest): Promise<Response> {
+export async function proxy(request: NextRequest): Promise<Response> {
+  const { pathname } = request.nextUrl;
+  // The browser kit calls the service on the origin of the page.
+  if (pathname.startsWith("/v1/auth/")) return NextResponse.rewrite(new URL(pathname, SERVICE));
   return sessionProxy(getSessions(), NextResponse, {
     isProtected: (path) => path === "/account" || path.startsWith("/account/"),
   })(request);

@@ -3,10 +3,10 @@
 
 import { useSyncExternalStore } from "react";
 import type { Session } from "./session.ts";
-import { type Snapshot, UNKNOWN } from "./snapshot.ts";
+import type { Snapshot } from "./snapshot.ts";
 
 /**
- * Returns the snapshot of the session, and renders again when it changes. On a server the state is `unknown`.
+ * Returns the snapshot of the session, and renders again when it changes. On a server it is `unknown`, or what `initial` says.
  *
  * @example
  * const { state, claims } = useSession(session);
@@ -15,6 +15,6 @@ export function useSession(session: Session): Snapshot {
   return useSyncExternalStore(
     session.subscribe,
     () => session.snapshot,
-    () => UNKNOWN,
+    () => session.initial,
   );
 }

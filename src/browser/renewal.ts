@@ -11,12 +11,11 @@ import { onWake, type Realm, sleep } from "./realm.ts";
 import { type Outcome, send } from "./request.ts";
 import type { Display, SessionState } from "./snapshot.ts";
 import { exclusively, messageOf, openChannel, type Receivers, type TokenMessage } from "./tabs.ts";
-import { agoMs, countdown, type HeldToken, holdToken } from "./token.ts";
+import { agoMs, countdown, type HeldToken, holdToken, type ReceivedToken } from "./token.ts";
 import { ASK_MS, MAX_PATIENCE_MS, MAX_RETRY_AFTER_MS, maxBackoffMs, PATIENCE_MS, SPREAD_MS } from "./waits.ts";
 
 /**
  * Creates the renewal. It is a closure rather than a class: minifiers shorten the names of its variables, and the kit must stay small.
- *
  * @param hintCookie the name of the cookie that holds the id of the session
  * @param closed ends everything
  */
@@ -26,8 +25,9 @@ export function createRenewal(
   hintCookie: string | undefined,
   closed: AbortSignal,
   display: Display,
+  initial: ReceivedToken | undefined,
 ) {
-  // With the version of the messages: tabs of another version of the kit go their own way.
+  // The version is that of the messages: tabs of another version of the kit go their own way.
   const name = `session/1:${baseUrl}`;
   const open = (channelName: string) =>
     openChannel(realm, channelName, (message) => receivers[message?.type as "token"]?.(message as TokenMessage));
@@ -72,7 +72,7 @@ export function createRenewal(
   /** Plans the next look; what was planned before is dropped. Hidden tabs wait until they are used or seen, or in doubt. */
   function plan(): void {
     realm.clearTimeout(timer as never);
-    if (closed.aborted || (display.snapshot.state === "ended" && !doubtful)) return;
+    if (closed.aborted || !realm.document || (display.snapshot.state === "ended" && !doubtful)) return;
     const ownMs = doubtful || display.snapshot.state === "offline" ? 0 : dueMs();
     timer = realm.setTimeout(
       () => {
@@ -102,7 +102,7 @@ export function createRenewal(
   }
 
   function fail(waitMs: number): void {
-    settle(failures + 1, waitMs);
+    settle(failures + 1, Math.min(waitMs, MAX_RETRY_AFTER_MS));
     if (display.snapshot.state !== "ended") show("offline");
   }
 
@@ -130,7 +130,7 @@ export function createRenewal(
     // Any page of the origin may send a message of any type.
     __proto__: null,
     ask({ newerThan, replyTo }) {
-      if (!token || token.claims.iat <= newerThan || dueMs() <= 0 || doubtful) return;
+      if (!token?.text || token.claims.iat <= newerThan || dueMs() <= 0 || doubtful) return;
       // A channel of its own: a reply to everybody would be as many messages as there are tabs, squared.
       const box = open(replyTo);
       box?.postMessage(messageOf(token, realm));
@@ -138,7 +138,7 @@ export function createRenewal(
     },
     began: () => become("unknown"),
     failed({ waitMs, atMs }) {
-      const ms = Math.min(waitMs, MAX_RETRY_AFTER_MS) - agoMs(realm, atMs);
+      const ms = waitMs - agoMs(realm, atMs);
       if (ms > 0 && dueMs() <= 0) fail(ms);
     },
     /** Another tab's token is taken unless it is worse than ours. */
@@ -190,7 +190,7 @@ export function createRenewal(
       const replyTo = name + realm.Math.random();
       const box = open(replyTo);
       // In doubt the token in hand is good enough, if another tab has no doubt of it.
-      channel?.postMessage({ type: "ask", newerThan: doubtful || !token ? 0 : token.claims.iat, replyTo });
+      channel?.postMessage({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
       // If a lock takes long, the two messages of a reply do too, and so does what the tab with the lock before us obtained.
       const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
       await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
@@ -202,6 +202,8 @@ export function createRenewal(
     return inFlight;
   }
 
+  if (initial) become("active", holdToken(initial, realm));
+  look();
   return {
     /** @param minValidityMs how long the token is valid at the least */
     async accessToken(minValidityMs: number): Promise<string> {
@@ -212,7 +214,7 @@ export function createRenewal(
         // A page or a sign-in elsewhere may have changed the cookies since the last look.
         if (token) look();
         // A token that never lives as long as is wanted is good for half of its life.
-        if (token && token.leftMs() > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
+        if (token?.text && token.leftMs() > (attempt < 2 ? Math.min(minValidityMs, token.lifeMs / 2) : 0)) {
           if (dueMs() <= 0) void renew();
           return token.text;
         }
@@ -220,26 +222,23 @@ export function createRenewal(
         outcome = await renew();
       }
     },
-
     /** Another token than `text`, which a service has refused, if there is one. */
     async replace(text: string): Promise<string | undefined> {
       // A token that replaced a refused one and is refused too: not the token is at fault.
       if (token?.text === text && !token.replacement) await renew(true);
       return token?.text === text ? undefined : token?.text;
     },
-
     begin(): void {
       channel?.postMessage({ type: "began" });
       become("unknown");
     },
-
     async signOut(): Promise<void> {
       const started = version;
       const held = token;
       const url = `${baseUrl}/v1/auth/logout`;
       let outcome = await send(realm, url, closed);
       // The cookie is gone, the session need not be.
-      if (outcome.ended && held)
+      if (outcome.ended && held?.text)
         outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(held.text) });
       if (outcome.cause) throw unavailable(outcome.cause);
       if (started === version) end();

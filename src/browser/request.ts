@@ -1,6 +1,5 @@
 /** The two requests of the kit, and what their responses mean. Only `E001_AUTH_FAILURE` says that a session has ended. */
 import { deadline, type Realm } from "./realm.ts";
-import { MAX_RETRY_AFTER_MS } from "./waits.ts";
 
 /** The time limit of a request, ms: longer than any honest response takes. A proxy that holds a response must not stop the page. */
 const TIMEOUT_MS = 15_000;
@@ -46,7 +45,7 @@ export async function send(
     const after = response.headers.get("retry-after") as never;
     // Seconds or a date.
     const ms = after * 1000 || Date.parse(after) - realm.Date.now() || 0;
-    return { cause: response.status, retryAfterMs: Math.max(0, Math.min(MAX_RETRY_AFTER_MS, ms)) };
+    return { cause: response.status, retryAfterMs: Math.max(0, ms) };
   } catch (cause) {
     return { cause };
   } finally {

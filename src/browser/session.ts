@@ -4,7 +4,8 @@ import { authorizedFetch } from "./fetch.ts";
 import { type AuthInterceptor, authInterceptor } from "./interceptor.ts";
 import { abortable, type Realm } from "./realm.ts";
 import { createRenewal } from "./renewal.ts";
-import { createDisplay, type Snapshot } from "./snapshot.ts";
+import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";
+import type { Claims } from "./token.ts";
 
 /** The least remaining validity of a token, ms, if the page does not set it. */
 const MIN_VALIDITY_MS = 10_000;
@@ -21,6 +22,19 @@ export type SessionOptions = {
    * it with each refresh, so set this option only once all sessions have been refreshed with it.
    */
   readonly hintCookie?: string;
+  /**
+   * What a server rendered the page with: the page begins as `active`, without a refresh. Where the hint cookie names another session,
+   * a refresh follows. `initialOf` of `@session-service/server` makes it.
+   */
+  readonly initial?:
+    | {
+        readonly claims: Claims;
+        /** Without it the first call that needs a token refreshes. */
+        readonly text?: string;
+        /** How old the token was when the page was rendered, ms. */
+        readonly ageMs: number;
+      }
+    | undefined;
 };
 
 export type Session = {
@@ -48,6 +62,8 @@ export type Session = {
    * createConnectTransport({ baseUrl: "/", interceptors: [session.interceptor] });
    */
   readonly interceptor: AuthInterceptor;
+  /** `snapshot` as it was at first, also on the server that rendered the page. */
+  readonly initial: Snapshot;
   /** What is known now. A new object after each change, so that it can be compared. */
   readonly snapshot: Snapshot;
   /**
@@ -90,6 +106,7 @@ export type Session = {
 export function createSession(options: SessionOptions = {}, realm: Realm = globalThis): Session {
   const pageOrigin = realm.location?.origin;
   const baseUrl = (options.baseUrl ?? pageOrigin ?? "").replace(/\/$/, "");
+  const { initial } = options;
   const disposal = new AbortController();
   const disposed = disposal.signal;
   const display = createDisplay(realm, disposed);
@@ -98,7 +115,17 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   /** Opens what is needed, at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
-    renewal ??= createRenewal(realm, baseUrl, options.hintCookie, disposed, display);
+    renewal ??= createRenewal(
+      realm,
+      baseUrl,
+      options.hintCookie,
+      disposed,
+      display,
+      initial && {
+        ...initial,
+        atMs: realm.Date.now() - initial.ageMs,
+      },
+    );
     return renewal;
   }
 
@@ -116,10 +143,12 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
 
   const replace = async (text: string, signal: AbortSignal) => abortable(signal, use().replace(text));
 
+  if (initial) use();
   return {
     accessToken,
     fetch: authorizedFetch(tokenFor, replace, realm),
     interceptor: authInterceptor(tokenFor, replace),
+    initial: initial ? { state: "active", claims: initial.claims } : UNKNOWN,
     get snapshot() {
       return display.snapshot;
     },

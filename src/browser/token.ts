@@ -13,7 +13,6 @@ export type Claims = Readonly<Record<string, unknown>> & {
 };
 
 export type HeldToken = ReceivedToken & {
-  readonly text: string;
   readonly claims: Claims;
   readonly lifeMs: number;
   /** How long it is still valid, at the most. */
@@ -23,13 +22,15 @@ export type HeldToken = ReceivedToken & {
 
 /** A token as it arrives, from the service or from another tab. */
 export type ReceivedToken = {
-  readonly text: string | undefined;
+  readonly text?: string | undefined;
+  /** Where the text is not known: a server has rendered the page with them. */
+  readonly claims?: Claims;
   /** When it was issued, by the wall clock of this device. */
   readonly atMs: number;
   /** How long before its expiry it is refreshed, the same in all tabs. Random, so that nobody can predict it. */
   readonly reserveMs?: number;
   /** Whether it replaced a token that a service had refused. */
-  readonly replacement: boolean | undefined;
+  readonly replacement?: boolean | undefined;
 };
 
 /** A token that lives longer than this is renewed as if it did not, because timers of 25 days fire at once. */
@@ -48,12 +49,12 @@ export function claimsOf(text: string | undefined): Claims | undefined {
 
 /** @returns undefined if the text is no JWT */
 export function holdToken(received: ReceivedToken, realm: Realm): HeldToken | undefined {
-  const claims = claimsOf(received.text);
+  const claims = claimsOf(received.text) ?? received.claims;
   if (!claims) return undefined;
   const lifeMs = Math.min((claims.exp - claims.iat) * 1000, MAX_LIFE_MS);
   const reserveMs = lifeMs * (0.04 + 0.08 * realm.Math.random());
   const leftMs = countdown(realm, lifeMs - agoMs(realm, received.atMs));
-  return { reserveMs, ...(received as { readonly text: string } & ReceivedToken), claims, lifeMs, leftMs };
+  return { reserveMs, ...received, claims, lifeMs, leftMs };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The module that a server that renders pages imports, in every runtime that has `fetch`. docs/server-side.md explains it. */
 export { addResponseHeaders, createGate, type GateOptions, type Passage } from "./gate.ts";
+export { type Initial, initialOf } from "./initial.ts";
 export { loginLocation, returnPath } from "./login.ts";
 export { isSafe, isSameOrigin } from "./same-origin.ts";
 export {

@@ -16,8 +16,9 @@ async function bundledBytes(entry: string): Promise<number> {
   return gzipSync(output[0].code, { level: 9 }).length;
 }
 
+// A page load without a refresh (`initial`) is worth what it adds to the first 3,000 bytes.
 test.each([
-  ["index.ts", 3_000],
+  ["index.ts", 3_300],
   ["react.ts", 500],
   ["device/index.ts", 1_800],
 ])("%s stays within %d bytes", async (entry, maxBytes) => {

@@ -53,13 +53,14 @@ export async function startRelay(target: string) {
 /** Builds the application below `test/frameworks`, where its bundler finds the framework. */
 export async function buildApplication(): Promise<{ readonly path: string; remove(): void }> {
   const packages = join(process.cwd(), "dist/next");
-  buildPackages(["server-kit", "verifier"], packages);
+  buildPackages(["server-kit", "verifier", "browser"], packages);
   mkdirSync(join(FRAMEWORKS, "out"), { recursive: true });
   const path = mkdtempSync(join(FRAMEWORKS, "out/next-"));
   cpSync("examples/next", path, { recursive: true });
   for (const [folder, name] of [
     ["server-kit", "server"],
     ["verifier", "verifier"],
+    ["browser", "browser"],
   ] as const) {
     cpSync(join(packages, folder), join(path, "node_modules/@session-service", name), { recursive: true });
   }

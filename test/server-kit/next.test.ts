@@ -100,6 +100,24 @@ test("a page view with a valid token makes no refresh, and twenty parallel ones 
   expect(problems).toEqual([]);
 });
 
+test("the page begins with what the server knew: no refresh, no flash, and a token when it needs one", async () => {
+  await signIn();
+  const before = counter.refreshes;
+  const states: string[] = [];
+  await page.exposeFunction("noteState", (state: string) => states.push(state));
+  const observe =
+    "new MutationObserver(note).observe(document, { childList: true, characterData: true, subtree: true })";
+  const note =
+    "const { textContent } = document.getElementById('session') ?? {}; if (textContent) noteState(textContent)";
+  await page.addInitScript(`const note = () => { ${note} }; ${observe}`);
+  const html = await (await page.reload())?.text();
+  expect(html).toContain("Signed in as alice");
+  await page.waitForLoadState("networkidle");
+  expect(new Set(states)).toEqual(new Set(["Signed in as alice"]));
+  expect(counter.refreshes).toBe(before);
+  expect(problems).toEqual([]);
+});
+
 test("a server action whose token is gone renews it, and the browser has the new one", async () => {
   await signIn();
   await forgetAccessToken();

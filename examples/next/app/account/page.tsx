@@ -1,6 +1,8 @@
+import { initialOf } from "@session-service/server";
 import { notesOf } from "../../lib/notes";
 import { currentUser, SERVICE } from "../../lib/sessions";
 import { addNote } from "./actions";
+import { SignedIn } from "./signed-in";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
 
@@ -20,6 +22,7 @@ export default async function Account() {
     <main>
       <h1>Account of {user.claims.sub}</h1>
       <p id="state">{user.state}</p>
+      <SignedIn initial={initialOf(user)} />
       <ul aria-label="Notes">
         {notesOf(user.claims.sub).map((note) => (
           <li key={note}>{note}</li>

@@ -1,0 +1,88 @@
+/** A page that a server has rendered begins with what the server knew. */
+import { describe, expect, test } from "vitest";
+import { TOKEN_LIFE_S, World } from "./world.ts";
+
+const IAT = 1_000;
+const claims = { sub: "alice", sid: "s0", jti: "t0", iat: IAT, exp: IAT + TOKEN_LIFE_S };
+const text = `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c2ln`;
+const hintCookie = "session_hint";
+
+const world = () => new World(() => 0.5);
+
+describe("a page that a server has rendered for somebody", () => {
+  test("shows the user at once, and makes no refresh until the token is nearly over", async () => {
+    const here = world();
+    const { session } = here.open({ initial: { claims, ageMs: 60_000 } });
+    expect(session.snapshot).toMatchObject({ state: "active", claims });
+    session.subscribe(() => {});
+    await here.run((TOKEN_LIFE_S - 60 - 40) * 1000);
+    expect([here.attempts, session.snapshot.state]).toEqual([0, "active"]);
+    await here.run(60_000);
+    expect([here.refreshes, session.snapshot.state]).toEqual([1, "active"]);
+  });
+
+  test("uses the token that it was given", async () => {
+    const here = world();
+    const { session } = here.open({ initial: { claims, text, ageMs: 0 } });
+    expect(await session.accessToken()).toBe(text);
+    expect(here.attempts).toBe(0);
+  });
+
+  test("without a token refreshes with the first call that needs one", async () => {
+    const here = world();
+    const { session } = here.open({ initial: { claims, ageMs: 0 } });
+    const token = session.accessToken();
+    await here.run(10_000);
+    expect((await token).split(".")).toHaveLength(3);
+    expect(here.refreshes).toBe(1);
+  });
+
+  test("without a token takes that of another tab", async () => {
+    const here = world();
+    const first = here.open();
+    const [known] = [first.session.accessToken(), await here.run(10_000)];
+    const second = here.open({ initial: { claims, ageMs: 0 } });
+    const token = second.session.accessToken();
+    await here.run(10_000);
+    expect(await token).toBe(await known);
+    expect(here.refreshes).toBe(1);
+  });
+
+  test("notices that somebody else has signed in since, and says so", async () => {
+    const here = world();
+    here.subject = "bob";
+    here.signInByPage();
+    const { session } = here.open({ initial: { claims, ageMs: 0 }, hintCookie });
+    session.subscribe(() => {});
+    expect(session.snapshot.state).toBe("unknown");
+    await here.run(10_000);
+    expect(session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" }, changed: true });
+  });
+
+  test("notices that the session has ended since, without a request", async () => {
+    const here = world();
+    here.revoke();
+    const { session } = here.open({ initial: { claims, text, ageMs: 0 }, hintCookie });
+    expect(session.snapshot.state).toBe("ended");
+    await expect(session.accessToken()).rejects.toThrow("ended");
+    await here.run(60_000);
+    expect(here.attempts).toBe(0);
+  });
+
+  test("renders on the server and at hydration what the server knew, whatever has become of it since", async () => {
+    const here = world();
+    here.revoke();
+    const { session } = here.open({ initial: { claims, ageMs: 0 }, hintCookie });
+    expect(session.initial).toEqual({ state: "active", claims });
+    expect(here.open().session.initial).toEqual({ state: "unknown" });
+  });
+
+  test("signs out", async () => {
+    const here = world();
+    const { session } = here.open({ initial: { claims, ageMs: 0 } });
+    const over = session.end();
+    await here.run(1_000);
+    await over;
+    expect([session.snapshot.state, here.signedIn]).toEqual(["ended", undefined]);
+  });
+});
