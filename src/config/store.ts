@@ -1,6 +1,7 @@
 /** The settings of the store. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import type { AddFault, Read } from "./reader.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
 import { duration, integer, invalid, type Parsed, SECOND_MS, text, valid } from "./values.ts";
@@ -31,13 +32,27 @@ function readRedis(read: Read, addFault: AddFault): RedisTarget | undefined {
   return target === undefined ? undefined : { ...target, ca, sentinelUsername, sentinelPassword };
 }
 
+/** A number of processes, or `auto`: one for each core that the process may use. */
+function workers(text: string): Parsed<number> {
+  return text.toLowerCase() === "auto"
+    ? valid(Math.min(MAX_WORKERS, availableParallelism()))
+    : integer(1, MAX_WORKERS)(text);
+}
+
+/** More than any machine has cores for; a mistyped number must not start thousands of processes. */
+const MAX_WORKERS = 256;
+
 export function readStore(read: Read, addFault: AddFault) {
   const store = {
     redis: readRedis(read, addFault),
     redisWaitReplicas: read("REDIS_WAIT_REPLICAS", integer(0, 16), 0),
     redisCommandTimeoutMs: read("REDIS_COMMAND_TIMEOUT", duration(10, 10 * SECOND_MS), 500),
+    workers: read("WORKERS", workers, 1),
     dataDir: read("DATA_DIR", text(4096), "./data"),
   };
   if (store.redis === undefined && store.redisWaitReplicas > 0) addFault("REDIS_WAIT_REPLICAS needs REDIS_URL");
+  if (store.redis === undefined && store.workers > 1) {
+    addFault("WORKERS needs REDIS_URL: the embedded store is a file that one process alone may have open");
+  }
   return store;
 }

@@ -32,16 +32,37 @@ export function waitOf(request: Request): number {
  */
 type ConnectSelf = (onConnected: (client: string) => void, onEnd: () => void) => () => void;
 
-export function connectTo(server: Server): ConnectSelf {
+/** @param sharesPort whether a connection may reach another process. Then it is made again until one reaches this process. */
+export function connectTo(server: Pick<Server, "address">, sharesPort = false): ConnectSelf {
   return (onConnected, onEnd) => {
     const address = server.address();
     if (address === null || typeof address === "string") throw new TypeError("not a listener of TCP");
-    const own = connect(address.port, address.address).resume().unref();
-    own.once("connect", () => onConnected(clientOf({ remoteAddress: own.localAddress, remotePort: own.localPort })));
-    own.on("error", () => {}).once("close", onEnd);
-    return () => own.destroy();
+    let isWanted = true;
+    let own: Socket;
+    const begin = (attemptsLeft: number) => {
+      own = connect(address.port, address.address).resume().unref();
+      own.once("connect", () => onConnected(clientOf({ remoteAddress: own.localAddress, remotePort: own.localPort })));
+      own
+        .on("error", () => {})
+        .once("close", () => {
+          if (isWanted && attemptsLeft > 0) begin(attemptsLeft - 1);
+          else onEnd();
+        });
+      // Another process may have accepted it, which closes it then, because this is no protocol.
+      if (sharesPort) own.write(NO_PROTOCOL);
+    };
+    begin(sharesPort ? MAX_ATTEMPTS : 0);
+    return () => {
+      isWanted = false;
+      own.destroy();
+    };
   };
 }
+
+/** How often a process that shares its port connects before one of its connections is its own. The system chooses at random. */
+const MAX_ATTEMPTS = 1_000;
+/** No request line and no TLS record begins so. */
+const NO_PROTOCOL = Buffer.from("\0\r\n\r\n");
 
 type Waited = {
   readonly sinceMs: number;

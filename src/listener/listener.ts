@@ -39,6 +39,8 @@ export type Listener = {
 type ListenerOptions = {
   readonly tls?: Tls | undefined;
   readonly limits?: Partial<ListenerLimits>;
+  /** Whether other processes listen on the same port (SO_REUSEPORT). The system distributes the connections. */
+  readonly sharesPort?: boolean;
   /** Receives what a handler threw. That request is cut, and the others go on. */
   readonly onBug?: (error: unknown) => void;
   /** Receives the reason for each connection that was refused. */
@@ -50,7 +52,7 @@ export async function openListener(
   name: string,
   host: string,
   port: number,
-  { tls, limits: givenLimits, onBug = () => {}, onRefused = () => {} }: ListenerOptions = {},
+  { tls, limits: givenLimits, onBug = () => {}, onRefused = () => {}, sharesPort = false }: ListenerOptions = {},
 ): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...givenLimits };
   const connections = new Connections(limits);
@@ -78,8 +80,8 @@ export async function openListener(
     if (handler === undefined) waiting.push({ socket, sinceMs: turns.readUntilMs });
     else protocols.accept(socket);
   });
-  const late = new LateConnections({ maxWaitMs: limits.maxWaitMs, connectSelf: connectTo(server) });
-  const address = await listen(server, name, host, port);
+  const late = new LateConnections({ maxWaitMs: limits.maxWaitMs, connectSelf: connectTo(server, sharesPort) });
+  const address = await listen(server, name, { host, port, reusePort: sharesPort });
   const scheme = tls === undefined ? "http" : "https";
   const shownHost = host.includes(":") ? `[${host}]` : host;
 
@@ -156,10 +158,13 @@ function createProtocols(limits: ListenerLimits, tls: Tls | undefined, handle: H
   };
 }
 
-function listen(server: Server, name: string, host: string, port: number): Promise<AddressInfo> {
+type Place = { readonly host: string; readonly port: number; readonly reusePort: boolean };
+
+function listen(server: Server, name: string, place: Place): Promise<AddressInfo> {
+  const { host, port } = place;
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(name, host, port, error)));
-    server.listen(port, host, () => resolve(server.address() as AddressInfo));
+    server.listen({ ...place }, () => resolve(server.address() as AddressInfo));
   });
 }
 

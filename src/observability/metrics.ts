@@ -22,8 +22,8 @@ export type Metrics = {
   watchWaiting(count: () => number): void;
   /** Records the duration of a command of the store, in seconds. @param replied whether the store responded */
   stored(operation: string, replied: boolean, seconds: number): void;
-  /** @param read returns the values at each exposition */
-  gauge(name: string, help: string, read: () => Samples | Promise<Samples>): void;
+  /** @param read returns the values at each exposition; @param merge how the values of several workers become one: a sum by default */
+  gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
   /** Returns the same metrics as values. */
   values(): Promise<readonly MetricValues[]>;
   /** Records that a request was not traced because the limit of traces is used up. */
@@ -31,6 +31,10 @@ export type Metrics = {
   /** Returns the metrics in the exposition format, and its content type. */
   expose(): Promise<{ readonly type: string; readonly body: string }>;
 };
+
+type ReadSamples = () => Samples | Promise<Samples>;
+/** Workers that see the same thing, such as the store, are merged by the maximum. */
+type Merge = "sum" | "max";
 
 /** Values of a gauge by their labels. */
 type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
@@ -68,7 +72,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
     labelNames: ["method"],
     registers: [registry],
   });
-  const gauge: Metrics["gauge"] = (name, help, read) => createGauge(registry, name, help, read);
+  const gauge: Metrics["gauge"] = (name, help, read, merge) => createGauge(registry, name, help, read, merge);
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
   const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
   const tracesLimited = counter("session_traces_limited_total", "Requests not traced: the limit of traces is used up");
@@ -133,10 +137,17 @@ function createDurations(registry: Registry): Pick<Metrics, "handled" | "stored"
   };
 }
 
-function createGauge(registry: Registry, name: string, help: string, read: () => Samples | Promise<Samples>): void {
+function createGauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  read: ReadSamples,
+  aggregator: Merge = "sum",
+): void {
   new Gauge({
     name,
     help,
+    aggregator,
     labelNames: ["listener", "kind", "state"],
     registers: [registry],
     async collect() {

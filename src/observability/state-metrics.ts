@@ -22,7 +22,7 @@ const COUNT_WAIT_MS = 250;
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
   const { listeners, feed, keys, clock, storeKind } = sources;
   const sessions = kept(sources.countSessions, COUNT_LIFE_MS, clock);
-  gauge("session_active_sessions", "Live sessions in the store, about", async () => only(await sessions()));
+  gauge("session_active_sessions", "Live sessions in the store, about", async () => only(await sessions()), "max");
   gauge("session_open_connections", "Open connections", () =>
     listeners.map(({ name, open }) => ({ labels: { listener: name }, value: open() })),
   );
@@ -30,15 +30,23 @@ export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSou
     listeners.map(({ name, most }) => ({ labels: { listener: name }, value: most })),
   );
   gauge("session_feed_watchers", "Watches of the revocation feed", () => only(feed().watchers));
-  gauge("session_feed_entries", "Revocations that the feed holds in memory", () => only(feed().entries));
-  gauge("session_feed_age_seconds", "How long ago the revocation log was last read", () => {
-    const { ageMs } = feed();
-    return only(ageMs === undefined ? undefined : ageMs / 1000);
-  });
-  gauge("session_key_age_seconds", "How long the oldest key of a kind has been in a state", () =>
-    ages(keys(), clock()),
+  gauge("session_feed_entries", "Revocations that the feed holds in memory", () => only(feed().entries), "max");
+  gauge(
+    "session_feed_age_seconds",
+    "How long ago the revocation log was last read",
+    () => {
+      const { ageMs } = feed();
+      return only(ageMs === undefined ? undefined : ageMs / 1000);
+    },
+    "max",
   );
-  gauge("session_store_info", "The kind of the store", () => [{ labels: { kind: storeKind }, value: 1 }]);
+  gauge(
+    "session_key_age_seconds",
+    "How long the oldest key of a kind has been in a state",
+    () => ages(keys(), clock()),
+    "max",
+  );
+  gauge("session_store_info", "The kind of the store", () => [{ labels: { kind: storeKind }, value: 1 }], "max");
 }
 
 const only = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);

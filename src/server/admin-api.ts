@@ -61,7 +61,8 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ...(oauth && {
       json: (rpc, options, headersFor) => jsonRoutes(rpc, routes, [OAUTH_ROUTES], options, headersFor),
     }),
-    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
+    ...(config.console === "on" &&
+      config.workers === 1 && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });
 }

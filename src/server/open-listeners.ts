@@ -27,6 +27,7 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
       tls: certificate && { ...certificate.current, ...(name === "admin" && { clientCa }) },
+      sharesPort: config.workers > 1,
       limits: { ...limits[name], maxWaitMs: stallTolerances(config.reuseIntervalMs).rotationMs },
       onBug: (err) => log.error({ event: "bug", err }, "bug"),
       onRefused: (reason) => metrics.connectionRefused(name, reason),
@@ -46,7 +47,9 @@ export async function openListeners(config: Config, log: Logger, metrics: Metric
 
 /** Warns where the system allows less than is configured. */
 function limitsOf(config: Config, log: Logger) {
-  const allowed = resources();
+  const ofContainer = resources();
+  // Workers share the memory of the container; open files are each one's own.
+  const allowed = { ...ofContainer, memory: ofContainer.memory / config.workers };
   const limits = listenerLimits(config, allowed);
   const { maxConnections } = limits.public;
   if (maxConnections < config.maxConnections) {

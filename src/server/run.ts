@@ -1,10 +1,13 @@
 /** Environment → config → start → signals. */
-import { ConfigError, readConfig } from "../config/config.ts";
+import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
+import { openListener } from "../listener/listener.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
+import { joinSupervisor } from "../workers/join.ts";
+import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";
-import { StartError } from "./start-error.ts";
+import { StartError, startError } from "./start-error.ts";
 
 /** How soon a signal that comes again is the same order, passed on by a parent process, ms. */
 const SAME_ORDER_MS = 500;
@@ -19,12 +22,15 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     const config = readConfig(env);
     const output = createLogger(config.logLevel);
     const { log } = output;
-    for (const warning of configWarnings(env, config)) log.warn({ event: "config_warning" }, warning);
+    const worker = joinSupervisor(env);
+    // The supervisor has logged them.
+    const warnings = worker === undefined ? configWarnings(env, config) : [];
+    for (const warning of warnings) log.warn({ event: "config_warning" }, warning);
     process.on("uncaughtException", (err) => {
       log.fatal({ event: "uncaught_exception", err }, "uncaught_exception");
       void output.flush().finally(() => process.exit(1));
     });
-    let service: Service | undefined;
+    let service: Pick<Service, "stop"> | undefined;
     let first: { readonly signal: string; readonly atMs: number } | undefined;
     const stop = (signal: string) => {
       const nowMs = performance.now();
@@ -42,8 +48,10 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
     const out = (text: string) => process.stdout.write(text);
-    const deps = { log, logCounts: output.counts, out };
-    service = await start(config, deps).catch((error: unknown) => fail(error, env, output));
+    const deps = { log, logCounts: output.counts, out, ...worker };
+    const isSupervisor = config.workers > 1 && worker === undefined;
+    const starting = isSupervisor ? superviseWorkers(config, { ...deps, env }) : start(config, deps);
+    service = await starting.catch((error: unknown) => fail(error, env, output));
   } catch (error) {
     await fail(error, env);
   }
@@ -63,4 +71,17 @@ function faultsOf(error: unknown, env: Environment): readonly string[] {
   if (error instanceof ConfigError) return [...error.faults, ...configWarnings(env)];
   if (error instanceof StartError) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
+}
+
+/** @throws StartError */
+async function superviseWorkers(config: Config, deps: Parameters<typeof supervise>[1]): Promise<Pick<Service, "stop">> {
+  const { host, port, adminHost, adminPort, workers } = config;
+  try {
+    // Workers share their ports with any process of this user. Another service that has them would go unnoticed.
+    await (await openListener("public", host, port)).close(0);
+    await (await openListener("admin", adminHost, adminPort)).close(0);
+    return await supervise(workers, deps);
+  } catch (error) {
+    throw startError(error);
+  }
 }

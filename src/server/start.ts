@@ -4,6 +4,7 @@ import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { systemEntropy } from "../tokens/random.ts";
+import type { WorkerParts } from "../workers/join.ts";
 import { reportReady, reportSettings } from "./announce.ts";
 import { createApis } from "./apis.ts";
 import { openEventRecorder, openExpiry } from "./event-recorder.ts";
@@ -30,7 +31,7 @@ type ProcessDeps = {
   readonly logCounts?: LogCounts;
   /** Writes to standard output. */
   readonly out: (text: string) => void;
-};
+} & Partial<Pick<WorkerParts, "joinsOthers" | "ofAll">>;
 
 /**
  * Starts the service; resolves once it is ready and has reported so on `out`. While the store is awaited, the listeners are
@@ -38,7 +39,8 @@ type ProcessDeps = {
  *
  * @throws StartError
  */
-export async function start(config: Config, { log, logCounts, out }: ProcessDeps): Promise<Service> {
+export async function start(config: Config, deps: ProcessDeps): Promise<Service> {
+  const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own } = deps;
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const access = await openAdminAccess(config);
@@ -50,12 +52,16 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
+  // Where others serve, a worker takes no connection that it would have to refuse.
+  const early = joinsOthers ? await openStore(config, log) : undefined;
+  if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);
   const urls = { publicUrl: listeners.public.url, adminUrl: listeners.admin.url };
   const issuer = config.issuer ?? `${listeners.public.scheme}://127.0.0.1:${listeners.public.port}`;
   reportSettings(config, issuer, log);
 
-  const opened = await openStore(config, log).catch((error: unknown) => giveUp(error, () => closeAll(listeners)));
+  const opened =
+    early ?? (await openStore(config, log).catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
@@ -64,8 +70,8 @@ export async function start(config: Config, { log, logCounts, out }: ProcessDeps
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
-  const parts = { config, log, metrics, entropy, ring, access, store, overload, feed, issuer, telemetry };
-  const apis = createApis({ ...parts, audit: events.audit, storeKind: opened.kind });
+  const parts = { config, log, entropy, ring, access, store, overload, feed, issuer, telemetry };
+  const apis = createApis({ ...parts, metrics: ofAll(metrics), audit: events.audit, storeKind: opened.kind });
   exposeState(metrics, { listeners, feed, ring, opened });
   listeners.public.serve(apis.publicHandler);
   listeners.admin.serve(apis.adminHandler);

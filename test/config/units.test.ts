@@ -4,7 +4,7 @@ import { readConfig } from "../../src/config/config.ts";
 /** Numbers that count something: their name says what. */
 const COUNTS = [
   ...["port", "adminPort", "trustProxy", "maxConnections", "maxConnectionsPerAddress"],
-  ...["maxSessionsPerSubject", "redisWaitReplicas", "db", "count", "maxWaiting", "samplerRatio"],
+  ...["maxSessionsPerSubject", "redisWaitReplicas", "db", "count", "maxWaiting", "samplerRatio", "workers"],
 ];
 
 /** The names of all numbers in a value, however deep. */

@@ -1,0 +1,55 @@
+/** The side of a worker: it reports to the supervisor, and serves the metrics of all workers as its own. */
+import { mergeMetrics } from "../observability/merge-metrics.ts";
+import type { Metrics, MetricValues } from "../observability/metrics.ts";
+import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
+
+export type WorkerParts = {
+  /** Reports that the worker serves, instead of printing it. */
+  readonly out: (text: string) => void;
+  /** Whether other workers serve the same ports already. Then the listeners wait for the store. */
+  readonly joinsOthers: boolean;
+  /** Returns metrics whose expositions are of all workers. */
+  readonly ofAll: (own: Metrics) => Metrics;
+};
+
+/** Returns what is different for a worker; undefined in a process of its own. */
+export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined {
+  const role = env[WORKER] as WorkerRole | undefined;
+  if (role === undefined || process.send === undefined) return undefined;
+  // Without its supervisor nobody would end this process.
+  process.once("disconnect", () => process.exit(1));
+  const joinsOthers = role === "next";
+  return { out: (text) => send({ type: "ready", text }), joinsOthers, ofAll: metricsOfAll };
+}
+
+function send(message: ToSupervisor): void {
+  // The channel closes when the supervisor ends; this process ends then too.
+  if (process.connected) process.send?.(message);
+}
+
+function metricsOfAll(own: Metrics): Metrics {
+  const waiting = new Map<number, (all: readonly (readonly MetricValues[])[]) => void>();
+  let lastId = 0;
+  process.on("message", (message: ToWorker) => {
+    if (message.type === "metrics_wanted") {
+      void own.values().then((values) => send({ type: "metrics", id: message.id, values }));
+    } else if (message.type === "all_metrics") {
+      waiting.get(message.id)?.(message.all);
+      waiting.delete(message.id);
+    }
+  });
+  const merged = async () => {
+    const id = ++lastId;
+    const all = new Promise<readonly (readonly MetricValues[])[]>((resolve) => waiting.set(id, resolve));
+    send({ type: "metrics_wanted", id });
+    return mergeMetrics(await all);
+  };
+  return {
+    ...own,
+    expose: async () => {
+      const { type, body } = await merged();
+      return { type, body };
+    },
+    values: async () => (await merged()).values,
+  };
+}

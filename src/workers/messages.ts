@@ -1,0 +1,20 @@
+/** What the supervisor and its workers send each other. Both run the same code, so that a message needs no check of its form. */
+import type { MetricValues } from "../observability/metrics.ts";
+
+export type ToSupervisor =
+  /** The worker serves. `text` is what it would print as a process of its own. */
+  | { readonly type: "ready"; readonly text: string }
+  /** The worker was asked for the metrics of the service. */
+  | { readonly type: "metrics_wanted"; readonly id: number }
+  /** The metrics of this worker. */
+  | { readonly type: "metrics"; readonly id: number; readonly values: readonly MetricValues[] };
+
+export type ToWorker =
+  | { readonly type: "metrics_wanted"; readonly id: number }
+  /** The metrics of all workers, those that have ended included. */
+  | { readonly type: "all_metrics"; readonly id: number; readonly all: readonly (readonly MetricValues[])[] };
+
+/** The variable that makes a process a worker of the supervisor. */
+export const WORKER = "SESSION_SERVICE_WORKER";
+/** The first worker, or one that joins others. */
+export type WorkerRole = "first" | "next";

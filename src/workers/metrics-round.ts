@@ -1,0 +1,55 @@
+/** Collects the metrics of all workers, and keeps the counts of those that have ended. */
+import { lastingMetrics, mergeMetrics } from "../observability/merge-metrics.ts";
+import type { MetricValues } from "../observability/metrics.ts";
+
+/** How long a worker may take to report, in ms. Without it the exposition has what it reported last. */
+const REPORT_TIMEOUT_MS = 5_000;
+
+type Values = readonly MetricValues[];
+type Round = { readonly missing: Set<number>; readonly finish: () => void };
+
+export class MetricsRounds {
+  readonly #last = new Map<number, Values>();
+  readonly #rounds = new Map<number, Round>();
+  #ended: Values = [];
+  #lastId = 0;
+
+  /**
+   * Asks the workers, and resolves with the metrics of each when all have reported or their time is over.
+   *
+   * @param ask sends a worker the number of the round
+   */
+  collect(workers: readonly number[], ask: (worker: number, round: number) => void): Promise<readonly Values[]> {
+    return new Promise((resolve) => {
+      const id = ++this.#lastId;
+      const finish = () => {
+        clearTimeout(timer);
+        this.#rounds.delete(id);
+        resolve([this.#ended, ...this.#last.values()]);
+      };
+      const timer = setTimeout(finish, REPORT_TIMEOUT_MS);
+      this.#rounds.set(id, { missing: new Set(workers), finish });
+      for (const worker of workers) ask(worker, id);
+    });
+  }
+
+  report(worker: number, round: number, values: Values): void {
+    this.#last.set(worker, values);
+    this.#drop(worker, this.#rounds.get(round));
+  }
+
+  /** Keeps the counts that the worker reported last. What it counted after that is lost. */
+  async end(worker: number): Promise<void> {
+    const last = this.#last.get(worker);
+    if (last !== undefined) {
+      const { values } = await mergeMetrics([this.#ended, lastingMetrics(last)]);
+      this.#ended = values;
+      this.#last.delete(worker);
+    }
+    for (const round of this.#rounds.values()) this.#drop(worker, round);
+  }
+
+  #drop(worker: number, round: Round | undefined): void {
+    if (round?.missing.delete(worker) && round.missing.size === 0) round.finish();
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Several processes behind one command, on the same ports. Each worker is a whole instance with listeners of its own, and the system
+ * distributes the connections (SO_REUSEPORT): the supervisor has no part in them, so that a connection is never lost between two
+ * processes. A worker that ends unasked is replaced.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import type { Logger } from "../observability/logger.ts";
+import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
+import { MetricsRounds } from "./metrics-round.ts";
+
+/** How long a worker that ends is not replaced, in ms. It doubles with each worker that ends soon after its start. */
+const MIN_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 30_000;
+/** A worker that ran for this long had a good start, in ms. */
+const GOOD_RUN_MS = 30_000;
+
+type Deps = {
+  readonly log: Logger;
+  readonly out: (text: string) => void;
+  /** The environment of the workers. */
+  readonly env: NodeJS.ProcessEnv;
+};
+
+/** The first version of Node whose listeners can share a port. */
+const MIN_NODE = [23, 1] as const;
+
+/** @throws Error */
+function requireNode(): void {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  if (major < MIN_NODE[0] || (major === MIN_NODE[0] && minor < MIN_NODE[1]))
+    throw new Error(`WORKERS needs Node ${MIN_NODE.join(".")} or later`);
+}
+
+/** Starts the workers, and reports once that all are ready. @throws Error if one of them ends before */
+export async function supervise(count: number, deps: Deps) {
+  requireNode();
+  const supervisor = new Supervisor(deps);
+  // The first one alone makes what is missing, such as a key ring, and reports the faults of a start.
+  const text = await supervisor.startFirst();
+  supervisor.keepPortsOf(JSON.parse(text) as Urls);
+  await Promise.all(Array.from({ length: count - 1 }, () => supervisor.startNext()));
+  supervisor.replaceFromNowOn(count);
+  deps.out(text);
+  return { stop: (mode: "drain" | "now") => supervisor.stop(mode) };
+}
+
+type Urls = { readonly public: string; readonly admin: string };
+
+class Supervisor {
+  readonly #deps: Deps;
+  readonly #metrics = new MetricsRounds();
+  readonly #running = new Set<ChildProcess>();
+  #ports: Readonly<Record<string, string>> = {};
+  #isStopping = false;
+  #replaces = false;
+  #backoffMs = MIN_BACKOFF_MS;
+  #onEmpty = () => {};
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  startFirst(): Promise<string> {
+    return this.#start("first");
+  }
+
+  /** The first worker may have taken any free ports. */
+  keepPortsOf(urls: Urls): void {
+    this.#ports = { PORT: portOf(urls.public), ADMIN_PORT: portOf(urls.admin) };
+  }
+
+  startNext(): Promise<string> {
+    return this.#start("next");
+  }
+
+  replaceFromNowOn(count: number): void {
+    this.#replaces = true;
+    // One that was ready first may have ended since.
+    for (let missing = count - this.#running.size; missing > 0; missing--) this.#replace();
+  }
+
+  /** Passes the order on to the workers, and resolves when all have ended. */
+  async stop(mode: "drain" | "now"): Promise<void> {
+    this.#isStopping = true;
+    const ended = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+    for (const worker of this.#running) worker.kill(mode === "drain" ? "SIGTERM" : "SIGINT");
+    if (this.#running.size > 0) await ended;
+  }
+
+  /** Resolves with what the worker reports when it is ready. */
+  #start(role: WorkerRole): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const startedAt = performance.now();
+      const worker = fork(process.argv[1] ?? "", process.argv.slice(2), {
+        env: { ...this.#deps.env, ...this.#ports, [WORKER]: role },
+      });
+      this.#running.add(worker);
+      worker.on("message", (message: ToSupervisor) => {
+        if (message.type === "ready") resolve(message.text);
+        else void this.#take(worker, message);
+      });
+      worker.on("error", () => {}); // a message to a worker that has just ended
+      worker.on("exit", (code, signal) => {
+        this.#running.delete(worker);
+        void this.#metrics.end(worker.pid ?? 0);
+        reject(new Error(`a worker ended before it was ready (${signal ?? `exit code ${code}`})`));
+        this.#onExit(worker, { code, signal, ranMs: performance.now() - startedAt });
+      });
+    });
+  }
+
+  #onExit({ pid }: ChildProcess, end: { code: number | null; signal: string | null; ranMs: number }): void {
+    if (this.#running.size === 0) this.#onEmpty();
+    if (this.#isStopping || !this.#replaces) return;
+    const { code, signal, ranMs } = end;
+    if (ranMs >= GOOD_RUN_MS) this.#backoffMs = MIN_BACKOFF_MS;
+    const replacedInMs = this.#backoffMs;
+    this.#backoffMs = Math.min(MAX_BACKOFF_MS, this.#backoffMs * 2);
+    this.#deps.log.error({ event: "worker_ended", worker: pid, code, signal, replacedInMs }, "a worker has ended");
+    setTimeout(() => this.#replace(), replacedInMs);
+  }
+
+  /** The worker's own log says why it does not start; its end is handled as that of any other. */
+  #replace(): void {
+    if (!this.#isStopping) this.startNext().catch(() => {});
+  }
+
+  async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
+    if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
+    const workers = new Map([...this.#running].map((each) => [each.pid ?? 0, each]));
+    const ask = (id: number, round: number) => send(workers.get(id), { type: "metrics_wanted", id: round });
+    const all = await this.#metrics.collect([...workers.keys()], ask);
+    send(worker, { type: "all_metrics", id: message.id, all });
+  }
+}
+
+/** Returns the port that a URL names or implies. */
+function portOf(url: string): string {
+  const { port, protocol } = new URL(url);
+  return port !== "" ? port : protocol === "https:" ? "443" : "80";
+}
+
+function send(worker: ChildProcess | undefined, message: ToWorker): void {
+  if (worker?.connected) worker.send(message);
+}

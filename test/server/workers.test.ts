@@ -1,0 +1,113 @@
+/** Several processes behind one command: `WORKERS`. */
+import { readFileSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { startLoad, type Way } from "../support/load.ts";
+import { HANG_MS } from "../support/patience.ts";
+import { request } from "../support/raw-http.ts";
+import { type RedisServer, startRedis } from "../support/redis.ts";
+import { type Service, startService, waitFor, withKeys } from "../support/service.ts";
+import { logIn } from "../support/sessions.ts";
+
+const WORKERS = 2;
+
+let redis: RedisServer;
+let service: Service | undefined;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterEach(async () => {
+  await service?.stop();
+  service = undefined;
+});
+afterAll(() => redis.stop());
+
+async function startWorkers(): Promise<Service> {
+  service = await startService({
+    REDIS_URL: redis.url,
+    WORKERS: String(WORKERS),
+    DATA_DIR: withKeys(),
+    ISSUER: "http://auth.example",
+    ADMIN_TOKENS: "workers".repeat(6),
+    // Each client refreshes its session as fast as it can.
+    RATE_LIMIT_REFRESH: "off",
+    // A busy machine is no outage and no stall.
+    REDIS_COMMAND_TIMEOUT: "10s",
+    REUSE_INTERVAL: "60s",
+    // Two workers and their load are more than a busy machine has processors for.
+    OVERLOAD_MAX_LOOP_DELAY: "0",
+  });
+  return service;
+}
+
+/** The processes that serve. */
+function workersOf({ pid }: Service): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+  return text.split(" ").filter(Boolean).map(Number);
+}
+
+async function count(running: Service, metric: string): Promise<number> {
+  const { body } = await request(running.adminUrl, { path: "/metrics" });
+  return Number(new RegExp(`^${metric} (\\d+)$`, "m").exec(String(body))?.[1] ?? 0);
+}
+
+test("all workers serve the ports of one ready line, and their metrics are one", { timeout: HANG_MS }, async () => {
+  const running = await startWorkers();
+  expect(running.stdout().trim().split("\n")).toHaveLength(1);
+  expect(workersOf(running)).toHaveLength(WORKERS);
+  for (let created = 1; created <= 4; created++) {
+    await logIn(running);
+    // A worker that is slow to report is counted as of its last report.
+    await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
+  }
+  expect(await running.stop()).toEqual({ code: 0, signal: null });
+});
+
+test("a worker that is killed under load costs the requests in flight alone, and is replaced", {
+  timeout: HANG_MS,
+}, async () => {
+  const running = await startWorkers();
+  const clients = 3;
+  const ways: readonly Way[] = ["keep-alive", "new connections"];
+  const loads = await Promise.all(
+    ways.map(async (way) => {
+      const users = await Promise.all(Array.from({ length: clients }, () => logIn(running)));
+      const cookies = users.map(({ refreshToken }) => `refresh_token=${refreshToken}`);
+      return startLoad(running.publicUrl, way, cookies);
+    }),
+  );
+  const more = async (requests: number) => {
+    const before = loads.map((load) => load.requests());
+    await expect
+      .poll(() => loads.every((load, i) => load.requests() >= (before[i] ?? 0) + requests), { timeout: HANG_MS })
+      .toBe(true);
+  };
+  await more(10);
+  const created = clients * ways.length;
+  await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
+  const [victim = 0] = workersOf(running);
+  process.kill(victim, "SIGKILL");
+  await waitFor(running, () => (running.stderr().includes('"worker_ended"') ? true : undefined));
+  await expect
+    .poll(() => workersOf(running).filter((pid) => pid !== victim).length, { timeout: HANG_MS })
+    .toBe(WORKERS);
+  await more(10);
+  await Promise.all(loads.map((load) => load.stop()));
+  const failures = loads.flatMap((load) => load.failures);
+  // What was lost is a connection, never a session. Each client had one request in flight, and may have connected again to the listener
+  // of the worker while the system closed it.
+  expect(failures.filter((failure) => !/: (?:ECONNRESET|EPIPE)$/.test(failure))).toEqual([]);
+  expect(failures.length).toBeLessThanOrEqual(2 * clients * ways.length);
+  await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
+});
+
+test("a worker that cannot start refuses the start once, with its fault", { timeout: HANG_MS }, async () => {
+  const running = await startWorkers();
+  const taken = await startService({
+    REDIS_URL: redis.url,
+    WORKERS: String(WORKERS),
+    PORT: String(new URL(running.publicUrl).port),
+    DATA_DIR: withKeys(),
+  }).catch((error: unknown) => String(error));
+  expect(taken).toMatch(/cannot open the public listener .* the port is taken/);
+  expect(String(taken).match(/the port is taken/g)).toHaveLength(1);
+});
