@@ -14,7 +14,7 @@ describe.each([
   ["embedded", embeddedBackend],
   ["Redis", redisBackend],
   ["Redis Cluster", redisClusterBackend],
-] as const)("on the %s store", (_, start) => {
+] as const)("on the %s store", (name, start) => {
   let backend: Backend;
   let store: SessionStore;
   let other: SessionStore;
@@ -116,6 +116,18 @@ describe.each([
     const found = (await Promise.all([expireAll(store), expireAll(other)])).flat();
     expect(found.map(({ sid }) => sid).toSorted()).toEqual(sids.toSorted());
   });
+
+  // The embedded store needs no lease: a step is one transaction.
+  if (name !== "embedded") {
+    test("while an instance holds the partitions, another one looks at none", async () => {
+      await backend.advance(TAKEOVER);
+      await expireAll(store);
+      const { sid } = await login();
+      await backend.advance(SHORT);
+      expect(await expireAll(other)).toEqual([]);
+      expect((await expireAll(store)).map((ended) => ended.sid)).toEqual([sid]);
+    });
+  }
 
   test("after an instance that is no more, another one takes over", async () => {
     await expireAll(store);
