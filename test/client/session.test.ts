@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { createFileStore, createTokenSession, SessionEnded, SessionUnavailable } from "../../src/client/index.ts";
+import { PATIENCE_MS } from "../support/patience.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
 
@@ -31,6 +32,7 @@ async function signedIn(change: Partial<Parameters<typeof createTokenSession>[0]
   const options = {
     service: service.publicUrl,
     clientId: "cli",
+    requestTimeoutMs: PATIENCE_MS,
     store: createFileStore(path),
     fetch: (url: string | Request, init?: RequestInit) => {
       requests.push(new URL(url instanceof Request ? url.url : url).pathname);
@@ -101,6 +103,7 @@ test("a refusal is not believed while another process has stored a newer token",
   const session = createTokenSession({
     service: service.publicUrl,
     clientId: "cli",
+    requestTimeoutMs: PATIENCE_MS,
     store,
     async fetch(url, init) {
       const response = await fetch(url, init);

@@ -20,7 +20,7 @@ const json = (response: RawResponse) => JSON.parse(response.body) as Record<stri
 const claims = (token = "") => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
 describe.each(STORES)("on the %s store", (store) => {
-  const service = aService({ RATE_LIMIT_FAILURES: "off" }, store);
+  const service = aService({ RATE_LIMIT_FAILURES: "off", REUSE_INTERVAL: "60s" }, store);
   const cli = { clientId: "cli" };
   const grant = (refreshToken: string, change = {}, headers = {}) =>
     post(
