@@ -1,6 +1,5 @@
 /** Keys of both kinds rotate under load, as early as their ages permit: no live token is refused, at any instance. */
 import { execFile } from "node:child_process";
-import { EventEmitter, once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -93,7 +92,6 @@ async function untilServed<T extends { readonly ok: boolean; readonly code?: str
 
 /** Sessions that are used while keys rotate, and what became of them. */
 class Load {
-  readonly events = new EventEmitter<{ call: []; command: [] }>();
   readonly kids = { signing: new Set<string>(), mac: new Set<string>() };
   /** Live credentials that were refused. */
   readonly refused: string[] = [];
@@ -109,25 +107,19 @@ class Load {
     this.#verifiers = verifiers;
   }
 
-  /** Refreshes again and again, and is away in between. */
-  async browse(away: () => Promise<unknown>): Promise<void> {
+  /** Refreshes again and again, after pauses of at most `longestMs`. */
+  async browse(longestMs: number): Promise<void> {
     let held = await this.#logIn();
     let before = held.accessToken;
     while (!this.over) {
       await this.#verify(held.accessToken);
-      await away();
+      await pause(Math.random() * longestMs);
       await this.#verify(before);
       before = held.accessToken;
       const current = held;
       held =
         (await this.#expect("refresh", held.since + IDLE_MS, () => this.#refresh(current))) ?? (await this.#logIn());
     }
-  }
-
-  /** Resolves after so many more calls. */
-  async further(calls: number): Promise<void> {
-    const wanted = this.calls + calls;
-    while (this.calls < wanted) await once(this.events, "call");
   }
 
   async logInAndOut(): Promise<void> {
@@ -138,13 +130,13 @@ class Load {
         const { public: listener } = callersOf(pick(this.#deployment.services));
         return message(await untilServed(() => listener.call(logout, {}, bearer(accessToken))));
       });
+      await pause(Math.random() * 50);
     }
   }
 
   /** Notes a refusal before `expiry`, ms since the epoch; after it there may have been one. */
   async #expect<T>(what: string, expiry: number, call: () => Promise<T>): Promise<T | undefined> {
     this.calls++;
-    this.events.emit("call");
     try {
       return await call();
     } catch (error) {
@@ -205,18 +197,16 @@ test("three services on one Redis, keys rotated as often as their ages permit", 
     while (performance.now() < atLeastUntil || !(await isComplete())) {
       if (await keys(deployment, "rotate")) rotations++;
       else await keys(deployment, "remove");
-      load.events.emit("command");
-      await load.further(20);
+      await pause(200);
     }
     load.over = true;
-    load.events.emit("command");
   };
   await Promise.all([
     rotating(),
     load.logInAndOut(),
-    ...Array.from({ length: 4 }, () => load.browse(() => once(load.events, "command"))),
+    ...Array.from({ length: 4 }, () => load.browse(200)),
     // Clients that are away for almost as long as a session may idle present tokens of keys that have long retired.
-    ...Array.from({ length: 12 }, (_, at) => load.browse(() => pause(((at + 1) / 12) * (IDLE_MS - 1_000)))),
+    ...Array.from({ length: 12 }, () => load.browse(IDLE_MS - 1_000)),
   ]);
   const [signing, mac] = await Promise.all(KEY_KINDS.map(usedAndGone));
   console.log({ calls: load.calls, late: load.late, rotations, signing, mac });
