@@ -11,8 +11,8 @@ export type Equivalent = {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
-    file: "src/session/feed.ts",
-    source: "#wakeCount = 0;",
+    file: "src/session/feed-wakes.ts",
+    source: "#count = 0;",
     before: "0",
     replacement: "1",
     reason: "The count is only compared with an earlier value of itself: where it begins does not matter.",

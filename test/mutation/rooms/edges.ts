@@ -97,6 +97,12 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("server-kit")("cookies", "login", "same-origin", "sessions", "schedules"), ["test/server-kit"]],
   },
   {
+    name: "client",
+    files: /^src\/client\/.*\.ts$/,
+    stages: [testsOf("client")("session"), testsOf("client")("processes")],
+  },
+  { name: "workers", files: /^src\/workers\/.*\.ts$/, stages: [server("workers")] },
+  {
     name: "net",
     files: /^src\/net\/.*\.ts$/,
     stages: [["test/net", "test/api/public/cookie.test.ts"], server("rate-limits")],

@@ -55,6 +55,11 @@ export const HTTP: readonly Room[] = [
     files: /^src\/http\/(?:call|response|node|fetch)\/.*\.ts$/,
     stages: [http("requests", "call/header-map", "failures", "options", "streams", "servers", "bodies"), ...ALL],
   },
+  {
+    name: "http/connect",
+    files: /^src\/http\/connect\/.*\.ts$/,
+    stages: [http("unary-handler"), ["test/server/http.test.ts", "test/attacks/smuggling.test.ts"]],
+  },
   { name: "http/call", files: /^src\/http\/bounds\.ts$/, stages: [http("bounds"), ...ALL] },
   { name: "http/call", files: /^src\/http\/[^/]*\.ts$/, stages: ALL },
   {
