@@ -11,7 +11,8 @@ import { credentialsIn, secretsOfRing } from "./credentials.ts";
 /** Shorter words are names, numbers and times. A leak that is cut shorter opens nothing. */
 const WORD = /[\w-]{23,}/g;
 /** The calls whose responses carry tokens to their owner. */
-const ISSUES = /\/(Refresh|CreateSession|RegisterDevice|RenewDevice|v1\/auth\/(refresh|device|device\/refresh))$/;
+const ISSUES =
+  /\/(Refresh|GrantToken|CreateSession|RegisterDevice|RenewDevice|v1\/auth\/(refresh|device|device\/refresh)|v1\/oauth\/token)$/;
 /** So much is remembered in order not to note it twice, words. */
 const MAX_KNOWN = 50_000;
 const FLUSH_INTERVAL_MS = 100;
