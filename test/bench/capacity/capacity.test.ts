@@ -18,7 +18,10 @@ describe("what a load needs", () => {
     fc.assert(
       fc.property(demands, (demand) => {
         const needed = needs(demand, MEASURED);
-        const busy = needed.requestCores + needed.feedCores + (needed.instances * MEASURED.instance.rest) / 1e6;
+        const { rest, reread } = MEASURED.instance;
+        const ofEach = (rest + demand.endingsPerSecond * reread) / 1e6;
+        fc.pre(needed.beyond.length === 0);
+        const busy = needed.requestCores + needed.feedCores + needed.instances * ofEach;
         expect(busy).toBeLessThanOrEqual(PLAN.use * needed.instances * 1.0001);
         expect(needed.redisCores).toBeLessThanOrEqual(PLAN.use * needed.redisNodes * 1.0001);
         expect(needed.redisGiB).toBeLessThanOrEqual(PLAN.nodeMemoryGiB * PLAN.copies * needed.redisNodes * 1.0001);

@@ -6,6 +6,8 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
+    /** The same ending, read again and again for five seconds by each instance (src/store/redis/log-reader.ts). */
+    readonly reread: number;
     /** One message of the feed, delivered to one watcher. */
     readonly message: number;
     /** Each second, with nothing to do. */
@@ -16,6 +18,8 @@ export type Costs = {
     readonly refresh: number;
     readonly creation: number;
     readonly ending: number;
+    /** The same ending, read again and again by one instance. */
+    readonly reread: number;
     /** Each second, for one instance that reads the log and has nothing else to do. */
     readonly rest: number;
     /** The same on a cluster, where each of the 256 partitions is a script of its own. */
@@ -29,8 +33,8 @@ export type Costs = {
 
 /** CPU times differ by a factor of two from machine to machine: measure yours before you believe a table. */
 export const MEASURED: Costs = {
-  instance: { refresh: 121, creation: 250, ending: 200, message: 57, rest: 10_000 },
-  redis: { refresh: 25, creation: 60, ending: 50, rest: 1_000, restOfCluster: 4_000 },
-  bytes: { refresh: 2_000, refreshAtRedis: 900, message: 250 },
-  memory: { session: 350 },
+  instance: { refresh: 202, creation: 340, ending: 238, reread: 596, message: 146, rest: 16_135 },
+  redis: { refresh: 44, creation: 119, ending: 96, reread: 414, rest: 4_400, restOfCluster: 23_797 },
+  bytes: { refresh: 1_319, refreshAtRedis: 424, message: 130 },
+  memory: { session: 858 },
 };

@@ -86,13 +86,15 @@ export function redisCores(demand: Demand, costs: Costs, instances: number, isCl
   const scripts =
     demand.refreshesPerSecond * redis.refresh +
     demand.creationsPerSecond * redis.creation +
-    demand.endingsPerSecond * redis.ending;
+    demand.endingsPerSecond * (redis.ending + instances * redis.reread);
   return (scripts + instances * (isCluster ? redis.restOfCluster : redis.rest)) / 1e6;
 }
 
 export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
   const { requests, feed } = instanceCores(demand, costs);
-  const ofEach = plan.use - costs.instance.rest / 1e6;
+  // Each of them does this, however many there are.
+  const own = (costs.instance.rest + demand.endingsPerSecond * costs.instance.reread) / 1e6;
+  const ofEach = Math.max(plan.use - own, 0.01);
   const instances = Math.max(
     2,
     Math.ceil((requests + feed) / ofEach),
@@ -120,7 +122,7 @@ export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
     clientGbits: gbits(demand.refreshesPerSecond * costs.bytes.refresh + demand.verifiers * perWatcher),
     redisGbits: gbits(demand.refreshesPerSecond * costs.bytes.refreshAtRedis),
     usdPerMonth: cores * plan.usdPerCoreMonth + memory * plan.usdPerGiBMonth,
-    beyond: beyond(redisNodes, instanceGiB, instances),
+    beyond: beyond(redisNodes, instanceGiB, instances, own),
   };
 }
 
@@ -128,12 +130,15 @@ const gbits = (bytesPerSecond: number) => (bytesPerSecond * 8) / 1e9;
 
 /** Connections that a node of Redis accepts by default (`maxclients`). Each instance has one for commands and one for hints. */
 const MAX_CLIENTS = 10_000;
+/** The part of a core that an instance may spend on the log alone. */
+const MAX_OWN = 0.25;
 
-function beyond(nodes: number, instanceGiB: number, instances: number): string[] {
+function beyond(nodes: number, instanceGiB: number, instances: number, own: number): string[] {
   const limits: string[] = [];
   if (nodes > PARTITIONS)
     limits.push(`${Math.ceil(nodes / PARTITIONS)} cells: a cluster has at most ${PARTITIONS} nodes`);
   if (instanceGiB > 2) limits.push("every instance remembers every revocation: shorter access tokens, or cells");
+  if (own > MAX_OWN) limits.push("cells: each instance is busy with reading all endings");
   if (2 * instances > MAX_CLIENTS) limits.push(`cells: more than ${MAX_CLIENTS} connections to each node`);
   return limits;
 }
