@@ -22,7 +22,7 @@ interface RequestSource {
   waitMs(): number;
   /** The ids for the log. */
   correlation(): Correlation;
-  /** Where whole envelopes of a stream can be written past Connect, once it has sent the first; undefined where that is not offered. */
+  /** Takes whole envelopes of a stream past Connect, once Connect has sent the first. Undefined if this connection cannot. */
   output(): StreamOutput | undefined;
   /** Aborts the call and drops unread output. */
   abort(): void;

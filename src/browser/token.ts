@@ -23,7 +23,7 @@ export type HeldToken = ReceivedToken & {
 /** A token as it arrives, from the service or from another tab. */
 export type ReceivedToken = {
   readonly text?: string | undefined;
-  /** Where the text is not known: a server has rendered the page with them. */
+  /** A server has rendered the page with these claims, and did not give the text of the token. */
   readonly claims?: Claims;
   /** When it was issued, by the wall clock of this device. */
   readonly atMs: number;

@@ -2,7 +2,7 @@
 import { cookieValues } from "../net/cookie-values.ts";
 import { type Authorization, authorize, type Claims, type Rejection, type Verifier } from "../verifier/index.ts";
 
-/** By these headers the upstream learns who calls. A request that passes gets all of them, so that none of the client's own is left. */
+/** The upstream learns from these headers who calls. A request that passes gets all of them, so that none of the client's own is left. */
 const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims"] as const;
 /** So many values of the cookie are tried. A browser sends one for each scope, and a sibling domain may have planted some. */
 const MAX_VALUES = 4;
@@ -28,13 +28,13 @@ function tokensOf(header: string | undefined, cookie: string): readonly string[]
   return header === undefined ? [] : [...new Set(cookieValues(header, cookie))].slice(0, MAX_VALUES);
 }
 
-/** Of several tokens one must be good, and all that are good must be of one subject: another one's may have been planted. */
+/** One of several tokens must be good, and nobody may have planted another user's: all good ones are of one subject, and none is undecided. */
 async function judgeAll(verifier: Verifier, tokens: readonly string[]): Promise<Authorization> {
   const decisions = await Promise.all(tokens.map((token) => authorize(verifier, `Bearer ${token}`)));
   const accepted = decisions.filter((decision) => decision.ok);
   if (new Set(accepted.map(({ claims }) => claims.sub)).size > 1) return authorize(verifier, "Bearer");
   const unavailable = decisions.find((decision) => !decision.ok && decision.status === 503);
-  return accepted[0] ?? unavailable ?? (decisions[0] as Authorization);
+  return unavailable ?? accepted[0] ?? (decisions[0] as Authorization);
 }
 
 /** Percent-encodes what has no place in a header: everything but visible ASCII, and the percent sign itself. */

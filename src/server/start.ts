@@ -52,7 +52,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
-  // Where others serve, a worker takes no connection that it would have to refuse.
+  // A worker beside others opens its port only when it can serve: until then the others get all connections.
   const early = joinsOthers ? await openStore(config, log) : undefined;
   if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);

@@ -7,7 +7,7 @@ import type { FeedWakes } from "./feed-wakes.ts";
  */
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 
-/** Where a watcher is in the log, and whether a batch is due for it. */
+/** A watcher's position in the log, and whether a batch is due for it. */
 export type Place = { readonly position: number; readonly isBehind: boolean };
 
 /** Why batches are not passed on any more: `taking` is to be awaited, more batches are due, or the watch ends. */

@@ -34,7 +34,7 @@ type RevokedSessionsDeps = {
 
 /** What the batches of the feed have said so far, until the tokens have expired that they are about. */
 export class RevokedSessions {
-  /** Where the feed continues. */
+  /** The next request for the feed continues at this cursor. */
   cursor = "";
   batches = 0;
   readonly #deps: RevokedSessionsDeps;

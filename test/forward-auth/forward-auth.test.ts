@@ -7,6 +7,8 @@ import {
   type CheckResponse,
   CheckResponseSchema,
 } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { createCheck } from "../../src/forward-auth/check.ts";
+import type { Claims } from "../../src/verifier/index.ts";
 import { command } from "../cli/command.ts";
 import { request } from "../support/raw-http.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -26,6 +28,8 @@ afterAll(async () => {
   await service?.stop();
 });
 
+const claimsOf = (token: string) =>
+  JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Claims;
 const check = (headers: Readonly<Record<string, string>>, path = "/check") =>
   request(forwardAuth.url, { path, headers });
 const logOut = (accessToken: string) =>
@@ -84,6 +88,16 @@ describe("over HTTP", () => {
     expect(await reply(alice.accessToken, again.accessToken)).toBe("alice");
     expect(await reply(alice.accessToken, bob.accessToken)).toBe(401);
     expect(await reply("1", "2", "3", "4", alice.accessToken)).toBe(401);
+  });
+
+  test("of several cookies none may be undecided", async () => {
+    const { accessToken } = await logIn(service);
+    const undecided = { ok: false, reason: "unavailable" } as const;
+    const decided = { ok: true, deviceBound: false, claims: claimsOf(accessToken) } as const;
+    const verify = async (token: string) => (token === accessToken ? decided : undecided);
+    const judge = createCheck({ verify, stalenessMs: () => 0, ready: Promise.resolve(), close() {} }, "access_token");
+    const cookie = `access_token=${accessToken}; access_token=other`;
+    expect(await judge((name) => (name === "cookie" ? cookie : undefined))).toMatchObject({ status: 503 });
   });
 
   test("it counts its decisions", async () => {

@@ -157,6 +157,15 @@ describe.each(Object.keys(GATEWAYS))("%s", (name) => {
       await expect.poll(async () => (await send("/", bearer(accessToken))).status).toBe(401);
     });
 
+    test("the largest claims that a session may have reach the application", async () => {
+      const { accessToken } = await logIn(service, { claims: { roles: "r".repeat(4_000) } });
+      const response = await send("/", bearer(accessToken));
+      expect(response.status).toBe(200);
+      const seen = JSON.parse(response.body) as Record<string, string>;
+      const claims = JSON.parse(Buffer.from(seen["x-auth-claims"] ?? "", "base64url").toString()) as { roles: string };
+      expect(claims.roles).toHaveLength(4_000);
+    });
+
     test("an error of the application is the application's", async () => {
       const { accessToken } = await logIn(service);
       expect((await send("/fails", bearer(accessToken))).status).toBe(500);

@@ -54,7 +54,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
   return router;
 }
 
-/** Where an error was raised. */
+/** The call that has raised an error. */
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
 /** Returns the error of the closed table for an error that Connect has raised; undefined if it is one of the table. */

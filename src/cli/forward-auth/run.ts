@@ -39,7 +39,7 @@ export async function forwardAuth(context: Context, options: ForwardAuthOptions)
   });
   try {
     // The gateway may be there first: what cannot be decided yet is 503.
-    verifier.ready.catch((error: unknown) => log({ event: "refused by the service", error: textOf(error) }));
+    verifier.ready.catch((error: unknown) => log({ event: "refused_by_service", error: textOf(error) }));
     const server = await listen(verifier, options, log);
     context.print(JSON.stringify({ event: "ready", url: server.url }));
     await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
