@@ -10,22 +10,22 @@ const NO_STORE = { "cache-control": "no-store" };
 
 export const isCheck = (url: string | undefined): boolean => url !== undefined && /^\/check(?:[/?]|$)/.test(url);
 
-export function createHttpEndpoint(check: Check, outcomes: Outcomes): Handler {
+export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (error: unknown) => void): Handler {
   return (request, response) => {
     const headerOf = (name: string) => {
       const value = request.headers[name];
       return Array.isArray(value) ? value.join(", ") : value;
     };
-    void check(headerOf).then((decision) => {
+    const decided = check(headerOf).then((decision) => {
       outcomes.count(decision.ok ? "accepted" : decision.reason);
       if (response.destroyed) return;
       if (decision.ok) return respond(response, 200, { ...decision.identity, ...NO_STORE });
-      respond(
-        response,
-        decision.status,
-        { ...decision.headers, "x-auth-reason": decision.reason, ...NO_STORE },
-        decision.body,
-      );
+      const { status, headers, reason, body } = decision;
+      respond(response, status, { ...headers, "x-auth-reason": reason, ...NO_STORE }, body);
+    });
+    decided.catch((error: unknown) => {
+      onBug(error);
+      response.destroy();
     });
   };
 }

@@ -26,6 +26,9 @@ const GRACE_MS = 5_000;
 /** How long idle connections stay open then, so that gateways can leave them: they learn from `/readyz` that this is the end. */
 const LINGER_MS = 1_000;
 
+/** The size of the longest question over gRPC, in bytes. Envoy may send the body of a request along (`with_request_body`). */
+const MAX_CHECK_BYTES = 1_048_576;
+
 export type ForwardAuth = { readonly url: string; close(): Promise<void> };
 
 /** @throws Error if the port cannot be bound */
@@ -33,8 +36,9 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   const { host, port, cookie, maxStalenessMs, onBug } = options;
   const outcomes = new Outcomes();
   const check = createCheck(verifier, cookie);
-  const byHttp = createHttpEndpoint(check, outcomes);
+  const byHttp = createHttpEndpoint(check, outcomes, onBug);
   const byGrpc = connectNodeAdapter({
+    readMaxBytes: MAX_CHECK_BYTES,
     routes: (router) => router.service(Authorization, createExtAuthz(check, outcomes)),
   });
   // Gateways keep few connections and send all their requests over them, so a bound for each address would bound the gateway.

@@ -167,6 +167,10 @@ describe("over gRPC, as Envoy asks", () => {
     }
     expect(contentOf(await ask({})).code).toBe(16);
   });
+
+  test("a question above 1 MiB is refused", async () => {
+    await expect(ask(withHeaders({ long: "x".repeat(1_100_000) }))).rejects.toMatchObject({ code: 8 });
+  });
 });
 
 describe("without the service", () => {
