@@ -13,6 +13,14 @@ const write = (path: string, manifest: Manifest) => writeFileSync(path, `${JSON.
 
 export const currentVersion = (root: string): string => read(join(root, "package.json")).version;
 
+/** Files that are no manifest of npm and have the version. */
+export const OTHER_FILES = [
+  "deploy/helm/session-service/Chart.yaml",
+  "docs/deployment.md",
+  "docs/getting-started.md",
+  "verifiers/python/pyproject.toml",
+];
+
 /**
  * Sets the version wherever it is written, except in the lock file and in generated files.
  * @throws Error if the version is none, or not above the current one
@@ -35,9 +43,9 @@ export function setVersion(root: string, version: string): void {
     ([name, range]) => [name, own.has(name) ? version : range] as const,
   );
   write(join(root, "package.json"), { ...manifest, version, dependencies: Object.fromEntries(dependencies) });
-  for (const file of ["deploy/helm/session-service/Chart.yaml", "docs/deployment.md", "docs/getting-started.md"]) {
+  for (const file of OTHER_FILES) {
     const path = join(root, file);
-    const places = /^((?:appVersion|version): |.*session-service-)\d+\.\d+\.\d+(?=$|\.tgz)/gm;
+    const places = /^((?:appVersion|version): |version = "|.*session-service-)\d+\.\d+\.\d+(?=$|\.tgz|"$)/gm;
     writeFileSync(path, readFileSync(path, "utf8").replace(places, `$1${version}`));
   }
 }

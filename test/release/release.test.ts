@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { cutRelease, versionsOf } from "../../deploy/release/changelog.ts";
-import { currentVersion, setVersion } from "../../deploy/release/versions.ts";
+import { currentVersion, OTHER_FILES, setVersion } from "../../deploy/release/versions.ts";
 import { scratch } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -53,13 +53,11 @@ describe("the changelog of a release", () => {
 function copyOfVersions(): string {
   const copy = scratch();
   const { workspaces } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { workspaces: string[] };
-  const files = [
+  for (const file of [
     "package.json",
-    "deploy/helm/session-service/Chart.yaml",
-    "docs/deployment.md",
-    "docs/getting-started.md",
-  ];
-  for (const file of [...files, ...workspaces.map((workspace) => join(workspace, "package.json"))]) {
+    ...OTHER_FILES,
+    ...workspaces.map((workspace) => join(workspace, "package.json")),
+  ]) {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     cpSync(join(ROOT, file), join(copy, file));
   }
@@ -82,6 +80,7 @@ describe("the version", () => {
         ...found("deploy/helm/session-service/Chart.yaml", /^(?:appVersion|version): (.*)$/gm),
         ...found("docs/deployment.md", /session-service-([\d.]+)\.tgz/g),
         ...found("docs/getting-started.md", /session-service-([\d.]+)\.tgz/g),
+        ...found("verifiers/python/pyproject.toml", /^version = "(.*)"$/gm),
       ].map((place) => (place === version ? "" : place));
     };
     const places = texts(ROOT, before);
