@@ -13,7 +13,7 @@ const WALLS: Record<string, readonly string[]> = {
   clock: [],
   files: [],
   net: [],
-  tokens: ["session", "files", "verifier/known-signatures.ts", "verifier/segment.ts", "verifier/strict-json.ts"],
+  tokens: ["session", "files", "verifier/known-signatures.ts", "verifier/dpop"],
   store: ["session", "clock", "config/redis-url.ts"],
   api: [
     "session",

@@ -8,7 +8,7 @@ export function isSigningAlg(value: unknown): value is SigningAlg {
   return value === "ES256" || value === "EdDSA";
 }
 
-const DIGEST = { ES256: "sha256", EdDSA: null, RS256: "sha256" } as const;
+const DIGEST = { ES256: "sha256", EdDSA: null } as const;
 
 /** Both algorithms make signatures of 64 bytes, which are 86 characters. The last one has four spare bits that must be zero. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
@@ -31,8 +31,7 @@ export function createSigner(alg: SigningAlg, privateKey: KeyObject): Signer {
 
 export type SignatureCheck = (input: string, signature: string) => boolean;
 
-/** RS256 (RSASSA-PKCS1-v1_5, RFC 7518 §3.3) is only used to verify proofs of devices. */
-export function createSignatureCheck(alg: SigningAlg | "RS256", publicKey: KeyObject): SignatureCheck {
+export function createSignatureCheck(alg: SigningAlg, publicKey: KeyObject): SignatureCheck {
   const key = { key: publicKey, dsaEncoding: "ieee-p1363" } as const;
   return (input, signature) =>
     verify(DIGEST[alg], Buffer.from(input, "latin1"), key, Buffer.from(signature, "base64url"));

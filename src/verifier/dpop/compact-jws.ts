@@ -1,0 +1,36 @@
+/** The compact form of a JWS (RFC 7515 section 7.1) that carries a proof of possession, read strictly. Nothing is verified here. */
+import { parseObject } from "../strict-json.ts";
+import { decodeBytes, decodeText } from "../web/segment.ts";
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+export type CompactJws = {
+  readonly header: JsonObject;
+  /** Parses the payload; undefined unless it is a JSON object. */
+  readonly readPayload: () => JsonObject | undefined;
+  /** The text that is signed. */
+  readonly input: string;
+  readonly signature: Uint8Array<ArrayBuffer>;
+};
+
+const SEGMENTS = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
+
+/** Header members that would change what is signed or how it is read (RFC 7515 section 4.1.11, RFC 7797). */
+const REFUSED_MEMBERS = ["crit", "b64"] as const;
+
+/** Returns undefined for any other text, and for one that is longer than `maxLength`. */
+export function readCompactJws(text: string, maxLength: number): CompactJws | undefined {
+  const segments = text.length > maxLength ? null : SEGMENTS.exec(text);
+  if (segments === null) return undefined;
+  const [, first = "", second = "", third = ""] = segments;
+  const header = parseSegment(first);
+  const signature = decodeBytes(third);
+  if (header === undefined || signature === undefined) return undefined;
+  if (REFUSED_MEMBERS.some((name) => Object.hasOwn(header, name))) return undefined;
+  return { header, signature, input: `${first}.${second}`, readPayload: () => parseSegment(second) };
+}
+
+function parseSegment(segment: string): JsonObject | undefined {
+  const text = decodeText(segment);
+  return text === undefined ? undefined : parseObject(text);
+}

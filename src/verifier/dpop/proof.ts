@@ -1,0 +1,136 @@
+/** The rules of a DPoP proof (RFC 9449 section 4.3) but for its signature and its hashes, which each runtime checks by itself. */
+import { readCompactJws } from "./compact-jws.ts";
+import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
+
+/**
+ * Why a proof is refused, as a closed list.
+ *
+ * - `proof_absent`: a bound token came without one. `proof_ambiguous`: there is more than one.
+ * - `proof_malformed`: no JWS of the form, too long, with members that are refused, or without a claim that it needs.
+ * - `proof_wrong_type`, `proof_wrong_algorithm`: its `typ` or `alg` is not allowed.
+ * - `proof_bad_key`: its key is private, of a size that is not accepted, or not on its curve.
+ * - `proof_wrong_method`, `proof_wrong_url`, `proof_wrong_token`: it was made for another request, or for another access token.
+ * - `proof_stale`: it was made too long ago, or in the future. `proof_nonce`: it needs another nonce.
+ * - `proof_forged`: the signature is not by its key. `proof_replayed`: it was presented before.
+ * - `proof_other_key`: the token is bound to another key.
+ */
+export const PROOF_REFUSALS = [
+  "proof_absent",
+  "proof_ambiguous",
+  "proof_malformed",
+  "proof_wrong_type",
+  "proof_wrong_algorithm",
+  "proof_bad_key",
+  "proof_wrong_method",
+  "proof_wrong_url",
+  "proof_wrong_token",
+  "proof_stale",
+  "proof_nonce",
+  "proof_forged",
+  "proof_replayed",
+  "proof_other_key",
+] as const;
+export type ProofRefusal = (typeof PROOF_REFUSALS)[number];
+export type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal };
+
+export type ProofExpectation = {
+  readonly method: string;
+  /** The URLs by which the request may have been sent, as `proofUrl` returns them. */
+  readonly urls: readonly string[];
+  /** The wall clock, in ms since the epoch. */
+  readonly nowMs: number;
+  /** The access token that comes along. */
+  readonly accessToken?: string | undefined;
+  /** Checks a nonce and its age. Absent if none are issued: one in a proof is then ignored. */
+  readonly isFreshNonce?: (nonce: string) => boolean;
+  readonly requiresNonce?: boolean;
+};
+
+/** A proof whose signature and hashes are still to be checked. */
+export type ReadProof = {
+  readonly ok: true;
+  readonly key: ProofKey;
+  readonly input: string;
+  readonly signature: Uint8Array<ArrayBuffer>;
+  readonly jti: string;
+  readonly ath: string | undefined;
+};
+
+export type ProofResult =
+  | {
+      readonly ok: true;
+      /** The SHA-256 thumbprint of the key (RFC 7638), base64url. */
+      readonly thumbprint: string;
+      /** Identifies the proof: a hash of the thumbprint and `jti`. */
+      readonly id: string;
+    }
+  | ProofRefused;
+
+/** How far `iat` may be from the time of the service, in ms. */
+export const PROOF_TOLERANCE_MS = 60_000;
+
+/** For how long a proof may be accepted after it was accepted first, in ms. Nonces live no longer, either. */
+export const PROOF_LIFE_MS = 2 * PROOF_TOLERANCE_MS;
+
+/** A longer text is not a proof: with an RSA key of 4,096 bits and a URL of 2,000 characters it has less. */
+const MAX_LENGTH = 8192;
+const MAX_JTI_LENGTH = 256;
+const TYPE = "dpop+jwt";
+
+const isAlgorithm = (value: unknown): value is ProofAlgorithm =>
+  (PROOF_ALGORITHMS as readonly unknown[]).includes(value);
+
+/** Reads a proof. @param text the value of the `DPoP` header; several headers are joined with commas */
+export function readProof(text: string, expected: ProofExpectation): ReadProof | ProofRefused {
+  if (text.includes(",")) return refuseProof("proof_ambiguous");
+  const jws = readCompactJws(text, MAX_LENGTH);
+  if (jws === undefined) return refuseProof("proof_malformed");
+  const { typ, alg, jwk } = jws.header;
+  if (typ !== TYPE) return refuseProof("proof_wrong_type");
+  if (!isAlgorithm(alg)) return refuseProof("proof_wrong_algorithm");
+  const key = readProofKey(alg, jwk);
+  if (key === undefined) return refuseProof("proof_bad_key");
+  const claims = jws.readPayload();
+  if (claims === undefined) return refuseProof("proof_malformed");
+  const { jti, ath } = claims;
+  if (typeof jti !== "string" || jti === "" || jti.length > MAX_JTI_LENGTH) return refuseProof("proof_malformed");
+  if (ath !== undefined && typeof ath !== "string") return refuseProof("proof_malformed");
+  const fault = findFault(claims, expected);
+  if (fault !== undefined) return refuseProof(fault);
+  return { ok: true, key, input: jws.input, signature: jws.signature, jti, ath };
+}
+
+function findFault(
+  { htm, htu, iat, nonce }: Readonly<Record<string, unknown>>,
+  { method, urls, nowMs, isFreshNonce, requiresNonce = false }: ProofExpectation,
+): ProofRefusal | undefined {
+  if (typeof htm !== "string" || typeof htu !== "string" || !Number.isFinite(iat)) return "proof_malformed";
+  if (nonce !== undefined && typeof nonce !== "string") return "proof_malformed";
+  if (htm !== method) return "proof_wrong_method";
+  const url = proofUrl(htu);
+  if (url === undefined || !urls.includes(url)) return "proof_wrong_url";
+  // The time of a nonce is the service's own, so that a client whose clock is wrong can prove with one (section 4.3, item 11).
+  if (nonce !== undefined && isFreshNonce !== undefined) return isFreshNonce(nonce) ? undefined : "proof_nonce";
+  if (requiresNonce) return "proof_nonce";
+  return Math.abs(nowMs - (iat as number) * 1000) > PROOF_TOLERANCE_MS ? "proof_stale" : undefined;
+}
+
+/**
+ * Returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3), as two of them are
+ * compared. Undefined if it is no http(s) URL, or has credentials.
+ */
+export function proofUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username || url.password) return undefined;
+  return url.origin + url.pathname.replace(/%[0-9a-f]{2}/gi, normalizeEscape);
+}
+
+/** Decodes an escaped character that needs no escape; the others get upper case. */
+function normalizeEscape(escaped: string): string {
+  const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+  return /[A-Za-z0-9._~-]/.test(character) ? character : escaped.toUpperCase();
+}
+
+export function refuseProof(reason: ProofRefusal): ProofRefused {
+  return { ok: false, reason };
+}

@@ -1,0 +1,39 @@
+/** Tells whether a proof is presented for the first time. */
+export interface Replays {
+  /** Remembers a proof. Returns whether it was not known. */
+  isNew(id: string): boolean;
+}
+
+type ReplaysOptions = {
+  /** For how long a proof is remembered at least, in ms. */
+  readonly windowMs: number;
+  /** A clock that never jumps, in ms. */
+  readonly monotonic: () => number;
+  /** How many proofs are remembered at most. Beyond, the older half is forgotten early. */
+  readonly maxProofs?: number;
+};
+
+/** An id takes about 100 bytes, so that all of them take 20 MB at the most. */
+const MAX_PROOFS = 200_000;
+
+/** Remembers the proofs of one process in two halves. When the young half is full or old, the other half is forgotten. */
+export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
+  let young = new Set<string>();
+  let old = new Set<string>();
+  let youngSinceMs = monotonic();
+  const rotate = (kept: Set<string>) => {
+    old = kept;
+    young = new Set();
+    youngSinceMs = monotonic();
+  };
+  return {
+    isNew(id) {
+      const ageMs = monotonic() - youngSinceMs;
+      if (ageMs >= windowMs) rotate(ageMs >= 2 * windowMs ? new Set() : young);
+      if (young.has(id) || old.has(id)) return false;
+      if (young.size >= maxProofs / 2) rotate(young);
+      young.add(id);
+      return true;
+    },
+  };
+}

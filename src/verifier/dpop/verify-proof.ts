@@ -1,0 +1,42 @@
+import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
+import { type ProofExpectation, type ProofResult, readProof, refuseProof } from "./proof.ts";
+import { type ProofAlgorithm, type ProofKey, thumbprintInput } from "./proof-key.ts";
+
+const DIGESTS = { ES256: "sha256", RS256: "sha256", EdDSA: null, Ed25519: null } as const satisfies Record<
+  ProofAlgorithm,
+  string | null
+>;
+
+type Signed = { readonly input: string; readonly signature: Uint8Array };
+
+/** Verifies a DPoP proof, within one turn of the event loop. Whether it is presented for the first time is for the caller to check. */
+export function verifyProof(text: string, expected: ProofExpectation): ProofResult {
+  const read = readProof(text, expected);
+  if (!read.ok) return read;
+  const { key, jti, ath } = read;
+  const { accessToken } = expected;
+  if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
+  const object = importProofKey(key);
+  if (object === undefined) return refuseProof("proof_bad_key");
+  if (!isSignedBy(object, key.algorithm, read)) return refuseProof("proof_forged");
+  const thumbprint = sha256(thumbprintInput(key));
+  return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
+}
+
+/** Imports the key of a proof; undefined if it is none, such as a point that is not on the curve. */
+export function importProofKey({ members }: ProofKey): KeyObject | undefined {
+  try {
+    return createPublicKey({ key: { ...members }, format: "jwk" });
+  } catch {
+    return undefined;
+  }
+}
+
+export function isSignedBy(key: KeyObject, algorithm: ProofAlgorithm, { input, signature }: Signed): boolean {
+  const options = { key, dsaEncoding: "ieee-p1363" } as const; // the signature is r ‖ s (RFC 7518 section 3.4)
+  return verify(DIGESTS[algorithm], Buffer.from(input, "latin1"), options, signature);
+}
+
+function sha256(text: string): string {
+  return hash("sha256", text, "base64url");
+}
