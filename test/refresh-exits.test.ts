@@ -24,6 +24,8 @@ const REASONS: Readonly<Record<Exit, boolean>> = {
   two_holders: true,
   device_proof_missing: true,
   device_required: true,
+  proof_missing: true,
+  other_key: true,
   wrong_transport: true,
   wrong_client: true,
   unknown_session: true,

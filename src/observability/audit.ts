@@ -24,6 +24,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
     case "device_key_refused":
     case "device_proof_refused":
     case "device_proof_missing":
+    case "bound_key_missing":
     case "device_unbound":
       return "warn";
     case "authn_failed":

@@ -200,7 +200,7 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
   };
 }
 
-type DeviceEvent = Extract<AuditEvent, { event: `device_${string}` }>;
+type DeviceEvent = Extract<AuditEvent, { event: `device_${string}` | "bound_key_missing" }>;
 
 function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
   const registered = counter("session_device_registered_total", "Device keys registered");
@@ -228,6 +228,8 @@ function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
         return refused.inc({ operation: "RegisterDevice", reason: event.reason });
       case "device_proof_refused":
         return refused.inc({ operation: event.operation, reason: event.reason });
+      case "bound_key_missing":
+        return; // The refusal is counted with its reason.
     }
   };
 }

@@ -3,7 +3,9 @@
  * An audit may not fail the business: implementations never throw.
  */
 import type { Scope } from "./admin-access.ts";
-import type { DeviceChallengeCheck, DeviceKey, DeviceProofRefusal } from "./device-ports.ts";
+import type { ProofRefusal } from "./device-binding.ts";
+import type { DeviceBinding } from "./device-key.ts";
+import type { DeviceChallengeCheck, DeviceProofRefusal } from "./device-ports.ts";
 import type { RateLimitName, RefusalReason } from "./errors.ts";
 import type { EndReason, Session, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
@@ -71,6 +73,14 @@ export type AuditEvent =
   | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }
   /** As above, but the browser reports that it could not renew the device cookie: it must try again. */
   | { readonly event: "device_renewal_skipped"; readonly sid: SessionId; readonly subject: string }
+  /** A refresh or a logout of a session that is bound to a key came without its proof: a copied token. */
+  | {
+      readonly event: "bound_key_missing";
+      readonly sid: SessionId;
+      readonly subject: string;
+      readonly operation: "refresh" | "logout";
+      readonly reason: ProofRefusal;
+    }
   | { readonly event: "device_unbound"; readonly sid: SessionId; readonly subject: string }
   | {
       readonly event: "authn_failed";
@@ -92,7 +102,7 @@ export type AuditEvent =
 type DeviceOfSession = {
   readonly sid: SessionId;
   readonly subject: string;
-  readonly algorithm: DeviceKey["algorithm"];
+  readonly algorithm: DeviceBinding["key"]["algorithm"];
   /** The thumbprint of RFC 7638, base64url. */
   readonly thumbprint: string;
 };

@@ -14,8 +14,11 @@ export const SESSION_CLAIMS = {
   /** When the session was created, in the store's own time: the end of all sessions is matched on it. */
   sct: { of: ({ createdAt }) => createdAt, isIntrospected: false },
   client_id: { of: ({ clientId }) => clientId, isIntrospected: true },
-  /** The client has proven possession of the session's device key. */
-  device_bound: { of: (_, deviceProven) => deviceProven || undefined, isIntrospected: true },
+  /** The client has proven possession of the session's device key. A key of DPoP may be anywhere, so that it does not count here. */
+  device_bound: {
+    of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
+    isIntrospected: true,
+  },
 } as const satisfies Readonly<Record<string, Claim>>;
 
 const CLAIMS: readonly (readonly [name: string, Claim])[] = Object.entries(SESSION_CLAIMS);

@@ -5,10 +5,10 @@
  * (store/redis/lua/rotate.lua) implements the same, and a differential test compares the two. docs/device-binding.md has the rules and
  * the reasons; test/session/device-search found and guards them. All times are the store's.
  */
-import type { DeviceBinding } from "./device-key.ts";
+import { type DeviceBinding, isProofKey, type KeyProof, thumbprintBytes, thumbprintOf } from "./device-key.ts";
 import type { Transport } from "./model.ts";
-import type { PresentedToken } from "./rotation.ts";
-import { later, type StoreMs } from "./time.ts";
+import type { PresentedToken, RotationOutcome } from "./rotation.ts";
+import { later, latest, type StoreMs } from "./time.ts";
 
 /** The parts of a refresh that concern its device. */
 export type DevicePresentation = {
@@ -18,6 +18,8 @@ export type DevicePresentation = {
   readonly cookie: { readonly thumbprint: Uint8Array; readonly issuedAtMs: StoreMs } | undefined;
   /** The browser reports that it could not renew its device cookie. */
   readonly skipped: boolean;
+  /** A proof that came with the request, verified. */
+  readonly proof?: KeyProof;
   /** How the refresh token was presented; absent for a cookie. */
   readonly transport?: Transport;
 };
@@ -25,14 +27,28 @@ export type DevicePresentation = {
 /**
  * - `unproven`: the refresh goes on, because there is nothing to prove (yet).
  * - `proven`: it goes on; the device cookie is fresh and of the session's key. `first_use`: the same, and it binds the key.
+ * - `held`: it goes on, whatever the generation of its token is: the request proves the key that the session is bound to.
+ * - `first_proof`: it goes on. The session has no key, and is bound to that of the proof if a child is minted.
  * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
+ * - `proof_missing`, `other_key`: it is refused, and nothing changes: the session is bound to a key that each request proves.
  * - `wrong_transport`: it is refused, and nothing changes, because the session's token may not be presented in this way.
  * - `two_holders`: the session ends. The token was issued before a proof was needed, and its holder has never had the key.
  */
-export type DeviceVerdict = ServingVerdict | "missing" | "required" | "wrong_transport" | "two_holders";
+export type DeviceVerdict =
+  | ServingVerdict
+  | "held"
+  | "first_proof"
+  | ProofRefusal
+  | "missing"
+  | "required"
+  | "wrong_transport"
+  | "two_holders";
 
-/** With these verdicts a refresh goes on to the rules of rotation. */
+/** What a refresh that was served has shown of the session's key. */
 export type ServingVerdict = "unproven" | "proven" | "first_use";
+
+/** Why a request is refused whose session is bound to a key that each request proves. */
+export type ProofRefusal = "proof_missing" | "other_key";
 
 /** The presentation of a client that knows nothing of device binding. */
 export const NO_PRESENTATION: DevicePresentation = {
@@ -56,13 +72,20 @@ type DeviceSubject = {
 export function judgeDevice(
   { device, deviceRequired, createdAt, transport }: DeviceSubject,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
-  { lifeMs, cookie, skipped, transport: presentedBy = "cookie" }: DevicePresentation,
+  { lifeMs, cookie, skipped, proof, transport: presentedBy = "cookie" }: DevicePresentation,
   now: StoreMs,
   reuseIntervalMs: number,
 ): DeviceVerdict {
   if (transport !== undefined && transport !== presentedBy) return "wrong_transport";
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
-  if (device === undefined) return isGraceOver ? "required" : "unproven";
+  if (device === undefined) {
+    if (isGraceOver) return "required";
+    return proof === undefined ? "unproven" : "first_proof";
+  }
+  if (proof !== undefined && proof.thumbprint === thumbprintOf(device)) {
+    return device.state === "bound" ? "held" : "first_use";
+  }
+  if (isProofKey(device)) return isBeforeBinding(device, createdAt, issuedAt) ? "two_holders" : refusalOf(proof);
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
     // Only a holder of the profile has such a cookie. If it is not fresh, it proves nothing, but it is not evidence of theft either.
@@ -74,6 +97,28 @@ export function judgeDevice(
   const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
   return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing";
+}
+
+/**
+ * Decides whether a client may end its session with a refresh token. A session that is bound to a key which each request proves needs the
+ * proof, but for a token from before the binding: a refresh with that one would end the session, too.
+ */
+export function judgeEnd(
+  { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
+  { issuedAt }: Pick<PresentedToken, "issuedAt">,
+  proof: KeyProof | undefined,
+): "allowed" | ProofRefusal {
+  if (device === undefined || !isProofKey(device) || isBeforeBinding(device, createdAt, issuedAt)) return "allowed";
+  return proof?.thumbprint === thumbprintOf(device) ? "allowed" : refusalOf(proof);
+}
+
+/** Whether a token was issued before the key was bound: others than the key's holder may have it. No token is older than its session. */
+function isBeforeBinding({ since }: DeviceBinding, createdAt: StoreMs, issuedAt: StoreMs): boolean {
+  return since > createdAt && issuedAt < since;
+}
+
+function refusalOf(proof: KeyProof | undefined): ProofRefusal {
+  return proof === undefined ? "proof_missing" : "other_key";
 }
 
 /** Whether another key may be registered in place of this one. The first key wins, unless the response to its registration was lost. */
@@ -91,4 +136,29 @@ export function mayRegister(
 
 export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
+
+/**
+ * Returns what a refresh that was served has shown of the session's key. The first proof binds with the child that is minted for it: the
+ * holder of an earlier child may not have the key.
+ */
+export function shownBy(
+  verdict: ServingVerdict | "held" | "first_proof",
+  outcome: Exclude<RotationOutcome, "reuse">,
+): ServingVerdict {
+  if (verdict === "held") return "proven";
+  if (verdict === "first_proof") return outcome === "repeat" ? "unproven" : "first_use";
+  return verdict;
+}
+
+/** Returns the key that a refresh has bound: the registered one, or that of its proof. */
+export function boundKey(
+  { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
+  { proof }: DevicePresentation,
+  now: StoreMs,
+): DeviceBinding {
+  if (device !== undefined) return { ...device, state: "bound", since: now };
+  if (proof === undefined) throw new TypeError("there is no key to bind");
+  const key = { algorithm: "DPoP", thumbprint: thumbprintBytes(proof.thumbprint) } as const;
+  return { key, state: "bound", since: latest(createdAt, now) };
 }

@@ -9,15 +9,49 @@ export type DeviceKey = {
   readonly thumbprint: Uint8Array;
 };
 
+/** A key that its client proves with each request (DPoP, RFC 9449). The proof brings the key, so that only its thumbprint is stored. */
+export type ProofKey = { readonly algorithm: "DPoP"; readonly thumbprint: Uint8Array };
+
+/** A proof of possession that came with a request and has been verified. */
+export type KeyProof = {
+  /** The SHA-256 thumbprint of its key (RFC 7638), base64url. */
+  readonly thumbprint: string;
+};
+
 /**
- * The device key of a session.
+ * The key of a session: that of a device, or one that its client proves with each request.
  *
- * It is `registered` until its first use, because the response to the registration may be lost, and then its browser does not know of the
- * key. It is `bound` from the first refresh that presents a device cookie of the key.
+ * A device key is `registered` until its first use, because the response to the registration may be lost, and then its browser does not
+ * know of the key. It is `bound` from the first refresh that presents a device cookie of the key. A key of DPoP is always bound.
  */
-export type DeviceBinding = {
+export type DeviceBinding = DeviceKeyBinding | ProofKeyBinding;
+
+export type DeviceKeyBinding = {
   readonly key: DeviceKey;
   readonly state: "registered" | "bound";
   /** Since when the key is in that state. */
   readonly since: StoreMs;
 };
+
+export type ProofKeyBinding = {
+  readonly key: ProofKey;
+  readonly state: "bound";
+  /** When it was bound. Tokens that were issued earlier may have holders without the key. */
+  readonly since: StoreMs;
+};
+
+export function isProofKey(binding: DeviceBinding): binding is ProofKeyBinding {
+  return binding.key.algorithm === "DPoP";
+}
+
+/** Returns the thumbprint as base64url. */
+export function thumbprintOf({ key }: { readonly key: { readonly thumbprint: Uint8Array } }): string {
+  // Buffer is not used: the domain imports nothing.
+  const text = btoa(String.fromCharCode(...key.thumbprint));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+/** Returns the bytes of a thumbprint that is written as base64url. */
+export function thumbprintBytes(text: string): Uint8Array {
+  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+}

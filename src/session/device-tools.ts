@@ -1,6 +1,6 @@
 /** The parts of a refresh that device binding adds: what is presented, and what is offered. There is no I/O. */
 import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
-import type { DeviceBinding } from "./device-key.ts";
+import type { KeyProof } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
@@ -33,6 +33,8 @@ export type PresentedDevice = {
   readonly cookies: readonly string[];
   /** The sessions for which the browser reports that it could not renew. */
   readonly skipped: readonly string[];
+  /** The proof of a key that came along. */
+  readonly proof?: KeyProof | undefined;
 };
 
 /** The time at which marks are issued. It is far from any real time of the store. */
@@ -51,14 +53,19 @@ export function devicePresentation(
     const cookie = cookies.read(value);
     if (cookie.ok && cookie.sid === sid && !(newest && newest.issuedAtMs >= cookie.issuedAtMs)) newest = cookie;
   }
-  return { lifeMs, cookie: newest, skipped };
+  return { lifeMs, cookie: newest, skipped, ...(presented.proof && { proof: presented.proof }) };
 }
 
 /**
- * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie have a count of their own, so that
- * copied cookies without one cannot use up the limit of the key's holder.
+ * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie have a count of their own, and so have
+ * those with the proof of each key. So a copied token without its key cannot use up the limit of the key's holder.
  */
-export function refreshLimitKey({ now }: DeviceTools, { cookie, lifeMs }: DevicePresentation, sid: SessionId): string {
+export function refreshLimitKey(
+  { now }: DeviceTools,
+  { cookie, lifeMs, proof }: DevicePresentation,
+  sid: SessionId,
+): string {
+  if (proof !== undefined) return `${sid}+${proof.thumbprint}`;
   return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
 }
 
@@ -70,10 +77,4 @@ export function registrationOffer(
 ): string | undefined {
   if (!offers || (device !== undefined && !isReplaceable(device, at, reuseIntervalMs))) return undefined;
   return challenges.issue(sid, now(sid));
-}
-
-export function thumbprintOf({ key }: Pick<DeviceBinding, "key">): string {
-  // Buffer is not used: the domain imports nothing.
-  const text = btoa(String.fromCharCode(...key.thumbprint));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }

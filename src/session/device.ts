@@ -1,7 +1,8 @@
 /** Registers, renews and removes the device key of a session. */
 import type { Audit, DeviceRefusalReason, Requester } from "./audit.ts";
+import { isProofKey, thumbprintOf } from "./device-key.ts";
 import type { DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
-import { type DeviceTools, NEVER_FRESH, thumbprintOf } from "./device-tools.ts";
+import { type DeviceTools, NEVER_FRESH } from "./device-tools.ts";
 import type { RefusalReason, Refused } from "./errors.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
@@ -115,7 +116,7 @@ export async function renewDevice(
   const { sid } = named;
   const found = await deps.store.find(sid);
   // The session is found even without a proof, so that one request shows whether there is anything to prove.
-  if (!found.ok || found.session.device === undefined) return NOTHING_TO_RENEW;
+  if (!found.ok || found.session.device === undefined || isProofKey(found.session.device)) return NOTHING_TO_RENEW;
   const { session, now } = found;
   const { key } = found.session.device;
   const proof = checkProof(tools, jwt, { kind: "renewal", key }, sid);

@@ -77,6 +77,8 @@ export type RefusalReason =
   | "two_holders"
   | "device_proof_missing"
   | "device_required"
+  | "proof_missing"
+  | "other_key"
   | "wrong_transport"
   | "wrong_client"
   | "unknown_session";
@@ -88,7 +90,7 @@ export type RefusalReason =
 export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   ...(["expired", "idle", "revoked", "unknown_session", "reuse"] as const),
   // The client may be a browser that has lost its key.
-  ...(["two_holders", "device_proof_missing", "device_required"] as const),
+  ...(["two_holders", "device_proof_missing", "device_required", "proof_missing"] as const),
   // The client is configured wrongly.
   ...(["wrong_transport", "wrong_client"] as const),
 ]);

@@ -1,3 +1,4 @@
+import { isProofKey } from "./device-key.ts";
 import type { Session } from "./model.ts";
 import type { AccessTokens, RefreshTokens, SessionStore } from "./ports.ts";
 import { decide } from "./rotation.ts";
@@ -28,7 +29,8 @@ const INACTIVE: Introspection = { active: false };
 
 /**
  * Whether a token of either kind would be accepted now (RFC 7662 section 2.2). Asks, never rotates:
- * a refresh token that would end its session as reused is inactive, and its session lives on.
+ * a refresh token that would end its session as reused is inactive, and its session lives on. One that needs a proof of a key would be
+ * accepted with it.
  */
 export async function introspect(deps: Deps, text: string): Promise<Introspection> {
   const parsed = deps.refreshTokens.parse(text);
@@ -37,7 +39,8 @@ export async function introspect(deps: Deps, text: string): Promise<Introspectio
     const found = await deps.store.find(token.sid);
     if (!found.ok) return INACTIVE;
     const { session, rotation, now } = found;
-    if (decide(rotation, token, "", now, deps.reuseIntervalMs).outcome === "reuse") return INACTIVE;
+    const isHeld = session.device !== undefined && isProofKey(session.device);
+    if (decide(rotation, token, "", now, deps.reuseIntervalMs, isHeld).outcome === "reuse") return INACTIVE;
     return { active: true, tokenType: "refresh_token", session, issuedAt: token.issuedAt };
   }
   const verified = deps.accessTokens.verify(text);

@@ -1,6 +1,6 @@
 /** The model of the domain: plain data that all rooms share. All times of sessions are the store's (time.ts). */
 
-import type { DeviceBinding } from "./device-key.ts";
+import { type DeviceBinding, thumbprintBytes } from "./device-key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
 /**
@@ -57,20 +57,32 @@ export type NewSession = {
   readonly deviceRequired?: true;
   /** The only way in which its refresh token may be presented; absent if both are allowed. */
   readonly transport?: Transport;
+  /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if it has none yet. */
+  readonly dpopJkt?: string;
 };
 
 /** A session as the store holds it. */
-export type Session = NewSession & {
+export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;
   readonly lastRefreshedAt: StoreMs;
   /** Never later than `absoluteExpiresAt`. */
   readonly idleExpiresAt: StoreMs;
   readonly absoluteExpiresAt: StoreMs;
-  /** Absent while it has no device key. */
+  /** Absent while it has no key. */
   readonly device?: DeviceBinding;
 };
 
-/** Whether refreshing it needs the key of a device. */
+/** Returns what is stored of a session with its key, if it is created with one. */
+export function bindAtCreation(
+  { dpopJkt, ...session }: NewSession,
+  createdAt: StoreMs,
+): Omit<NewSession, "dpopJkt"> & Pick<Session, "device"> {
+  if (dpopJkt === undefined) return session;
+  const key = { algorithm: "DPoP", thumbprint: thumbprintBytes(dpopJkt) } as const;
+  return { ...session, device: { key, state: "bound", since: createdAt } };
+}
+
+/** Whether refreshing it needs its key. */
 export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
   return device?.state === "bound";
 }

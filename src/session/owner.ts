@@ -1,5 +1,6 @@
 /** The operations of the holder of an access token on sessions: log out, list, revoke. */
 import type { Audit, Requester } from "./audit.ts";
+import type { KeyProof } from "./device-key.ts";
 import { originOf } from "./due-lines.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
@@ -25,15 +26,29 @@ const ABSENT: Refused = { ok: false, reason: "absent" };
 type NotFound = { readonly ok: false; readonly reason: "not_found" };
 const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
 
-/** Verifies a bearer access token. The store decides whether its session is live, in the step that acts on it. */
+/**
+ * Verifies an access token. The store decides whether its session is live, in the step that acts on it.
+ *
+ * @param proof a token that is bound to a key needs it
+ */
 export function authenticate(
   { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
   bearer: string | undefined,
+  proof?: KeyProof,
 ): Authenticated | Refused {
   if (bearer === undefined) return ABSENT;
   const verified = accessTokens.verify(bearer);
   if (!verified.ok) return { ok: false, reason: verified.reason };
-  return requireAudience(verified, audiences);
+  return requireKey(requireAudience(verified, audiences), proof);
+}
+
+/** Refuses a token that is bound to another key than that of the proof (RFC 9449 section 7.1). */
+function requireKey(authenticated: Authenticated | Refused, proof: KeyProof | undefined): Authenticated | Refused {
+  if (!authenticated.ok) return authenticated;
+  const { all, sid } = authenticated.claims;
+  const { jkt } = { jkt: undefined, ...(all.cnf as object | undefined) };
+  if (jkt === undefined || jkt === proof?.thumbprint) return authenticated;
+  return { ok: false, reason: proof === undefined ? "proof_missing" : "other_key", sid };
 }
 
 function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<string>): Authenticated | Refused {
@@ -61,13 +76,14 @@ export function authenticateLogout(
   { accessTokens, refreshTokens, audiences }: Credentials,
   bearer: string | undefined,
   cookie: PresentedCookie,
+  proof?: KeyProof,
 ): LogoutCredential | Refused {
   if (bearer === undefined) return ABSENT;
   const verified = accessTokens.verify(bearer);
   const isExpired = !verified.ok && verified.reason === "expired";
   if (!verified.ok && !isExpired) return verified;
   const { claims: caller } = verified;
-  const authenticated = requireAudience({ ok: true, claims: caller }, audiences);
+  const authenticated = requireKey(requireAudience({ ok: true, claims: caller }, audiences), proof);
   if (!authenticated.ok) return authenticated;
   const presented = authenticateCookie(refreshTokens, cookie);
   const byCookie = presented.ok ? presented.tokens.map(({ sid }) => sid) : [];
@@ -101,22 +117,30 @@ export async function logout(
 
 /**
  * Ends the sessions of the refresh tokens in a cookie, of any generation: only their client and an attacker that stole them can have
- * them, and both may end the sessions. A session that has ended already is no error.
+ * them, and both may end the sessions. A session that has ended already is no error. One that is bound to a key which each request proves
+ * ends only with its proof.
  */
 export async function logoutByCookie(
   deps: Deps<"end" | "find">,
   tokens: PresentedTokens,
   requester: Requester,
+  proof?: KeyProof,
 ): Promise<Done | Refused> {
   const ordered = await newestFirst(deps.store, tokens);
   if (!ordered.ok) return ordered;
-  for (const { sid } of ordered.tokens) {
-    const outcome = await deps.store.end(sid, "logout", originOf(requester));
+  let refusal: Refused | undefined;
+  for (const { sid, issuedAt } of ordered.tokens) {
+    const outcome = await deps.store.end(sid, "logout", originOf(requester), { issuedAt, proof });
+    if (!outcome.ok && outcome.reason !== "already_ended") {
+      const { reason, subject } = outcome;
+      deps.audit({ event: "bound_key_missing", sid, subject, operation: "logout", reason }, requester);
+      refusal = { ok: false, reason, sid };
+    }
     if (outcome.ok && outcome.wasLive) {
       deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);
     }
   }
-  return DONE;
+  return refusal ?? DONE;
 }
 
 export async function listOwn(

@@ -4,7 +4,7 @@
  */
 
 import type { DevicePresentation } from "./device-binding.ts";
-import type { DeviceKey } from "./device-ports.ts";
+import type { DeviceKey, KeyProof } from "./device-key.ts";
 import type { Origin, SessionEventLog } from "./events.ts";
 import type { SessionFilter } from "./filter.ts";
 import type { Authentication, EndReason, NewSession, Place, Revocation, Session, SessionId } from "./model.ts";
@@ -95,8 +95,12 @@ export interface SessionStore extends SessionEventLog {
   /** How many sessions are live: an estimate where counting them all would cost too much. */
   count(): Promise<number>;
 
-  /** Ends a session: deletes it, writes its marker, appends to the log. */
-  end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome>;
+  /**
+   * Ends a session: deletes it, writes its marker, appends to the log.
+   *
+   * @param holder with it, the session ends only if judgeEnd of device-binding.ts allows it
+   */
+  end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 
   /** Ends `target` for the live session `actor` of the same subject. */
   endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
@@ -148,6 +152,9 @@ export interface SessionStore extends SessionEventLog {
 
   close(): Promise<void>;
 }
+
+/** What the holder of a refresh token presents in order to end its session. */
+export type EndingHolder = Pick<PresentedToken, "issuedAt"> & { readonly proof?: KeyProof | undefined };
 
 export type EndAllOptions = {
   readonly except?: SessionId;

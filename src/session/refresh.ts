@@ -1,5 +1,6 @@
 import type { Audit, Requester } from "./audit.ts";
 import type { DevicePresentation } from "./device-binding.ts";
+import { type KeyProof, thumbprintOf } from "./device-key.ts";
 import {
   type DeviceTools,
   devicePresentation,
@@ -7,7 +8,6 @@ import {
   type PresentedDevice,
   refreshLimitKey,
   registrationOffer,
-  thumbprintOf,
 } from "./device-tools.ts";
 import { originOf } from "./due-lines.ts";
 import type { Limited, Refused } from "./errors.ts";
@@ -72,7 +72,7 @@ const LATEST = storeMs(Number.POSITIVE_INFINITY);
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };
 
 /** What a request to the token endpoint presents beside the refresh token. */
-type TokenRequest = { readonly clientId: string };
+type TokenRequest = { readonly clientId: string; readonly proof?: KeyProof | undefined };
 
 /**
  * Exchanges a refresh token for a new access token and the session's current child. If a browser presents tokens of several sessions, the
@@ -101,7 +101,7 @@ export async function refresh(
   const presentation =
     tokenRequest === undefined
       ? devicePresentation(device, presented, token.sid)
-      : ({ lifeMs: device.lifeMs, cookie: undefined, skipped: false, transport: "token" } as const);
+      : tokenPresentation(device, tokenRequest);
   const limitKey = refreshLimitKey(device, presentation, token.sid);
   const retryAfterMs = deps.refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined) {
@@ -138,6 +138,10 @@ export async function refresh(
     // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
+}
+
+function tokenPresentation({ lifeMs }: DeviceTools, { proof }: TokenRequest): DevicePresentation {
+  return { lifeMs, cookie: undefined, skipped: false, transport: "token", ...(proof && { proof }) };
 }
 
 /** Ends the older sessions of the same browser, because the response leaves it only the cookie of this one. */
@@ -183,6 +187,13 @@ function refuse(
       if (skipped) return RENEWAL_SKIPPED;
       if (isStale(presentation)) return COOKIE_STALE;
       return { ok: false, reason: "device_proof_missing", sid };
+    }
+    case "proof_missing":
+    case "other_key": {
+      const { reason } = rotated;
+      const { subject } = rotated.session;
+      audit({ event: "bound_key_missing", sid, subject, operation: "refresh", reason }, requester);
+      return { ok: false, reason, sid };
     }
     case "device_required": {
       const offer = registrationOffer(device, rotated.session, LATEST);

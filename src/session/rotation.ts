@@ -71,6 +71,8 @@ export function firstState(childNonce: string): RotationState {
  *
  * @param freshNonce the nonce of the child, if one is minted
  * @param reuseIntervalMs R, in ms
+ * @param isHeld whether the request proves the key that the session is bound to. It then comes from the first holder, so that every
+ * generation is served.
  */
 export function decide(
   state: RotationState,
@@ -78,19 +80,22 @@ export function decide(
   freshNonce: string,
   now: StoreMs,
   reuseIntervalMs: number,
+  isHeld = false,
 ): Decision {
   // If a clock was set back, a time may lie in the future. It then counts as if it were equally far in the past.
   const within = (time: StoreMs, limitMs: number) => Math.abs(now - time) <= limitMs;
   const { childNonce, childMintedAt, childServedAt, siblingsSince } = state;
   const ahead = token.generation - state.generation;
 
-  const child = ahead === 1 && (token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
+  const child =
+    ahead === 1 && (isHeld || token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
   const confirmed = ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince);
   // The request left before its tab received the token that is confirmed now.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
+  const old = isHeld && ahead <= 0;
 
   // Rule 1: another tab, a command sent again, or a slow request has presented the token.
-  if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
+  if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late || old)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }
 
@@ -106,8 +111,8 @@ export function decide(
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the response was lost, however long ago that was.
-  if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
+  // Rule 4: the response was lost, however long ago that was; or the key's holder presents a token that was replaced.
+  if (confirmed || old) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // rule 5
 }

@@ -1,5 +1,5 @@
 /** The results of the store's verbs (ports.ts). */
-import type { ServingVerdict } from "./device-binding.ts";
+import type { ProofRefusal, ServingVerdict } from "./device-binding.ts";
 import type { Revocation, Session, SessionId } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation.ts";
 import type { StoreMs } from "./time.ts";
@@ -47,6 +47,8 @@ export type RotateOutcome =
   | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
   /** Nothing was changed: a fresh device cookie of the session's key is missing, or the session requires a key and has none. */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
+  /** Nothing was changed: the session is bound to a key, and the request proves none, or another one. */
+  | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
   /**
    * - `revoked`: the session has been ended and its marker is still there.
    * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
@@ -58,11 +60,13 @@ export type RotateOutcome =
 /**
  * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its
  * last writes): the marker and the log entry are written nevertheless. `already_ended`: the marker was there.
+ * `proof_missing`, `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
  */
 export type EndOutcome =
   | { readonly ok: true; readonly wasLive: true; readonly subject: string }
   | { readonly ok: true; readonly wasLive: false }
-  | { readonly ok: false; readonly reason: "already_ended" };
+  | { readonly ok: false; readonly reason: "already_ended" }
+  | { readonly ok: false; readonly reason: ProofRefusal; readonly subject: string };
 
 /** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session that asks is not live. */
 export type EndOwnedOutcome =

@@ -15,6 +15,7 @@ import { eventsContract } from "./contract/events.ts";
 import { listContract } from "./contract/list.ts";
 import { listAllContract } from "./contract/list-all.ts";
 import { manySessionsContract } from "./contract/many-sessions.ts";
+import { proofKeysContract } from "./contract/proof-keys.ts";
 import { revocationsContract } from "./contract/revocations.ts";
 import { revokeAllContract } from "./contract/revoke-all.ts";
 import { rotateContract } from "./contract/rotate.ts";
@@ -37,6 +38,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       deviceKeysContract(context);
       deviceCookiesContract(context);
     });
+    describe("a session with a key that requests prove", () => proofKeysContract(context));
     describe("events", () => {
       eventsContract(context);
       dueRecordsContract(context);

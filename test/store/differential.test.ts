@@ -6,13 +6,13 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DevicePresentation } from "../../src/session/device-binding.ts";
-import type { DeviceKey } from "../../src/session/device-key.ts";
+import { type DeviceKey, type KeyProof, thumbprintOf } from "../../src/session/device-key.ts";
 import type { EndReason, SessionId } from "../../src/session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../src/session/ports.ts";
 import type { PresentedToken } from "../../src/session/rotation.ts";
 import { later, storeMs, wallMs } from "../../src/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../support/store/backends.ts";
-import { someKey } from "../support/store/device.ts";
+import { someKey, someProof } from "../support/store/device.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, sidOf, subject } from "../support/store/sessions.ts";
 import { ModelStore } from "./model.ts";
 
@@ -43,6 +43,7 @@ const step = fc.oneof(
       replaces: fc.option(pick),
       required: fc.boolean(),
       transport: fc.constantFrom(undefined, undefined, "cookie" as const, "token" as const),
+      proof: fc.option(fc.nat(3)),
     }),
   },
   {
@@ -57,6 +58,7 @@ const step = fc.oneof(
           age: fc.constantFrom(0, R, LIFE, LIFE + 1),
           skipped: fc.boolean(),
           token: fc.boolean(),
+          proof: fc.option(fc.nat(3)),
         }),
       ),
     }),
@@ -80,7 +82,15 @@ const step = fc.oneof(
       ),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ does: fc.constant("end" as const), session: pick, reason }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      does: fc.constant("end" as const),
+      session: pick,
+      reason,
+      holder: fc.option(fc.record({ recent: fc.nat(4), proof: fc.option(fc.nat(3)) })),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("endOwned" as const), session: pick, target: pick, reason }) },
   {
     weight: 1,
@@ -109,8 +119,15 @@ function presentation(device: Device, keys: readonly DeviceKey[], now: number): 
   if (device === null) return undefined;
   const key = keys[device.key];
   const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: storeMs(now - device.age) };
-  if (device.token) return { lifeMs: LIFE, cookie: undefined, skipped: false, transport: "token" };
-  return { lifeMs: LIFE, cookie, skipped: device.skipped };
+  const proof = proofOf(device.proof, keys);
+  if (device.token) return { lifeMs: LIFE, cookie: undefined, skipped: false, transport: "token", ...proof };
+  return { lifeMs: LIFE, cookie, skipped: device.skipped, ...proof };
+}
+
+/** The proof of a device key, or of the key of a client. */
+function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly proof?: KeyProof } {
+  if (proof === null) return {};
+  return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
 }
 
 /** A store may still know why a session is gone; the model never does. */
@@ -145,7 +162,8 @@ async function play(history: readonly Step[]): Promise<void> {
         const lifetimes = { idleTimeoutMs: IDLE, absoluteLifetimeMs: 4 * IDLE };
         const required = step.required ? { deviceRequired: true as const } : {};
         const transport = step.transport && { transport: step.transport };
-        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required, ...transport });
+        const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
+        const session = newSession(user(step.user), { clientId, ...lifetimes, ...required, ...transport, ...jkt });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         await all(model.create(session, first, step.cap, replaces), (store) =>
@@ -190,9 +208,15 @@ async function play(history: readonly Step[]): Promise<void> {
         model.now = later(model.now, step.ms);
         await Promise.all(backends.map((backend) => backend.advance(step.ms)));
         break;
-      case "end":
-        await all(model.end(sid(step.session), step.reason), (store) => store.end(sid(step.session), step.reason));
+      case "end": {
+        const known = tokens.get(sid(step.session)) ?? [];
+        const { issuedAt } = known.at(-1 - (step.holder?.recent ?? 0)) ?? { issuedAt: storeMs(0) };
+        const holder = step.holder ? { issuedAt, ...proofOf(step.holder.proof, keys) } : undefined;
+        await all(model.end(sid(step.session), step.reason, holder), (store) =>
+          store.end(sid(step.session), step.reason, undefined, holder),
+        );
         break;
+      }
       case "endOwned": {
         const { session, target, reason } = step;
         await all(model.endOwned(sid(session), sid(target), reason), (store) =>

@@ -1,13 +1,29 @@
 /** The plainest store: the pure function of rotation.ts around maps in memory. What the others must agree with. */
 
-import { type DevicePresentation, judgeDevice, NO_PRESENTATION } from "../../src/session/device-binding.ts";
-import type { DeviceBinding } from "../../src/session/device-key.ts";
+import {
+  boundKey,
+  type DevicePresentation,
+  judgeDevice,
+  judgeEnd,
+  NO_PRESENTATION,
+  shownBy,
+} from "../../src/session/device-binding.ts";
+import { isProofKey } from "../../src/session/device-key.ts";
 import type { DeviceKey } from "../../src/session/device-ports.ts";
-import type { Authentication, EndReason, NewSession, Revocation, Session, SessionId } from "../../src/session/model.ts";
+import {
+  type Authentication,
+  bindAtCreation,
+  type EndReason,
+  type NewSession,
+  type Revocation,
+  type Session,
+  type SessionId,
+} from "../../src/session/model.ts";
 import type {
   CreateOutcome,
   ElevateOutcome,
   EndAllOutcome,
+  EndingHolder,
   EndOutcome,
   EndOwnedOutcome,
   Found,
@@ -35,7 +51,7 @@ export class ModelStore {
     const createdAt = latest(this.now, later(this.#endedUntil, 1));
     const absoluteExpiresAt = later(createdAt, session.absoluteLifetimeMs);
     const created: Session = {
-      ...session,
+      ...bindAtCreation(session, createdAt),
       createdAt,
       lastRefreshedAt: createdAt,
       idleExpiresAt: earliest(later(createdAt, session.idleTimeoutMs), absoluteExpiresAt),
@@ -50,6 +66,9 @@ export class ModelStore {
     if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
     const { state } = found;
     const verdict = judgeDevice(found.session, token, device ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
+    if (verdict === "proof_missing" || verdict === "other_key") {
+      return { ok: false, reason: verdict, session: found.session };
+    }
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
     if (verdict === "wrong_transport") return { ok: false, reason: verdict };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
@@ -57,16 +76,15 @@ export class ModelStore {
       this.#end(sid, "reuse");
       return { ok: false, reason: verdict, subject: found.session.subject };
     }
-    const isFirst = verdict === "first_use" && found.session.device !== undefined;
-    const session: Session = isFirst
-      ? { ...found.session, device: { ...(found.session.device as DeviceBinding), state: "bound", since: this.now } }
-      : found.session;
-    const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL);
+    const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL, verdict === "held");
     if (decision.outcome === "reuse") {
       this.#end(sid, "reuse");
-      return { ok: false, reason: "reuse", subject: session.subject };
+      return { ok: false, reason: "reuse", subject: found.session.subject };
     }
     const { outcome, next } = decision;
+    const shown = shownBy(verdict, outcome);
+    const bind = () => boundKey(found.session, device ?? NO_PRESENTATION, this.now);
+    const session: Session = shown === "first_use" ? { ...found.session, device: bind() } : found.session;
     const lastRefreshedAt = latest(session.createdAt, this.now);
     const slid = {
       lastRefreshedAt,
@@ -75,7 +93,7 @@ export class ModelStore {
     const after = outcome === "repeat" ? session : { ...session, ...slid };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-    return { ok: true, outcome, session: after, child, now: this.now, device: verdict };
+    return { ok: true, outcome, session: after, child, now: this.now, device: shown };
   }
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): RegisterKeyOutcome {
@@ -83,7 +101,8 @@ export class ModelStore {
     if (found === undefined) return { ok: false, reason: this.#marked(sid) ? "revoked" : "unknown" };
     if (token.generation < found.state.generation - 1) return { ok: false, reason: "outdated" };
     const { device } = found.session;
-    const isSame = device !== undefined && Buffer.compare(device.key.thumbprint, key.thumbprint) === 0;
+    const isSame =
+      device !== undefined && !isProofKey(device) && Buffer.compare(device.key.thumbprint, key.thumbprint) === 0;
     if (device !== undefined && !isSame) {
       const isInUse = device.state === "bound" || this.now - device.since <= 2 * REUSE_INTERVAL;
       if (isInUse) return { ok: false, reason: "other_key" };
@@ -122,9 +141,13 @@ export class ModelStore {
       .sort((a, b) => b.createdAt - a.createdAt || (a.sid < b.sid ? 1 : -1));
   }
 
-  end(sid: SessionId, reason: EndReason): EndOutcome {
+  end(sid: SessionId, reason: EndReason, holder?: EndingHolder): EndOutcome {
     const live = this.#live(sid);
     if (live === undefined && this.#marked(sid)) return { ok: false, reason: "already_ended" };
+    const verdict = live && holder ? judgeEnd(live.session, holder, holder.proof) : "allowed";
+    if (live !== undefined && verdict !== "allowed") {
+      return { ok: false, reason: verdict, subject: live.session.subject };
+    }
     this.#end(sid, reason);
     return live === undefined
       ? { ok: true, wasLive: false }

@@ -1,8 +1,7 @@
 /** Converts sessions and revocations to messages of the admin API. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { DeviceBindingPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { DeviceBinding } from "../../session/device-key.ts";
-import { thumbprintOf } from "../../session/device-tools.ts";
+import { type DeviceBinding, thumbprintOf } from "../../session/device-key.ts";
 import { type Authentication, audiencesOf, type Revocation, type Session } from "../../session/model.ts";
 import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";

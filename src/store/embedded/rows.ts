@@ -1,20 +1,30 @@
 /** Converts rows of the embedded store to the domain's types. Only this room writes the file, so its contents are trusted. */
 
 import type { ServingVerdict } from "../../session/device-binding.ts";
-import type { DeviceBinding } from "../../session/device-key.ts";
-import type { EndReason, NewSession, Revocation, Session, SessionId } from "../../session/model.ts";
+import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/device-key.ts";
+import {
+  bindAtCreation,
+  type EndReason,
+  type NewSession,
+  type Revocation,
+  type Session,
+  type SessionId,
+} from "../../session/model.ts";
 import type { RotationState } from "../../session/rotation.ts";
-import { earliest, later, latest, type StoreMs } from "../../session/time.ts";
+import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 
 /** The JSON in the column `fixed` of a session. Its durations are milliseconds. */
-type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs"> & {
+type Fixed = Omit<NewSession, "sid" | "subject" | "idleTimeoutMs" | "absoluteLifetimeMs" | "dpopJkt"> & {
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
   readonly device?: DeviceText;
 };
 
-/** A DeviceBinding whose bytes are written as base64url. */
-type DeviceText = Omit<DeviceBinding, "key"> & {
+/**
+ * A DeviceBinding whose bytes are written as base64url. In place of its bytes, a key of DPoP has the time since when it is bound (6 bytes),
+ * and `since` is 0. So a process whose version does not know such keys refuses the session, and neither serves nor ends it.
+ */
+type DeviceText = Omit<DeviceKeyBinding, "key"> & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];
   readonly bytes: string;
   readonly thumbprint: string;
@@ -46,7 +56,7 @@ export type LogRow = {
 export function newborn(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {
-    ...session,
+    ...bindAtCreation(session, now),
     createdAt: now,
     lastRefreshedAt: now,
     idleExpiresAt: earliest(later(now, session.idleTimeoutMs), absoluteExpiresAt),
@@ -90,13 +100,24 @@ export function fixedOf(session: Session): string {
   return JSON.stringify(fixed);
 }
 
-function deviceText({ key, state, since }: DeviceBinding): DeviceText {
+function deviceText(binding: DeviceBinding): DeviceText {
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
+  if (isProofKey(binding)) {
+    const time = Buffer.alloc(6);
+    time.writeUIntBE(binding.since, 0, 6);
+    const { algorithm, thumbprint } = binding.key;
+    return { algorithm, bytes: text(time), thumbprint: text(thumbprint), state: binding.state, since: storeMs(0) };
+  }
+  const { key, state, since } = binding;
   return { algorithm: key.algorithm, bytes: text(key.bytes), thumbprint: text(key.thumbprint), state, since };
 }
 
 function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): DeviceBinding {
   const read = (text: string) => Uint8Array.from(Buffer.from(text, "base64url"));
+  if (algorithm === "DPoP") {
+    const boundAt = storeMs(Buffer.from(bytes, "base64url").readUIntBE(0, 6));
+    return { key: { algorithm, thumbprint: read(thumbprint) }, state: "bound", since: boundAt };
+  }
   return { key: { algorithm, bytes: read(bytes), thumbprint: read(thumbprint) }, state, since };
 }
 

@@ -1,20 +1,30 @@
 /** Steps on one session, each within a transaction that the store (store.ts) has opened. */
 import {
+  boundKey,
   type DevicePresentation,
-  type DeviceVerdict,
   isReplaceable,
   isSameThumbprint,
   judgeDevice,
+  judgeEnd,
   mayRegister,
   NO_PRESENTATION,
+  shownBy,
 } from "../../session/device-binding.ts";
-import type { DeviceKey } from "../../session/device-ports.ts";
+import { type DeviceKey, isProofKey } from "../../session/device-key.ts";
 import type { Authentication, Session, SessionId } from "../../session/model.ts";
-import type { ElevateOutcome, Found, RegisterKeyOutcome, RotateOutcome, UnbindOutcome } from "../../session/ports.ts";
+import type {
+  ElevateOutcome,
+  EndingHolder,
+  EndOutcome,
+  Found,
+  RegisterKeyOutcome,
+  RotateOutcome,
+  UnbindOutcome,
+} from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, sessionOf, slid, toServed } from "./rows.ts";
+import { fixedOf, rotationOf, type SessionRow, sessionOf, slid, toServed } from "./rows.ts";
 import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 
@@ -68,18 +78,21 @@ export class SessionSteps {
     if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
     if (row.ended) return { ok: false, reason: "revoked" };
     const session = sessionOf(row);
-    const verdict = judgeDevice(session, token, device ?? NO_PRESENTATION, now, reuseIntervalMs);
+    const presented = device ?? NO_PRESENTATION;
+    const verdict = judgeDevice(session, token, presented, now, reuseIntervalMs);
+    if (verdict === "proof_missing" || verdict === "other_key") return { ok: false, reason: verdict, session };
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
     if (verdict === "required") return { ok: false, reason: "device_required", session };
     if (verdict === "wrong_transport") return { ok: false, reason: verdict };
     if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);
-    const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs);
+    const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
     if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);
     const { outcome, next } = decision;
-    const used = this.#used(session, verdict, now);
+    const shown = shownBy(verdict, outcome);
+    const used = shown === "first_use" ? this.#bind(session, presented, now) : session;
     const after = outcome === "repeat" ? used : slid(used, now); // no child is minted, so the expiry does not slide
     sql.slide.run(after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next), sid);
-    return toServed(outcome, after, next, now, verdict);
+    return toServed(outcome, after, next, now, shown);
   }
 
   registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey, now: StoreMs): RegisterKeyOutcome {
@@ -89,7 +102,7 @@ export class SessionSteps {
     if (!mayRegister(token, rotationOf(row))) return { ok: false, reason: "outdated" };
     const before = sessionOf(row);
     const { device } = before;
-    if (device !== undefined && isSameThumbprint(device.key.thumbprint, key.thumbprint)) {
+    if (device !== undefined && !isProofKey(device) && isSameThumbprint(device.key.thumbprint, key.thumbprint)) {
       return { ok: true, session: before, now };
     }
     if (device !== undefined && !isReplaceable(device, now, reuseIntervalMs)) return { ok: false, reason: "other_key" };
@@ -116,11 +129,21 @@ export class SessionSteps {
     return { ok: true, session };
   }
 
-  #used(session: Session, verdict: DeviceVerdict, now: StoreMs): Session {
-    if (verdict !== "first_use" || session.device === undefined) return session;
-    const used: Session = { ...session, device: { ...session.device, state: "bound", since: now } };
-    this.#deps.sql.fix.run(fixedOf(used), session.sid);
-    return used;
+  /** Returns the refusal for a client that may not end its session; undefined if it may, or if there is none. */
+  mayNotEnd(
+    row: SessionRow | undefined,
+    holder: EndingHolder | undefined,
+  ): Extract<EndOutcome, { readonly ok: false }> | undefined {
+    if (row === undefined || holder === undefined) return undefined;
+    const session = sessionOf(row);
+    const reason = judgeEnd(session, holder, holder.proof);
+    return reason === "allowed" ? undefined : { ok: false, reason, subject: session.subject };
+  }
+
+  #bind(session: Session, presented: DevicePresentation, now: StoreMs): Session {
+    const bound: Session = { ...session, device: boundKey(session, presented, now) };
+    this.#deps.sql.fix.run(fixedOf(bound), session.sid);
+    return bound;
   }
 
   #end({ sid, subject }: Session, reason: "reuse" | "two_holders", now: StoreMs, mayEnd: boolean) {

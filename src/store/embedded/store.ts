@@ -17,6 +17,7 @@ import {
   type ElevateOutcome,
   type EndAllOptions,
   type EndAllOutcome,
+  type EndingHolder,
   type EndOutcome,
   type EndOwnedOutcome,
   type ExpireOutcome,
@@ -155,18 +156,20 @@ class EmbeddedStore implements SessionStore {
     return this.#lists.count();
   }
 
-  async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {
+  async end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome> {
     const outcome = this.#write("FULL", (now): EndOutcome | undefined => {
       const live = this.#sessions.live(sid, now);
       if (live === undefined && this.#sessions.isEnding(sid)) return undefined;
       if (live === undefined && this.#steps.isMarked(sid, now)) return { ok: false, reason: "already_ended" };
+      const refusal = this.#steps.mayNotEnd(live, holder);
+      if (refusal !== undefined) return refusal;
       const subject = live?.subject ?? origin?.subject;
       this.#end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject);
       return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
     });
     if (outcome !== undefined) return outcome;
     await this.#subjects.finishFor(sid); // verifiers know of it before this caller does
-    return this.end(sid, reason, origin);
+    return this.end(sid, reason, origin, holder);
   }
 
   async endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome> {

@@ -4,11 +4,11 @@
  */
 
 import type { DevicePresentation } from "../../session/device-binding.ts";
-import type { DeviceBinding } from "../../session/device-key.ts";
-import type { DeviceKey } from "../../session/device-ports.ts";
+import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../session/device-key.ts";
 import type { Audience, Authentication, NewSession, Session, SessionId } from "../../session/model.ts";
+import type { EndingHolder } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation.ts";
-import { earliest, later, latest, storeMs, wallMs } from "../../session/time.ts";
+import { earliest, later, latest, type StoreMs, storeMs, wallMs } from "../../session/time.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const VALUE = new Uint8Array(128);
@@ -34,45 +34,88 @@ const BY_TOKEN = 16;
 const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 
 /** What a new record begins with. */
-export function versionOf({ deviceRequired, transport }: NewSession): number {
-  return VERSION + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
+export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
+  const withKey = dpopJkt === undefined ? 0 : WITH_DEVICE;
+  return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
 /** At the end of a record with a device key: the key, its thumbprint (32 bytes), since when, the key's length, its kind. */
 const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
 const KIND_RS256 = 1;
 const KIND_BOUND = 2;
+const KIND_PROOF = 4;
+
+/**
+ * In place of a key, a record has the time since when a key of DPoP is bound, or 0 for a session that was created with it; the time at its
+ * own place is 0. So an instance whose version does not know such keys refuses the session, as it does a token from after the binding, and
+ * neither serves nor ends it.
+ */
+const PROOF_KEY_BYTES = 6;
 
 /** The kind of a key that was not used yet, as a record has it. */
 export function keyKind({ algorithm }: DeviceKey): number {
   return algorithm === "RS256" ? KIND_RS256 : 0;
 }
 
-function decodeDevice(bytes: Buffer): { readonly device: DeviceBinding; readonly start: number } {
+function encodeProofKey(dpopJkt: string): Buffer {
+  const tail = Buffer.alloc(PROOF_KEY_BYTES - DEVICE_TAIL.thumbprint);
+  tail.set(thumbprintBytes(dpopJkt), PROOF_KEY_BYTES);
+  tail.writeUInt16BE(PROOF_KEY_BYTES, tail.length + DEVICE_TAIL.length);
+  tail.writeUInt8(KIND_PROOF + KIND_BOUND, tail.length + DEVICE_TAIL.kind);
+  return tail;
+}
+
+function decodeDevice(bytes: Buffer, createdAt: StoreMs): { readonly device: DeviceBinding; readonly start: number } {
   const end = bytes.length;
   const kind = bytes.readUInt8(end + DEVICE_TAIL.kind);
   const thumbprintAt = end + DEVICE_TAIL.thumbprint;
   const start = thumbprintAt - bytes.readUInt16BE(end + DEVICE_TAIL.length);
+  const thumbprint = Uint8Array.from(bytes.subarray(thumbprintAt, end + DEVICE_TAIL.since));
+  if (kind & KIND_PROOF) {
+    const since = latest(createdAt, storeMs(bytes.readUIntBE(start, PROOF_KEY_BYTES)));
+    return { device: { key: { algorithm: "DPoP", thumbprint }, state: "bound", since }, start };
+  }
   const since = storeMs(bytes.readUIntBE(end + DEVICE_TAIL.since, 6));
   const key: DeviceKey = {
     algorithm: kind & KIND_RS256 ? "RS256" : "ES256",
     bytes: Uint8Array.from(bytes.subarray(start, thumbprintAt)),
-    thumbprint: Uint8Array.from(bytes.subarray(thumbprintAt, end + DEVICE_TAIL.since)),
+    thumbprint,
   };
   return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
 }
 
 /**
- * What is presented of a device as lua/rotate.lua takes it: of a thumbprint the first 128 bits, in words. Numbers, since one Buffer among the
+ * What is presented of a device as lua/rotate.lua takes it: of the thumbprint in a cookie the first 128 bits, in words. Numbers, since one Buffer among the
  * arguments makes ioredis build the whole command from pieces.
  */
-export function deviceArguments({ lifeMs, cookie, skipped, transport }: DevicePresentation): number[] {
-  if (transport === "token") return [lifeMs, 2];
-  if (cookie === undefined) return skipped ? [lifeMs, 1] : [lifeMs];
-  const { thumbprint, issuedAtMs } = cookie;
-  const byte = (at: number) => thumbprint[at] ?? 0;
+export function deviceArguments({ lifeMs, cookie, skipped, proof, transport }: DevicePresentation): number[] {
+  const way = transport === "token" ? 2 : Number(skipped);
+  if (proof !== undefined) return [lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof)];
+  if (cookie === undefined) return way > 0 ? [lifeMs, way] : [lifeMs];
+  return [lifeMs, way, ...cookieArguments(cookie)];
+}
+
+const NO_COOKIE = [0, 0, 0, 0, 0];
+
+function cookieArguments(cookie: DevicePresentation["cookie"]): readonly number[] {
+  return cookie === undefined ? NO_COOKIE : [cookie.issuedAtMs, ...words(cookie.thumbprint, 4)];
+}
+
+/** What the holder of a refresh token presents as lua/end.lua takes it. */
+export function holderArguments(holder: EndingHolder | undefined): readonly number[] {
+  if (holder === undefined) return [];
+  return holder.proof === undefined ? [holder.issuedAt] : [holder.issuedAt, ...proofWords(holder.proof)];
+}
+
+/** The whole thumbprint, because a record may take it. */
+function proofWords({ thumbprint }: KeyProof): readonly number[] {
+  return words(thumbprintBytes(thumbprint), 8);
+}
+
+function words(bytes: Uint8Array, count: number): number[] {
+  const byte = (at: number) => bytes[at] ?? 0;
   const word = (at: number) => ((byte(at) << 24) | (byte(at + 1) << 16) | (byte(at + 2) << 8) | byte(at + 3)) >>> 0;
-  return [lifeMs, Number(skipped), issuedAtMs, word(0), word(4), word(8), word(12)];
+  return Array.from({ length: count }, (_, k) => word(4 * k));
 }
 
 /** Between several audiences: no audience has a control character. */
@@ -84,7 +127,7 @@ function decodeAudience(text: string): Audience {
 
 /** What follows the head. A length takes one byte, or from 255 on three; the last text takes the rest. */
 export function encodeBody(session: NewSession): Buffer {
-  const { subject, clientId, audience, client, claims, authentication } = session;
+  const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
   const parts: Buffer[] = [];
   const subjectBytes = Buffer.from(subject);
   parts.push(Buffer.of(subjectBytes.length >> 8, subjectBytes.length & 255), subjectBytes);
@@ -96,6 +139,7 @@ export function encodeBody(session: NewSession): Buffer {
   }
   if (authentication !== undefined) parts.push(encodeAuthentication(authentication));
   parts.push(Buffer.from(claims === "{}" ? "" : claims));
+  if (dpopJkt !== undefined) parts.push(encodeProofKey(dpopJkt));
   return Buffer.concat(parts);
 }
 
@@ -140,7 +184,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const audience = decodeAudience(next());
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
   const version = bytes[start] ?? VERSION;
-  const bound = version & WITH_DEVICE ? decodeDevice(bytes) : undefined;
+  const bound = version & WITH_DEVICE ? decodeDevice(bytes, createdAt) : undefined;
   const end = bound?.start ?? bytes.length;
   let authentication: Authentication | undefined;
   if (bytes[at] === AUTHENTICATION && at < end) {

@@ -1,5 +1,6 @@
 /** Decodes the replies of the scripts. A reply of another form is a bug. */
 
+import type { ProofRefusal } from "../../session/device-binding.ts";
 import type { Session, SessionId } from "../../session/model.ts";
 import type {
   ElevateOutcome,
@@ -25,7 +26,8 @@ type Refusal =
   | "wrong_transport"
   | "two_holders"
   | "device_proof_missing"
-  | "device_required";
+  | "device_required"
+  | ProofRefusal;
 
 /** Comes before the letter of an outcome when the refresh has bound the device key. */
 const FIRST_USE = "b";
@@ -44,6 +46,8 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   X: "two_holders",
   d: "device_proof_missing",
   q: "device_required",
+  n: "proof_missing",
+  k: "other_key",
   m: "revoked",
   u: "unknown",
   i: "idle",
@@ -71,6 +75,8 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
       return { ok: false, reason: outcome, subject: decodeSession(sid, bytes, RECORD).subject };
     case "device_proof_missing":
     case "device_required":
+    case "proof_missing":
+    case "other_key":
       return { ok: false, reason: outcome, session: decodeSession(sid, bytes, RECORD) };
     default: {
       const session = decodeSession(sid, bytes, RECORD);
@@ -149,6 +155,10 @@ export function endOutcome(reply: unknown): EndOutcome {
   const bytes = buffer(reply);
   if (bytes.toString("latin1", 0, ENDED.length) === ENDED)
     return { ok: true, wasLive: true, subject: bytes.toString("utf8", ENDED.length) };
+  const first = letter(bytes);
+  if (first === "n" || first === "k") {
+    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", subject: bytes.toString("utf8", 1) };
+  }
   return text(bytes) === "marked" ? MARKED : ALREADY_ENDED;
 }
 

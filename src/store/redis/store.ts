@@ -5,20 +5,19 @@
 import type { DevicePresentation } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Origin, SessionEventLog } from "../../session/events.ts";
-import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Place, Revocation, SessionId } from "../../session/model.ts";
 import type {
   CreateOutcome,
   ElevateOutcome,
   EndAllOptions,
   EndAllOutcome,
+  EndingHolder,
   EndOutcome,
   EndOwnedOutcome,
   Found,
   RegisterKeyOutcome,
   RevocationBatch,
   RotateOutcome,
-  SessionPage,
   SessionStore,
   UnbindOutcome,
 } from "../../session/ports.ts";
@@ -34,7 +33,15 @@ import { Link, type LinkOptions } from "./link.ts";
 import { SessionLists } from "./lists.ts";
 import { LogReader } from "./log-reader.ts";
 import { FIRST_TAG, tagOf, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { decodeSession, deviceArguments, encodeAuthentication, encodeBody, nonceWords, versionOf } from "./record.ts";
+import {
+  decodeSession,
+  deviceArguments,
+  encodeAuthentication,
+  encodeBody,
+  holderArguments,
+  nonceWords,
+  versionOf,
+} from "./record.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import {
   buffer,
@@ -87,6 +94,8 @@ class RedisStore implements SessionStore {
   readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
   readonly dueRecords: SessionEventLog["dueRecords"] = () => this.#events.dueRecords();
   readonly claimRecord: SessionEventLog["claimRecord"] = (record) => this.#events.claimRecord(record);
+  readonly list: SessionStore["list"] = (...given) => this.#lists.ofSubject(...given);
+  readonly listAll: SessionStore["listAll"] = (...given) => this.#lists.ofAll(...given);
   readonly count: SessionStore["count"] = () => this.#lists.count();
   readonly expire: SessionStore["expire"] = () => this.#expiry.step();
 
@@ -167,17 +176,10 @@ class RedisStore implements SessionStore {
     return decodeFound(sid, await this.#link.run("find", [tagOfSession(sid)], [sid]));
   }
 
-  list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
-    return this.#lists.ofSubject(subject, limit, from, filter);
-  }
-
-  listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
-    return this.#lists.ofAll(limit, from, filter);
-  }
-
-  async end(sid: SessionId, reason: EndReason, origin?: Origin): Promise<EndOutcome> {
+  async end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome> {
     const tag = tagOfSession(sid);
-    const args = [sid, reason, this.#options.markerLifeMs, noteOf(origin), origin?.subject ?? ""];
+    const subject = origin?.subject ?? "";
+    const args = [sid, reason, this.#options.markerLifeMs, noteOf(origin), subject, ...holderArguments(holder)];
     let reply = await this.#link.run("end", [tag], args);
     while (isEnding(reply)) {
       await this.#ends.finish(tag); // verifiers know of it before this caller does

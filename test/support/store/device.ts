@@ -1,6 +1,6 @@
 /** Device keys as stores get them, and what a client presents of them. */
 import type { DevicePresentation } from "../../../src/session/device-binding.ts";
-import type { DeviceKey } from "../../../src/session/device-key.ts";
+import type { DeviceKey, KeyProof } from "../../../src/session/device-key.ts";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
@@ -16,6 +16,11 @@ export function someKey(algorithm: DeviceKey["algorithm"] = "ES256"): DeviceKey 
   const random = Buffer.from(nonce().repeat(64), "base64url");
   const bytes = Uint8Array.from(random.subarray(0, algorithm === "ES256" ? 64 : 294));
   return { algorithm, bytes, thumbprint: Uint8Array.from(Buffer.from(nonce().repeat(4), "base64url").subarray(0, 32)) };
+}
+
+/** The proof of one of many keys. */
+export function someProof(which = 0): KeyProof {
+  return { thumbprint: Buffer.alloc(32, `key ${which}`).toString("base64url") };
 }
 
 export const WITHOUT: DevicePresentation = { lifeMs: LIFE, cookie: undefined, skipped: false };

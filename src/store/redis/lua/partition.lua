@@ -29,7 +29,8 @@
 -- The fields are: version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
 -- The version is 1, 2 more with a device key, 4 more for a session that must have one, 8 more for one that is refreshed
 -- by cookie only, 16 more for one that is refreshed by the token endpoint only. The device key is at the end of the record: the key
--- itself, its thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B).
+-- itself, its thumbprint (32 bytes), since when it is registered or bound (I6), its length (I2), its kind (B). A key that each request
+-- proves (DPoP) is not in the record: in its place is since when it is bound (I6; 0: since the creation), and 0 at the place of that.
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- the position after the head
 local ID = 23
@@ -61,6 +62,17 @@ end
 local function device_at(record)
   if string.byte(record) % 4 < 2 then return #record + 1 end
   return #record - 40 - struct.unpack('>I2', record, #record - 2)
+end
+
+-- Returns since when a session is bound to a key that each request proves, and the thumbprint; nothing if it is not.
+local function proof_key(record)
+  if string.byte(record) % 4 < 2 or string.byte(record, -1) < 4 then return end
+  return struct.unpack('>I6c32', record, #record - 46)
+end
+
+-- Returns the thumbprint in eight arguments.
+local function thumbprint_of(from)
+  return struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, from, from + 7))
 end
 
 -- Returns the entry of a session in the order of creation.

@@ -5,6 +5,7 @@
 -- Returns one string: l (the session has this key), the time (I6) and the record; or k, it has another key; o, the token is outdated;
 -- m revoked, u unknown.
 local BOUND = 2 -- the part of the kind of a key that says that it was used
+local PROOF = 4 -- the part of the kind of a key that each request proves
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
@@ -13,8 +14,8 @@ if tonumber(ARGV[2]) < generation - 1 then return 'o' end
 
 local from = device_at(record)
 if from <= #record then
-  if string.sub(record, -41, -10) == ARGV[4] then return 'l' .. struct.pack('>I6', now) .. record end
   local since, _, kind = struct.unpack('>I6I2B', record, #record - 8)
+  if kind < PROOF and string.sub(record, -41, -10) == ARGV[4] then return 'l' .. struct.pack('>I6', now) .. record end
   if kind >= BOUND or math.abs(now - since) <= 2 * tonumber(ARGV[6]) then return 'k' end
 else
   version = version + 2

@@ -5,15 +5,18 @@
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 marker life, ms;
 --       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1), or 2: the
 --       token came in the body of a request, not in a cookie; with a cookie: 12 when it was
---       issued, ms, 13 14 15 16 the first words of its thumbprint. Arguments are absent where nothing was presented
+--       issued, ms, 13 14 15 16 the first words of its thumbprint; with a proof of a key: 12 to 16 zero if there is no cookie,
+--       17 to 24 the thumbprint of that key, in words. Arguments are absent where nothing was presented
 -- Returns one string: a letter for the outcome and
---   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie,
---   and behind a b when the device key was bound by it
+--   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie
+--   or a proof of the session's key, and behind a b when the key was bound by it
 --   x reuse, X two holders: the same, of the session that was ended
 --   d the device cookie is missing, q a device key is required: the same; the session is unchanged
+--   n a proof of the session's key is missing, k it is one of another key: the same
 --   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way: nothing
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local BOUND = 2 -- the part of the kind of a device key that says that it was used
+local PROOF = 4 -- the part of the kind of a key that each request proves
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
@@ -31,23 +34,31 @@ local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), to
 local R = tonumber(ARGV[8])
 local function within(time, limit) return math.abs(now - time) <= limit end
 
-local proven, first_use, two_holders = false, false, false
-if version > 1 then
+local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
+if version > 1 or #ARGV > 26 then
   local max_age = #ARGV > 12 and tonumber(ARGV[10]) or math.huge
   local way = #ARGV > 13 and ARGV[11] or '0'
   local skipped, only = way == '1', math.floor(version / 8)
   if only > 0 and (only == 2) ~= (way == '2') then return 't' end
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
+  local proof = #ARGV > 26 and thumbprint_of(17)
+  local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
+  if length == 0 then unbound = proof end
   local matches = false
   if length > 0 and #ARGV > 18 then
     local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
     matches = w1 == tonumber(ARGV[13]) and w2 == tonumber(ARGV[14]) and w3 == tonumber(ARGV[15]) and w4 == tonumber(ARGV[16])
   end
-  if matches then
-    proven = within(tonumber(ARGV[12]), max_age)
+  if kind >= PROOF and not holds then
+    local bound = struct.unpack('>I6', record, #record - 46)
+    two_holders = bound > created and I < bound
+    if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
+  elseif holds or matches then
+    proven = holds or within(tonumber(ARGV[12]), max_age)
     if not proven then return 'd' .. struct.pack('>I6', now) .. record end
     first_use = kind < BOUND
+    held = holds and not first_use
     if first_use then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
   elseif kind < BOUND then
     if version % 8 > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
@@ -57,19 +68,20 @@ if version > 1 then
   end
 end
 
-local child = G == g + 1 and ((N1 == c1 and N2 == c2) or I >= ct - 2 * R)
+local child = G == g + 1 and (held or (N1 == c1 and N2 == c2) or I >= ct - 2 * R)
 local confirmed = G == g and ((N1 == n1 and N2 == n2) or I >= f)
 local late = (G == g or G == g - 1) and within(f, 2 * R)
+local old = held and G <= g
 local outcome
 if two_holders then
   outcome = 'X'
-elseif within(ct, R) and (child or confirmed or late) then
+elseif within(ct, R) and (child or confirmed or late or old) then
   outcome, cs = 'p', now -- rule 1
 elseif child then
   outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2
 elseif G > g + 1 then
   outcome, f = 'h', now -- rule 3
-elseif confirmed then
+elseif confirmed or old then
   outcome = 'v' -- rule 4
 else
   outcome = 'x' -- rule 5
@@ -81,6 +93,10 @@ if outcome == 'x' or two_holders then
   close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
+  if unbound and outcome ~= 'p' then -- the first proof
+    proven, first_use, version = true, true, version + 2
+    record = record .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
+  end
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
   if proven then outcome = string.upper(outcome) end

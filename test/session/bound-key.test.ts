@@ -1,0 +1,89 @@
+/** Refreshes and logouts of a session that is bound to a key which each request proves, with what is recorded. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type AuditEvent, UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
+import type { KeyProof } from "../../src/session/device-key.ts";
+import { logoutByCookie } from "../../src/session/owner.ts";
+import type { RateLimit, RefreshToken, SessionStore } from "../../src/session/ports.ts";
+import { refresh } from "../../src/session/refresh.ts";
+import { type StoreMs, toWallClock } from "../../src/session/time.ts";
+import { deviceTools } from "../support/device-tools.ts";
+import { type Backend, embeddedBackend } from "../support/store/backends.ts";
+import { someProof } from "../support/store/device.ts";
+import { newSession, nonce, REUSE_INTERVAL } from "../support/store/sessions.ts";
+
+const OWN = someProof(1);
+const OTHER = someProof(2);
+const NO_LIMIT: RateLimit = { take: () => undefined, giveBack() {} };
+
+let backend: Backend;
+let store: SessionStore;
+beforeAll(async () => {
+  backend = await embeddedBackend();
+  store = await backend.open();
+});
+afterAll(() => backend.stop());
+
+/** A session that was created with the key, and a client of it that notes what is recorded. */
+async function boundClient(refreshLimit = NO_LIMIT, more: { readonly dpopJkt?: string } = { dpopJkt: OWN.thumbprint }) {
+  const childNonce = nonce();
+  const { session } = await store.create(newSession("alice", more), childNonce, 100);
+  const { sid, clientId } = session;
+  const token: RefreshToken = { sid, generation: 1, nonce: childNonce, issuedAt: backend.now() };
+  const events: AuditEvent[] = [];
+  const deps = {
+    store,
+    device: deviceTools(backend.now, { reuseIntervalMs: REUSE_INTERVAL }),
+    refreshTokens: { mint: () => "" },
+    accessTokens: { issue: (_: unknown, now: StoreMs) => ({ token: "", expiresAt: toWallClock(now, 0) }) },
+    random: { nonce },
+    refreshLimit,
+    audit: (event: AuditEvent) => void events.push(event),
+  };
+  return {
+    sid,
+    events,
+    refresh: (proof?: KeyProof) => refresh(deps, [token], UNKNOWN_REQUESTER, undefined, { clientId, proof }),
+    refreshByCookie: (proof?: KeyProof) =>
+      refresh(deps, [token], UNKNOWN_REQUESTER, { cookies: [], skipped: [], proof }),
+    logout: (proof?: KeyProof) => logoutByCookie(deps, [token], UNKNOWN_REQUESTER, proof),
+  };
+}
+
+test("a copied token is served nothing, ends nothing, and is recorded", async () => {
+  const { sid, events, ...client } = await boundClient();
+  for (const attempt of [client.refresh, client.refreshByCookie, client.logout]) {
+    expect(await attempt()).toEqual({ ok: false, reason: "proof_missing", sid });
+    expect(await attempt(OTHER)).toEqual({ ok: false, reason: "other_key", sid });
+  }
+  const missing = (operation: string, reason: string) => {
+    return { event: "bound_key_missing", sid, subject: "alice", operation, reason };
+  };
+  const ofRefresh = [missing("refresh", "proof_missing"), missing("refresh", "other_key")];
+  const ofLogout = [missing("logout", "proof_missing"), missing("logout", "other_key")];
+  expect(events).toEqual([...ofRefresh, ...ofRefresh, ...ofLogout]);
+  expect(await client.refresh(OWN)).toMatchObject({ ok: true });
+  expect(await client.logout(OWN)).toEqual({ ok: true });
+  expect(await client.refresh(OWN)).toMatchObject({ reason: "revoked" });
+});
+
+test("the first proof is recorded once, with the thumbprint of its key", async () => {
+  const { sid, events, ...client } = await boundClient(NO_LIMIT, {});
+  await client.refresh(OWN);
+  await client.refresh(OWN);
+  expect(events.filter(({ event }) => event === "device_bound")).toEqual([
+    { event: "device_bound", sid, subject: "alice", algorithm: "DPoP", thumbprint: OWN.thumbprint },
+  ]);
+});
+
+test("requests without the key do not use up the limit of its holder", async () => {
+  const taken = new Set<string>();
+  const once: RateLimit = {
+    take: (key) => (taken.has(key) ? 1000 : void taken.add(key)),
+    giveBack() {},
+  };
+  const client = await boundClient(once);
+  expect(await client.refresh()).toMatchObject({ reason: "proof_missing" });
+  expect(await client.refresh()).toMatchObject({ reason: "rate_limited" });
+  expect(await client.refresh(OTHER)).toMatchObject({ reason: "other_key" });
+  expect(await client.refresh(OWN)).toMatchObject({ ok: true });
+});
