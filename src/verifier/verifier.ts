@@ -140,26 +140,42 @@ class VerifierCore {
     return checked.reason === "unknown_key" ? this.#verifyWithNewerKeys(token) : REFUSED_PROMISES[checked.reason];
   }
 
-  /** Checks the facts about a valid token that can change: its time, its session, its key, the age of the feed. */
+  /** Decides about a valid token by the facts that can change: its key, its time, its session, the age of the feed. */
   #judge(token: string, entry: Entry): Promise<Verdict> {
-    const { clock, monotonic, maxStalenessMs } = this.#settings;
-    const wallMs = clock();
-    if (wallMs >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
-    if (this.#revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
-    const nowMs = monotonic();
-    if (!this.#deps.keys.isTrusted(nowMs)) return REFUSED_PROMISES.unavailable;
-    if (this.#revocations === undefined || this.#revocations.stalenessMs(nowMs, wallMs) <= maxStalenessMs) {
-      return entry.accepted;
-    }
+    const changed = this.#judgeChanges(token, entry);
+    if (changed !== undefined) return changed;
+    if (this.#revocations === undefined || this.#isFresh(this.#revocations)) return entry.accepted;
     // After this process was stopped, batches may have arrived that it has not read yet.
     if (this.#revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
-    return this.#deps.introspection?.introspect(token, entry.accepted, nowMs) ?? REFUSED_PROMISES.unavailable;
+    return this.#introspect(token, entry);
+  }
+
+  /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */
+  #judgeChanges(token: string, entry: Entry): Promise<Verdict> | undefined {
+    // Its key was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
+    if (entry.key.withdrawn) return this.#verifyKnowing(token);
+    if (this.#settings.clock() >= entry.expiresAtMs) return REFUSED_PROMISES.expired;
+    if (this.#revocations?.has(entry.claims.sid, entry.createdAtMs)) return REFUSED_PROMISES.revoked;
+    return this.#deps.keys.isTrusted(this.#settings.monotonic()) ? undefined : REFUSED_PROMISES.unavailable;
+  }
+
+  #isFresh(revocations: RevocationSource): boolean {
+    const { clock, monotonic, maxStalenessMs } = this.#settings;
+    return revocations.stalenessMs(monotonic(), clock()) <= maxStalenessMs;
   }
 
   async #judgeAfterReading(token: string, entry: Entry): Promise<Verdict> {
     await new Promise<void>(afterReading);
     this.#staleAfterBatches = this.#revocations?.batches ?? -1;
     return this.#judge(token, entry);
+  }
+
+  async #introspect(token: string, entry: Entry): Promise<Verdict> {
+    const { introspection } = this.#deps;
+    if (introspection === undefined) return REFUSED.unavailable;
+    const verdict = await introspection.introspect(token, entry.accepted, this.#settings.monotonic());
+    // The feed may have delivered, while the call was under way, what the service did not know when it responded.
+    return (verdict.ok && (await this.#judgeChanges(token, entry))) || verdict;
   }
 
   /** Checks a token again after reading newer keys: an unknown key may be newer than the key set. */

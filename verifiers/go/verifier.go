@@ -98,19 +98,15 @@ func (v *Verifier) Verify(ctx context.Context, token string) Verdict {
 	return v.judge(ctx, token, entry)
 }
 
-// judge checks the facts about a valid token that can change: its time, its session, its key, the age of the feed.
+// judge decides about a valid token by the facts that can change: its key, its time, its session, the age of the feed.
 func (v *Verifier) judge(ctx context.Context, token string, entry *checked) Verdict {
-	wallMs, nowMs := v.settings.wallMs(), v.settings.monotonicMs()
-	switch {
-	case wallMs >= entry.expiresAtMs:
-		return refuse(Expired)
-	case v.feed != nil && v.feed.has(entry.claims.Sid, entry.createdAtMs):
-		return refuse(Revoked)
-	case !v.keys.isTrusted(nowMs):
-		return refuse(Unavailable)
+	// The age comes first: a batch that arrives between the two makes a token revoked, never what was known before fresh.
+	isFresh := v.feed == nil || v.StalenessMs() <= v.settings.maxStalenessMs
+	if changed := v.judgeChanges(ctx, token, entry); changed != nil {
+		return *changed
 	}
 	accepted := Verdict{OK: true, Claims: entry.claims, DeviceBound: entry.deviceBound}
-	if v.feed == nil || v.feed.stalenessMs(nowMs, wallMs) <= v.settings.maxStalenessMs {
+	if isFresh {
 		return accepted
 	}
 	// After this process was stopped, batches may have arrived that it has not read yet.
@@ -127,5 +123,31 @@ func (v *Verifier) judge(ctx context.Context, token string, entry *checked) Verd
 	if v.introspection == nil {
 		return refuse(Unavailable)
 	}
-	return v.introspection.introspect(ctx, token, accepted, nowMs)
+	verdict := v.introspection.introspect(ctx, token, accepted, v.settings.monotonicMs())
+	if verdict.OK {
+		// The feed may have delivered, while the call was under way, what the service did not know when it responded.
+		if changed := v.judgeChanges(ctx, token, entry); changed != nil {
+			return *changed
+		}
+	}
+	return verdict
+}
+
+// judgeChanges returns why a token that was valid is not accepted any more; nil if nothing has changed.
+func (v *Verifier) judgeChanges(ctx context.Context, token string, entry *checked) *Verdict {
+	var changed Verdict
+	switch {
+	case entry.key.withdrawn.Load():
+		// Its key was revoked or left the key set, perhaps while this verdict waited. The decision begins again.
+		changed = v.Verify(ctx, token)
+	case v.settings.wallMs() >= entry.expiresAtMs:
+		changed = refuse(Expired)
+	case v.feed != nil && v.feed.has(entry.claims.Sid, entry.createdAtMs):
+		changed = refuse(Revoked)
+	case !v.keys.isTrusted(v.settings.monotonicMs()):
+		changed = refuse(Unavailable)
+	default:
+		return nil
+	}
+	return &changed
 }

@@ -15,7 +15,7 @@ from ._options import Event, Policy, Settings, resolve_options
 from ._recently_used import RecentlyUsed
 from ._revocations import Revocations
 from ._token import Checked, check_token
-from ._verdict import REFUSED, Verdict
+from ._verdict import REFUSED, Reason, Verdict
 
 INTROSPECTION_SECONDS = 1.0
 
@@ -71,33 +71,41 @@ class Verifier:
 
         Calls the service only for a key that is unknown, and where the policy introspects while the feed is stale.
         """
-        verdict = self.verify_at_once(token)
-        if verdict is not None:
-            return verdict
-        checked = check_token(token, self._keys, self._settings)
-        if checked == "unknown_key":
-            # An unknown key may be newer than the key set.
-            is_readable = self._keys.refresh()
-            checked = check_token(token, self._keys, self._settings)
-            if checked == "unknown_key" and not is_readable:
-                checked = "unavailable"
-        if isinstance(checked, str):
-            return REFUSED[checked]
-        self._cache.set(token, checked)
-        return self._judge(checked) or self._judge_stale(token, checked)
+        while True:
+            checked = self._check_by_newest_keys(token)
+            if isinstance(checked, str):
+                return REFUSED[checked]
+            verdict = self._judge(checked) or self._judge_stale(token, checked)
+            # The key may have been revoked, or have left the key set, while this verdict waited. The decision begins again.
+            if not (verdict.ok and checked.key.withdrawn):
+                return verdict
 
     def verify_at_once(self, token: str) -> Verdict | None:
-        """Decides as `verify` does, without waiting; None if the decision needs a call of the service."""
-        if not isinstance(token, str):
-            return REFUSED["malformed"]
-        known = self._cache.get(token)
-        if known is not None and not known.key.withdrawn:
-            return self._judge(known)
-        checked = check_token(token, self._keys, self._settings)
+        """Decides as `verify` does, without waiting; None if the decision needs to wait."""
+        checked = self._check(token)
         if isinstance(checked, str):
             return None if checked == "unknown_key" else REFUSED[checked]
-        self._cache.set(token, checked)
-        return self._judge(checked)
+        return None if checked.key.withdrawn else self._judge(checked)
+
+    def _check_by_newest_keys(self, token: str) -> Checked | Reason:
+        """An unknown key may be newer than the key set."""
+        checked = self._check(token)
+        if checked != "unknown_key":
+            return checked
+        is_readable = self._keys.refresh()
+        checked = self._check(token)
+        return "unavailable" if checked == "unknown_key" and not is_readable else checked
+
+    def _check(self, token: str) -> Checked | Reason:
+        if not isinstance(token, str):
+            return "malformed"
+        known = self._cache.get(token)
+        if known is not None and not known.key.withdrawn:
+            return known
+        checked = check_token(token, self._keys, self._settings)
+        if not isinstance(checked, str):
+            self._cache.set(token, checked)
+        return checked
 
     def staleness_ms(self) -> float:
         """The age of what is known of revocations.
@@ -136,21 +144,22 @@ class Verifier:
             self._revocations.close()
 
     def _judge(self, checked: Checked) -> Verdict | None:
-        """Checks the facts about a valid token that can change: its time, its session, its key, the age of the feed.
+        """Decides about a valid token by the facts that can change: its time, its session, the age of keys and feed.
 
         None if the feed is stale.
         """
+        # The age comes first: a batch that arrives in between makes a token revoked, never what was known before fresh.
+        is_fresh = self._revocations is None or self.staleness_ms() <= self._settings.max_staleness_ms
+        return self._judge_changes(checked) or (checked.accepted if is_fresh else None)
+
+    def _judge_changes(self, checked: Checked) -> Verdict | None:
+        """Returns why a token that was valid is not accepted any more; None if nothing has changed."""
         settings, revocations = self._settings, self._revocations
-        wall_ms, now_ms = settings.clock_ms(), settings.monotonic_ms()
-        if wall_ms >= checked.expires_at_ms:
+        if settings.clock_ms() >= checked.expires_at_ms:
             return REFUSED["expired"]
         if revocations is not None and revocations.has(checked.sid, checked.created_at_ms):
             return REFUSED["revoked"]
-        if not self._keys.is_trusted(now_ms):
-            return REFUSED["unavailable"]
-        if revocations is None or revocations.staleness_ms(now_ms, wall_ms) <= settings.max_staleness_ms:
-            return checked.accepted
-        return None
+        return None if self._keys.is_trusted(settings.monotonic_ms()) else REFUSED["unavailable"]
 
     def _judge_stale(self, token: str, checked: Checked) -> Verdict:
         revocations = self._revocations
@@ -164,7 +173,9 @@ class Verifier:
                 return verdict
         if self._settings.policy == "refuse":
             return REFUSED["unavailable"]
-        return self._introspect(token, checked)
+        verdict = self._introspect(token, checked)
+        # The feed may have delivered, while the call was under way, what the service did not know when it responded.
+        return (self._judge_changes(checked) if verdict.ok else None) or verdict
 
     def _introspect(self, token: str, checked: Checked) -> Verdict:
         now_ms = self._settings.monotonic_ms()

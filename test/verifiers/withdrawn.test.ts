@@ -1,0 +1,75 @@
+/** A key that is revoked while a verdict waits: the token is refused, in every verifier. */
+import { setTimeout as delay } from "node:timers/promises";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { createVerifier, type VerifierOptions } from "../../src/verifier/index.ts";
+import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
+import { eventually } from "../support/verifier/follow.ts";
+import { LANGUAGES, startFollower } from "../support/verifier/languages.ts";
+import { startScriptedAdmin } from "../support/verifier/scripted-admin.ts";
+import { EDWARDS, MAIN, NEXT } from "../vectors/keys.ts";
+
+let commands: readonly (readonly [string, ...string[]])[] = [];
+beforeAll(async () => {
+  commands = await Promise.all(LANGUAGES.map(({ build }) => build()));
+});
+
+type Followed = Pick<VerifierOptions, "policy" | "maxStalenessMs">;
+type VerdictOf = (token: string) => Promise<string>;
+
+/** Starts every verifier on a scripted admin API. Returns functions with their verdicts. */
+async function followAll(options: Followed) {
+  const admin = await startScriptedAdmin();
+  const { adminUrl, adminToken, issuer, audience } = admin;
+  const given = { adminUrl, adminToken, issuer, audience, ...options };
+  const verdicts: VerdictOf[] = [];
+  for (const command of commands) {
+    const follower = startFollower(command, given);
+    onTestFinished(() => follower.stop());
+    await follower.reported("ready");
+    verdicts.push(follower.verdictOf);
+  }
+  const transport = createConnectTransport({ httpVersion: "1.1", baseUrl: adminUrl });
+  for (const verifier of [createVerifier({ ...given, transport }), createWebVerifier(given)]) {
+    onTestFinished(() => verifier.close());
+    await verifier.ready;
+    verdicts.push(async (token) => {
+      const verdict = await verifier.verify(token);
+      return verdict.ok ? "accepted" : verdict.reason;
+    });
+  }
+  return { admin, verdictsOf: (token: string) => Promise.all(verdicts.map((verdictOf) => verdictOf(token))) };
+}
+
+test("while the token is introspected", async () => {
+  const { admin, verdictsOf } = await followAll({ policy: "introspect", maxStalenessMs: 0 });
+  const [token, other] = [admin.issue(MAIN, "1"), admin.issue(MAIN, "2")];
+  const revoked = Promise.withResolvers<void>();
+  admin.onIntrospect(async (presented) => {
+    if (presented === token) await revoked.promise;
+    return true;
+  });
+  const found = verdictsOf(token);
+  const count = LANGUAGES.length + 2;
+  await eventually(() => admin.introspected.filter((presented) => presented === token).length === count);
+  admin.send({ revokedKeyIds: [MAIN.kid], caughtUp: true });
+  await eventually(async () => (await verdictsOf(other)).every((verdict) => verdict === "revoked_key"));
+  revoked.resolve();
+  expect(await found).toEqual(Array(count).fill("revoked_key"));
+});
+
+test("while batches are read that had arrived", async () => {
+  const { admin, verdictsOf } = await followAll({ policy: "refuse", maxStalenessMs: 100 });
+  for (const key of [MAIN, NEXT, EDWARDS]) {
+    const token = admin.issue(key, key.kid);
+    const found: Promise<string[]>[] = [];
+    // Incomplete batches let a verdict wait for further ones, as long as the feed is stale.
+    for (let batches = 0; batches < 60; batches++) {
+      admin.send({ caughtUp: false });
+      await delay(5);
+      if (batches >= 40) found.push(verdictsOf(token));
+    }
+    admin.send({ revokedKeyIds: [key.kid], caughtUp: true });
+    for (const verdicts of found) for (const verdict of await verdicts) expect(verdict).not.toBe("accepted");
+  }
+});
