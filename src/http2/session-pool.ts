@@ -45,7 +45,7 @@ export class SessionPool {
   }
 
   /**
-   * Sends the head of a request on the open connection with the fewest streams.
+   * Sends the head of a request on the open connection with the fewest streams that is not full.
    * @throws Error if no connection can be opened
    */
   async request(
@@ -77,7 +77,10 @@ export class SessionPool {
     for (const { sessions } of this.#members) sessions.close();
   }
 
-  /** Returns the open connection with the fewest streams; if none is open, the first that opens. Opens the others on the way. */
+  /**
+   * Returns the open connection with the fewest streams, a full one only if all are; if none is open, the first that opens. Opens the
+   * others on the way.
+   */
   #choose(among: ReadonlySet<Member>): Member | Promise<Member> {
     const candidates = [...among];
     const offset = this.#turn++ % candidates.length;
@@ -85,7 +88,7 @@ export class SessionPool {
     for (let i = 0; i < candidates.length; i++) {
       const member = candidates[(offset + i) % candidates.length] as Member;
       if (!member.sessions.isOpen) member.warm();
-      else if (least === undefined || member.sessions.streams < least.sessions.streams) least = member;
+      else if (least === undefined || hasMoreRoom(member.sessions, least.sessions)) least = member;
     }
     return least ?? firstOf(candidates.map((member) => member.connect().then(() => member)));
   }
@@ -129,6 +132,10 @@ class Member {
       this.#opening = undefined;
     }
   }
+}
+
+function hasMoreRoom(one: ClientSessions, other: ClientSessions): boolean {
+  return one.isFull === other.isFull ? one.streams < other.streams : other.isFull;
 }
 
 /** Resolves with the first value; rejects with the first error if there is no value. */

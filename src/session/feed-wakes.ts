@@ -4,9 +4,12 @@ import type { Clock } from "./ports.ts";
 const WATCHERS_PER_TURN = 50;
 /** The longest pause after a round, in ms. */
 const MAX_PAUSE_MS = 25;
-/** A pause is this many times as long as the round took. Delivering thus takes a quarter of the time of a busy process. */
+/**
+ * A pause is this many times as long as the round took. Rounds of 1 to 8 ms thus take a quarter of the time of a busy process. Longer
+ * ones take more.
+ */
 const PAUSE_PER_COST = 3;
-/** Node's timers are no finer, in ms. A shorter pause is left out. */
+/** Node's timers are no finer, in ms. A shorter pause is left out: rounds that cost nearly nothing follow each other at once. */
 const MIN_PAUSE_MS = 1;
 
 /**

@@ -19,7 +19,12 @@ type Deps = {
   readonly out: (text: string) => void;
   /** The environment of the workers. */
   readonly env: NodeJS.ProcessEnv;
+  /** Starts a process with an environment. Default: this command again. */
+  readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
 };
+
+/** How a worker ended. */
+type End = { readonly code: number | null; readonly signal: string | null; readonly err?: unknown };
 
 /** The first version of Node whose listeners can share a port. */
 const MIN_NODE = [23, 1] as const;
@@ -50,6 +55,8 @@ class Supervisor {
   readonly #deps: Deps;
   readonly #metrics = new MetricsRounds();
   readonly #running = new Set<ChildProcess>();
+  /** The workers that respond to messages. One that is starting is busy with that. */
+  readonly #ready = new Set<ChildProcess>();
   #ports: Readonly<Record<string, string>> = {};
   #isStopping = false;
   #replaces = false;
@@ -89,36 +96,55 @@ class Supervisor {
     if (this.#running.size > 0) await ended;
   }
 
-  /** Resolves with what the worker reports when it is ready. */
+  /** Resolves with what the worker reports when it is ready; rejects if it ends before. */
   #start(role: WorkerRole): Promise<string> {
     return new Promise((resolve, reject) => {
       const startedAt = performance.now();
-      const worker = fork(process.argv[1] ?? "", process.argv.slice(2), {
-        env: { ...this.#deps.env, ...this.#ports, [WORKER]: role },
-      });
+      let worker: ChildProcess | undefined;
+      const onEnd = (end: End) => {
+        reject(endedBefore(end));
+        this.#onEnd(worker, end, performance.now() - startedAt);
+      };
+      try {
+        worker = this.#fork({ ...this.#deps.env, ...this.#ports, [WORKER]: role });
+      } catch (err) {
+        return onEnd({ code: null, signal: null, err });
+      }
       this.#running.add(worker);
-      worker.on("message", (message: ToSupervisor) => {
-        if (message.type === "ready") resolve(message.text);
-        else void this.#take(worker, message);
-      });
-      worker.on("error", () => {}); // a message to a worker that has just ended
-      worker.on("exit", (code, signal) => {
-        this.#running.delete(worker);
-        void this.#metrics.end(worker.pid ?? 0);
-        reject(new Error(`a worker ended before it was ready (${signal ?? `exit code ${code}`})`));
-        this.#onExit(worker, { code, signal, ranMs: performance.now() - startedAt });
-      });
+      this.#listen(worker, resolve, onEnd);
     });
   }
 
-  #onExit({ pid }: ChildProcess, end: { code: number | null; signal: string | null; ranMs: number }): void {
+  #fork(env: NodeJS.ProcessEnv): ChildProcess {
+    const { fork: forkWith } = this.#deps;
+    return forkWith?.(env) ?? fork(process.argv[1] ?? "", process.argv.slice(2), { env });
+  }
+
+  #listen(worker: ChildProcess, onReady: (text: string) => void, onEnd: (end: End) => void): void {
+    worker.on("message", (message: ToSupervisor) => {
+      if (message.type !== "ready") return void this.#take(worker, message);
+      this.#ready.add(worker);
+      onReady(message.text);
+    });
+    worker.on("error", (err) => {
+      // A process that could not be started never exits. Other errors are those of a message to a worker that has just ended.
+      if (worker.pid === undefined) onEnd({ code: null, signal: null, err });
+    });
+    worker.on("exit", (code, signal) => onEnd({ code, signal }));
+  }
+
+  #onEnd(worker: ChildProcess | undefined, end: End, ranMs: number): void {
+    if (worker !== undefined) {
+      this.#running.delete(worker);
+      this.#ready.delete(worker);
+      if (worker.pid !== undefined) void this.#metrics.end(worker.pid);
+    }
     if (this.#running.size === 0) this.#onEmpty();
     if (this.#isStopping || !this.#replaces) return;
-    const { code, signal, ranMs } = end;
     if (ranMs >= GOOD_RUN_MS) this.#backoffMs = MIN_BACKOFF_MS;
     const replacedInMs = this.#backoffMs;
     this.#backoffMs = Math.min(MAX_BACKOFF_MS, this.#backoffMs * 2);
-    this.#deps.log.error({ event: "worker_ended", worker: pid, code, signal, replacedInMs }, "a worker has ended");
+    this.#deps.log.error({ event: "worker_ended", worker: worker?.pid, ...end, replacedInMs }, "a worker has ended");
     setTimeout(() => this.#replace(), replacedInMs);
   }
 
@@ -129,11 +155,17 @@ class Supervisor {
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
-    const workers = new Map([...this.#running].map((each) => [each.pid ?? 0, each]));
+    // The first worker serves metrics already while it waits for the store.
+    const workers = new Map([...this.#ready, worker].map((each) => [each.pid ?? 0, each]));
     const ask = (id: number, round: number) => send(workers.get(id), { type: "metrics_wanted", id: round });
     const all = await this.#metrics.collect([...workers.keys()], ask);
     send(worker, { type: "all_metrics", id: message.id, all });
   }
+}
+
+function endedBefore({ code, signal, err }: End): Error {
+  const cause = err instanceof Error ? err.message : (signal ?? `exit code ${code}`);
+  return new Error(`a worker ended before it was ready (${cause})`, { cause: err });
 }
 
 /** Returns the port that a URL names or implies. */

@@ -210,6 +210,13 @@ describe("options", () => {
   });
 });
 
+test("a body that comes with its head is taken without listening to the stream", async () => {
+  const listening: number[] = [];
+  const onResponse: UnaryHandlerOptions["onResponse"] = (_, request) => listening.push(request.listenerCount("data"));
+  const response = await askHttp1({ onResponse }, post(LIST, json, '{"pageToken":"t"}'));
+  expect([response.status, listening]).toEqual([200, [0]]);
+});
+
 test("a message in a query that is not base64 is the caller's fault", async () => {
   const response = await askHttp1({}, get("encoding=json&base64=1&message=%25"));
   expect([response.status, response.json()]).toMatchObject([400, { code: "invalid_argument" }]);

@@ -85,6 +85,14 @@ test("open streams are spread evenly", async () => {
   expect(names.filter((name) => name === "a")).toHaveLength(5);
 });
 
+test("a connection that has as many streams as its server allows is left out while others have room", async () => {
+  const { pool } = openPool(1, await startBackend("small", { maxStreams: 1 }), await startBackend("large"));
+  await askAll(pool, "small", "large");
+  const names: string[] = [];
+  for (let i = 0; i < 6; i++) names.push((await ask(pool, "/open"))[0]);
+  expect(names.filter((name) => name === "small")).toHaveLength(1);
+});
+
 test("one server has as many connections as asked for", async () => {
   const backend = await startBackend("a");
   const { pool } = openPool(3, backend);

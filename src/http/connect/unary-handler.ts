@@ -97,7 +97,8 @@ async function serve<Source>(
     header.set("content-type", form.binary ? "application/proto" : "application/json");
     const { status, content } = await outcomeOf(options, procedure, exchange, form, call, timeout.error);
     const sent = await compress(rpc, exchange, form, header, content);
-    for (const [name, value] of call.responseTrailer) header.append(`trailer-${name}`, value);
+    const trailers = call.responseTrailer.lines();
+    for (let i = 0; i < trailers.length; i += 2) header.append(`trailer-${trailers[i]}`, trailers[i + 1] ?? "");
     header.set("content-length", String(sent.byteLength));
     options.onResponse?.(header, exchange.source);
     exchange.send(status, header.lines(), sent);
@@ -116,6 +117,8 @@ async function outcomeOf<Source>(
   timeoutError: ConnectError | undefined,
 ): Promise<Outcome> {
   try {
+    // Node calls this as soon as it has parsed a head. One tick later it has parsed what came together with the head: a small body.
+    await undefined;
     // The gate comes before the body: the message of a refused request is never read, decompressed or parsed.
     const gated = rpc.options.requestGate?.(call);
     if (gated !== undefined) await gated;

@@ -20,6 +20,7 @@ import {
   write,
   writeHead,
 } from "./node-response.ts";
+import { originForm } from "./origin-form.ts";
 import { ReadableChunks } from "./readable-chunks.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
@@ -51,21 +52,6 @@ export function createHttpHandler(options: HttpHandlerOptions): NodeHandler {
 function overrideIn({ headers }: NodeRequest): string | undefined {
   const override = headers[METHOD_OVERRIDE];
   return typeof override === "string" ? override : undefined;
-}
-
-/**
- * Splits a request target into its raw path and query. Servers must accept the absolute form too (RFC 9112 section 3.2.2). Non-ASCII
- * bytes, which are invalid in a target, are percent-encoded.
- */
-function originForm(url: string): string {
-  const target = url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
-  return /^[\0-\x7f]*$/.test(target) ? target : target.replace(/[^\0-\x7f]/gu, escapeByte);
-}
-
-function escapeByte(character: string): string {
-  // Node decodes HTTP/1 targets as Latin-1, so each character is one byte.
-  const code = character.charCodeAt(0);
-  return code <= 0xff ? `%${code.toString(16)}` : encodeURIComponent(character.toWellFormed());
 }
 
 let hasWarned = false;
@@ -146,6 +132,8 @@ export class NodeExchange implements Exchange<NodeRequest> {
 
   #readArriving(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
     const request = this.source;
+    // A closed request calls no listener any more.
+    if (request.destroyed || isClosed(this.#response)) return Promise.reject(clientDisconnected());
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       let length = 0;
@@ -164,7 +152,11 @@ export class NodeExchange implements Exchange<NodeRequest> {
         chunks.push(chunk);
         meter?.arriving(length);
       });
-      request.on("end", () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+      request.on("end", () => {
+        // An HTTP/2 stream that the client resets ends like a complete one, and is closed.
+        if (isClosed(this.#response)) return reject(clientDisconnected());
+        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+      });
       const onDisconnect = () => {
         if (!request.readableEnded) reject(clientDisconnected());
       };

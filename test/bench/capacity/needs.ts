@@ -37,7 +37,7 @@ export const PLAN: Plan = {
   usdPerGiBMonth: 3,
 };
 
-/** The feed sends a message to each watcher twice a second, and at once after an ending, but not more often than this. */
+/** The feed sends a message to each watcher twice a second, and after endings. With many watchers that is not more often than this. */
 export const HEARTBEATS_PER_SECOND = 2;
 export const MAX_MESSAGES_PER_SECOND = 40;
 /** Subjects are in so many partitions of Redis (src/store/redis/partitions.ts): a cluster can have no more nodes that share the load. */

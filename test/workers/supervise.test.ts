@@ -1,0 +1,67 @@
+/** The supervisor and its workers, which are processes without a service. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { expect, onTestFinished, test } from "vitest";
+import type { Logger } from "../../src/observability/logger.ts";
+import { supervise } from "../../src/workers/supervise.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+const start = (execPath = process.execPath) =>
+  fork(`${import.meta.dirname}/worker.ts`, { execPath, execArgv: [], stdio: ["ignore", "ignore", "inherit", "ipc"] });
+
+function startReady(): ChildProcess {
+  const worker = start();
+  worker.send({ type: "be_ready" });
+  return worker;
+}
+
+/** Two workers, and the function by which the next ones are started. */
+async function startTwo() {
+  const workers: ChildProcess[] = [];
+  const lines: Line[] = [];
+  const next = { start: startReady };
+  const supervisor = await supervise(2, {
+    log: { error: (line: Line) => lines.push(line) } as unknown as Logger,
+    out: () => {},
+    env: {},
+    fork: () => {
+      const worker = next.start();
+      workers.push(worker);
+      return worker;
+    },
+  });
+  onTestFinished(() => supervisor.stop("now"));
+  return { supervisor, workers, lines, next };
+}
+
+test("workers that cannot be started are reported, tried again, and waited for by nobody", async () => {
+  const { supervisor, workers, lines, next } = await startTwo();
+  next.start = () => start("/nowhere");
+  workers[0]?.kill("SIGKILL");
+  await expect.poll(() => lines).toHaveLength(2);
+  next.start = () => {
+    throw new Error("no memory");
+  };
+  await expect.poll(() => lines.at(-1)).toMatchObject({ err: { message: "no memory" } });
+  expect(lines.slice(0, 2)).toMatchObject([{ signal: "SIGKILL" }, { err: { code: "ENOENT" } }]);
+  const failures = lines.length;
+  next.start = startReady;
+  await expect.poll(() => workers.at(-1)?.pid).toBeDefined();
+  expect(lines).toHaveLength(failures);
+  next.start = () => start("/nowhere");
+  workers[1]?.kill("SIGKILL");
+  await expect.poll(() => lines.at(-1)).toMatchObject({ err: { code: "ENOENT" } });
+  await supervisor.stop("drain");
+});
+
+test("metrics are those of the workers that are ready", async () => {
+  const { workers, next } = await startTwo();
+  const [victim, asking] = workers;
+  next.start = () => start();
+  victim?.kill("SIGKILL");
+  await expect.poll(() => workers).toHaveLength(3);
+  asking?.send({ type: "ask" });
+  if (asking !== undefined) await once(asking, "exit");
+  expect(workers[2]?.exitCode).toBe(null);
+});
