@@ -3,7 +3,6 @@
  * round trip. What the scripts return is decoded here; how connections fail is settled in connection.ts.
  */
 import type { DevicePresentation } from "../../session/device-binding.ts";
-import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Origin, SessionEventLog } from "../../session/events.ts";
 import type { Authentication, EndReason, NewSession, Place, Revocation, SessionId } from "../../session/model.ts";
 import type {
@@ -15,11 +14,9 @@ import type {
   EndOutcome,
   EndOwnedOutcome,
   Found,
-  RegisterKeyOutcome,
   RevocationBatch,
   RotateOutcome,
   SessionStore,
-  UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import { type StoreMs, toStoreTime, wallMs } from "../../session/time.ts";
@@ -94,6 +91,8 @@ class RedisStore implements SessionStore {
   readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
   readonly dueRecords: SessionEventLog["dueRecords"] = () => this.#events.dueRecords();
   readonly claimRecord: SessionEventLog["claimRecord"] = (record) => this.#events.claimRecord(record);
+  readonly registerKey: SessionStore["registerKey"] = (...given) => this.#devices.register(...given);
+  readonly unbind: SessionStore["unbind"] = (sid) => this.#devices.unbind(sid);
   readonly list: SessionStore["list"] = (...given) => this.#lists.ofSubject(...given);
   readonly listAll: SessionStore["listAll"] = (...given) => this.#lists.ofAll(...given);
   readonly count: SessionStore["count"] = () => this.#lists.count();
@@ -162,14 +161,6 @@ class RedisStore implements SessionStore {
     const outcome = rotateOutcome(sid, reply);
     if (!outcome.ok && "subject" in outcome) await this.#acknowledge(tag, [`m${sid}`]); // it has ended
     return outcome;
-  }
-
-  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome> {
-    return this.#devices.register(sid, token, key);
-  }
-
-  unbind(sid: SessionId): Promise<UnbindOutcome> {
-    return this.#devices.unbind(sid);
   }
 
   async find(sid: SessionId): Promise<Found> {
