@@ -4,7 +4,10 @@
  */
 export function holdProcess(ready: Promise<void>, signal: AbortSignal): void {
   const hold = setInterval(() => {}, 0x7fff_ffff);
-  const release = () => clearInterval(hold);
+  const release = () => {
+    clearInterval(hold);
+    signal.removeEventListener("abort", release);
+  };
   ready.then(release, release);
   if (signal.aborted) release();
   else signal.addEventListener("abort", release);

@@ -20,7 +20,15 @@ export type PublishedKey = {
 /** Imports a JWK; undefined if it is not a key for access tokens. */
 export type ImportKey<Key extends PublishedKey> = (jwk: unknown) => Key | undefined | Promise<Key | undefined>;
 
-/** Returns the public members of a JWK; undefined if its use, type or curve is not that of a key for access tokens. */
+/**
+ * Matches the 32 bytes of a coordinate in their only encoding (RFC 7518 sections 6.2.1.2 and 6.3): the last character has two spare bits,
+ * which are zero. Not every runtime is as strict.
+ */
+const COORDINATE = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
+
+/**
+ * Returns the public members of a JWK; undefined if its use, type, curve or coordinates are not those of a key for access tokens.
+ */
 export function readJwk(jwk: unknown) {
   if (typeof jwk !== "object" || jwk === null) return undefined;
   const { kid, alg, use = "sig", key_ops = ["verify"], kty, crv, x, y } = jwk as Readonly<Record<string, unknown>>;
@@ -29,6 +37,8 @@ export function readJwk(jwk: unknown) {
   );
   if (typeof kid !== "string" || use !== "sig" || algorithm === undefined) return undefined;
   if (!Array.isArray(key_ops) || !key_ops.includes("verify")) return undefined; // RFC 7517 section 4.3
+  const coordinates = algorithm === "ES256" ? [x, y] : [x];
+  if (!coordinates.every((each) => typeof each === "string" && COORDINATE.test(each))) return undefined;
   const members = algorithm === "ES256" ? { kty, crv, x, y } : { kty, crv, x }; // a private member is never used
   return { kid, alg: algorithm, members };
 }

@@ -41,7 +41,6 @@ export class KeySet<Key extends PublishedKey> {
   #readable: boolean | undefined;
   /** For how long the last read is used, in ms. */
   #useForMs = 0;
-  #isReading = false;
   readonly #oneAtATime: OneAtATime;
 
   /** @param importKey makes a key that the runtime verifies with */
@@ -85,12 +84,13 @@ export class KeySet<Key extends PublishedKey> {
 
   /** Reads the set. Callers share a read that is under way. It never rejects: known keys stay until the set is readable again. */
   read(): Promise<void> {
-    return this.#oneAtATime(() => this.#read());
+    return this.#oneAtATime.run(() => this.#read());
   }
 
   /** Reads the set again for an unknown `kid`, unless that was done within the last second. Returns whether it is readable. */
   async refresh(): Promise<boolean> {
-    if (this.#isReading || this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS) await this.read();
+    const isDue = this.#deps.monotonic() - this.#triedAtMs >= COOLDOWN_MS;
+    if (isDue || this.#oneAtATime.isUnderWay()) await this.read();
     return this.#readable === true;
   }
 
@@ -111,7 +111,6 @@ export class KeySet<Key extends PublishedKey> {
   async #read(): Promise<void> {
     const { url, fetch, monotonic, report, signal } = this.#deps;
     this.#triedAtMs = monotonic();
-    this.#isReading = true;
     const timeout = new AbortController();
     const cancelTimeout = patientTimeout(() => timeout.abort(new Error("the key set did not come")), TIMEOUT_MS);
     try {
@@ -128,7 +127,6 @@ export class KeySet<Key extends PublishedKey> {
       this.#useForMs = COOLDOWN_MS;
     } finally {
       cancelTimeout();
-      this.#isReading = false;
     }
   }
 

@@ -69,7 +69,7 @@ export class PolledRevocations implements RevocationSource {
 
   /** Polls; callers wait for a poll that is under way. */
   poll(): Promise<void> {
-    return this.#oneAtATime(() => this.#poll());
+    return this.#oneAtATime.run(() => this.#poll());
   }
 
   async #poll(): Promise<void> {

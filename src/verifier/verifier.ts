@@ -11,7 +11,7 @@ import { RecentlyUsed } from "./recently-used.ts";
 import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
 import type { RevocationSource } from "./revoked-sessions.ts";
-import type { Checked, Expectations, Refused } from "./token-rules.ts";
+import { type Checked, type Expectations, type Refused, splitToken } from "./token-rules.ts";
 import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } from "./verdict.ts";
 
 export interface Verifier {
@@ -32,7 +32,10 @@ export interface Verifier {
 /** What a runtime verifies and calls with. */
 export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
   readonly createKeys: (deps: KeySetDeps) => Keys;
-  /** Checks a token with the keys and the clock alone. The result `unknown_key` may change with newer keys. */
+  /**
+   * Checks a token with the keys and the clock alone. The result `unknown_key` may change with newer keys. Rejects if the runtime cannot
+   * verify: the token is then unavailable.
+   */
   readonly checkToken: (token: string, keys: Keys, expected: Expectations) => CheckResult | Promise<CheckResult>;
   readonly createAdminClient: (options: VerifierOptions, signal: AbortSignal) => AdminClient | undefined;
 };
@@ -120,8 +123,11 @@ class VerifierCore {
   }
 
   verify(token: string): Promise<Verdict> {
-    const refreshed = this.#deps.onDemand?.refresh();
-    return refreshed === undefined ? this.#verifyKnowing(token) : refreshed.then(() => this.#verifyKnowing(token));
+    const { onDemand } = this.#deps;
+    if (onDemand === undefined) return this.#verifyKnowing(token);
+    // Whoever sends garbage does not cause a read.
+    if (typeof token !== "string" || splitToken(token) === undefined) return REFUSED_PROMISES.malformed;
+    return onDemand.refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
   }
 
   /** Verifies with the keys and the revocations that are known. */
@@ -131,7 +137,7 @@ class VerifierCore {
     if (typeof token !== "string") return REFUSED_PROMISES.malformed;
     const checked = this.#deps.check(token);
     return checked instanceof Promise
-      ? checked.then((result) => this.#decide(token, result))
+      ? checked.then((result) => this.#decide(token, result)).catch(() => REFUSED.unavailable)
       : this.#decide(token, checked);
   }
 

@@ -41,6 +41,8 @@ export function keyCases({ token }: Forge): VectorCase[] {
     ...[null, 1, undefined, [MAIN.kid]].map((kid) => withKey(`kid ${JSON.stringify(kid)}`, { kid }, "unknown_key")),
     withKey("a point off the curve", OFF_CURVE, "unknown_key"),
     withKey("a coordinate that is too short", { x: "AAAA" }, "unknown_key"),
+    withKey("a coordinate with padding", { x: `${jwk.x}=` }, "unknown_key"),
+    withKey("a coordinate with spare bits", { x: `${jwk.x?.slice(0, -1)}R` }, "unknown_key"),
     withKey("a coordinate that is a number", { x: 1 }, "unknown_key"),
     withKey("a coordinate that is missing", { y: undefined }, "unknown_key"),
     withKey("another key under the kid", { ...next, kid: MAIN.kid }, "forged"),

@@ -93,18 +93,32 @@ test("outside of Node, options of Node's connections are refused", () => {
   expect(() => createWebVerifier(options)).toThrow(TypeError);
 });
 
-test("a request whose runtime has ended it does not hold up the others", async () => {
+test("a request whose runtime has ended it holds up the others for a second, and one of them takes over", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  const oneAtATime = takeTurns();
-  void oneAtATime(() => new Promise(() => {}));
+  const turns = takeTurns();
+  void turns.run(() => new Promise(() => {}));
   let ran = 0;
-  const second = oneAtATime(async () => {
-    ran += 1;
-  });
-  await vi.advanceTimersByTimeAsync(4000);
+  const work = Promise.withResolvers<void>();
+  const others = Array.from({ length: 10 }, () =>
+    turns.run(() => {
+      ran += 1;
+      return work.promise;
+    }),
+  );
+  await vi.advanceTimersByTimeAsync(900);
   expect(ran).toBe(0);
-  await vi.advanceTimersByTimeAsync(1100);
-  await second;
-  expect(ran).toBe(1);
+  await vi.advanceTimersByTimeAsync(200);
+  expect([ran, turns.isUnderWay()]).toEqual([1, true]);
+  work.resolve();
+  await vi.advanceTimersByTimeAsync(20);
+  await Promise.all(others);
+  expect([ran, turns.isUnderWay()]).toEqual([1, false]);
+});
+
+test("what cannot be a token causes no read", async () => {
+  const issuer = await startIssuer();
+  const { verdictOf } = follow(issuer, POLLS);
+  for (const text of ["", "a.b.c", "x".repeat(20_000)]) expect(await verdictOf(text)).toBe("malformed");
+  expect([issuer.seen.jwks, issuer.seen.cursors]).toEqual([0, []]);
 });

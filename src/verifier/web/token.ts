@@ -12,16 +12,19 @@ import {
 import type { Key } from "./key.ts";
 import { decodeBytes, decodeText } from "./segment.ts";
 
+const encoder = new TextEncoder();
+
 /** Checks a token as `checkToken` of Node does, by the WebCrypto of the runtime. */
 export async function checkToken(token: string, keys: KeySet<Key>, expected: Expectations): Promise<Checked | Refused> {
   const parts = splitToken(token);
   if (parts === undefined) return refuse("malformed");
   const payload = decodeText(token.slice(parts.dot + 1, parts.end));
-  if (payload === undefined || decodeBytes(token.slice(parts.end + 1))?.length !== SIGNATURE_BYTES)
-    return refuse("malformed");
+  const signature = decodeBytes(token.slice(parts.end + 1));
+  if (payload === undefined || signature?.length !== SIGNATURE_BYTES) return refuse("malformed");
   const found = findKey(decodeText(token.slice(0, parts.dot)), keys);
   if (!found.ok) return found;
-  if (!(await found.key.verifies(token))) return refuse("forged");
+  const input = encoder.encode(token.slice(0, parts.end));
+  if (!(await found.key.verifies(input, signature))) return refuse("forged");
   // The key may have been withdrawn in the meantime. It is then not found again.
   return found.key.withdrawn ? checkToken(token, keys, expected) : checkClaims(payload, found.key, expected);
 }

@@ -1,0 +1,50 @@
+/** A runtime whose WebCrypto fails: nothing is found to be forged, and no key is dropped. */
+import { afterEach, expect, test, vi } from "vitest";
+import { createVerifier } from "../../src/verifier/web/index.ts";
+import { AUDIENCE, createForge, ISSUER, NOW_MS } from "../vectors/format.ts";
+import { createSign, JWKS, publicJwk, UNPUBLISHED } from "../vectors/keys.ts";
+
+const token = createForge(createSign([])).token();
+
+/** Starts a verifier, with the key set of the vectors by default. */
+function start(keys: object = JWKS) {
+  const verifier = createVerifier({
+    ...{ issuer: ISSUER, audience: AUDIENCE, jwksUrl: "http://127.0.0.1/jwks", clock: () => NOW_MS },
+    fetch: async () => Response.json(keys),
+  });
+  return {
+    close: () => verifier.close(),
+    async verdict() {
+      const verdict = await verifier.verify(token);
+      return verdict.ok ? "accepted" : verdict.reason;
+    },
+  };
+}
+
+afterEach(() => void vi.restoreAllMocks());
+
+test.each([
+  ["that fails", new DOMException("out of memory", "OperationError")],
+  ["without the algorithm", new DOMException("no such algorithm", "NotSupportedError")],
+])("a WebCrypto %s makes tokens unavailable, when it imports and when it verifies", async (_, error) => {
+  const importing = vi.spyOn(crypto.subtle, "importKey").mockRejectedValue(error);
+  const without = start();
+  expect(await without.verdict()).toBe("unavailable");
+  without.close();
+  importing.mockRestore();
+  const failing = start();
+  const verifying = vi.spyOn(crypto.subtle, "verify").mockRejectedValue(error);
+  expect(await failing.verdict()).toBe("unavailable");
+  verifying.mockRestore();
+  expect(await failing.verdict()).toBe("accepted");
+  failing.close();
+});
+
+test("a key that WebCrypto finds to be none is skipped", async () => {
+  const data = new DOMException("no key", "DataError");
+  const importing = vi.spyOn(crypto.subtle, "importKey").mockRejectedValueOnce(data);
+  const verifier = start({ keys: [publicJwk(UNPUBLISHED), ...JWKS.keys] });
+  expect(await verifier.verdict()).toBe("accepted");
+  expect(importing).toHaveBeenCalled();
+  verifier.close();
+});
