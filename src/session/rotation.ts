@@ -89,13 +89,13 @@ export function decide(
 
   const child =
     ahead === 1 && (isHeld || token.nonce === childNonce || token.issuedAt >= childMintedAt - 2 * reuseIntervalMs);
-  const confirmed = ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince);
+  const confirmed =
+    (ahead === 0 && (token.nonce === state.nonce || token.issuedAt >= siblingsSince)) || (isHeld && ahead <= 0); // the holder of the key may have kept any token
   // The request left before its tab received the token that is confirmed now.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
-  const old = isHeld && ahead <= 0;
 
   // Rule 1: another tab, a command sent again, or a slow request has presented the token.
-  if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late || old)) {
+  if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }
 
@@ -111,8 +111,8 @@ export function decide(
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the response was lost, however long ago that was; or the key's holder presents a token that was replaced.
-  if (confirmed || old) return { outcome: "recover", next: { ...state, ...fresh } };
+  // Rule 4: the response was lost, however long ago that was.
+  if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // rule 5
 }

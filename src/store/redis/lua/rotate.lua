@@ -69,19 +69,18 @@ if version > 1 or #ARGV > 26 then
 end
 
 local child = G == g + 1 and (held or (N1 == c1 and N2 == c2) or I >= ct - 2 * R)
-local confirmed = G == g and ((N1 == n1 and N2 == n2) or I >= f)
+local confirmed = held and G <= g or G == g and ((N1 == n1 and N2 == n2) or I >= f)
 local late = (G == g or G == g - 1) and within(f, 2 * R)
-local old = held and G <= g
 local outcome
 if two_holders then
   outcome = 'X'
-elseif within(ct, R) and (child or confirmed or late or old) then
+elseif within(ct, R) and (child or confirmed or late) then
   outcome, cs = 'p', now -- rule 1
 elseif child then
   outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2
 elseif G > g + 1 then
   outcome, f = 'h', now -- rule 3
-elseif confirmed or old then
+elseif confirmed then
   outcome = 'v' -- rule 4
 else
   outcome = 'x' -- rule 5
