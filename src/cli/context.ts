@@ -8,7 +8,7 @@ export type Context = {
   readonly print: (text: string) => void;
   /** Writes lines to standard error: notes beside the result. */
   readonly note: (text: string) => void;
-  /** Sets the exit code of a command that did not fail, but found something. */
+  /** Sets the exit code, unless the command is done. */
   readonly setExitCode: (code: ExitCode) => void;
   /** Runs the service until a signal ends it. */
   readonly serve: () => Promise<void>;

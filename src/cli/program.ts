@@ -29,6 +29,7 @@ export function createProgram(
     .helpOption("-h, --help", "print the help of a command")
     .helpCommand("help [command]", "print the help of a command")
     .configureHelp({ helpWidth: width })
+    .configureOutput({ writeOut: lines(context.print), writeErr: lines(context.note) })
     .showHelpAfterError("(--help explains this command)")
     .exitOverride()
     // Options after a command belong to the command: a subject may be called -V.
@@ -52,6 +53,9 @@ export function createProgram(
   addCompletionCommand(program, context);
   return program;
 }
+
+/** Commander ends a text with a line break, and the context adds one. */
+const lines = (write: (text: string) => void) => (text: string) => write(text.replace(/\n$/, ""));
 
 const PROGRAM_HELP = `The service is configured by environment variables: \`session-service config show\` lists them.
 

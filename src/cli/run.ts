@@ -3,10 +3,12 @@ import { CommanderError } from "commander";
 import type { Environment } from "../config/reader.ts";
 import type { Context } from "./context.ts";
 import { protectDashedIds } from "./dashed-ids.ts";
-import { CommandError, EXIT } from "./exit.ts";
+import { CommandError, EXIT, type ExitCode } from "./exit.ts";
 import { createProgram } from "./program.ts";
 
 /**
+ * Runs a command of this process.
+ *
  * @param args without the interpreter and the script
  * @param serve runs the service
  */
@@ -22,7 +24,7 @@ export async function runCommandLine(
       process.exit(process.exitCode ?? EXIT.done);
     });
   }
-  const context: Context = {
+  await runCommand(args, {
     env,
     print: (text) => void process.stdout.write(`${text}\n`),
     note: (text) => void process.stderr.write(`${text}\n`),
@@ -30,16 +32,20 @@ export async function runCommandLine(
       process.exitCode = code;
     },
     serve,
-  };
+  });
+}
+
+/** Runs a command. What it writes and its exit code are left to the context. */
+export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   try {
     const program = createProgram(context);
     await program.parseAsync(protectDashedIds(args, program), { from: "user" });
   } catch (error) {
-    process.exitCode = exitCodeOf(error, context);
+    context.setExitCode(exitCodeOf(error, context));
   }
 }
 
-function exitCodeOf(error: unknown, context: Context): number {
+function exitCodeOf(error: unknown, context: Context): ExitCode {
   // Commander has written its message already. Anything that it refuses is wrong usage.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (!(error instanceof CommandError)) throw error;

@@ -20,7 +20,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { runToExit, type Service, scratch, startService } from "../support/service.ts";
 import { cookie, type LoggedIn, logIn } from "../support/sessions.ts";
-import { command, MAIN } from "./command.ts";
+import { commandHere, MAIN } from "./command.ts";
 
 const refreshed = async (service: Service, { refreshToken }: LoggedIn) =>
   (await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers: cookie(refreshToken) })).status;
@@ -44,10 +44,10 @@ async function backedUp() {
   const { dataDir: DATA_DIR } = service;
   const [kept, ended] = [await logIn(service), await logIn(service)];
   const backup = join(scratch(), "backup");
-  const made = await command(["backup", backup], { env: { DATA_DIR } });
+  const made = await commandHere(["backup", backup], { env: { DATA_DIR } });
   expect(made).toEqual({ code: 0, out: expect.stringMatching(/^backed up to .*: 0\.\d MB\n$/), err: "" });
   const env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
-  await command(["sessions", "end", ended.sid], { env });
+  await commandHere(["sessions", "end", ended.sid], { env });
   return { service, DATA_DIR, backup, kept, ended };
 }
 
@@ -57,7 +57,7 @@ test("a backup of a running service is restored with its sessions, or with none"
   expect(readdirSync(backup).sort()).toEqual(["admin-token", "keys.json", "sessions.db"]);
   for (const name of readdirSync(backup)) expect(statSync(join(backup, name)).mode & 0o777).toBe(0o600);
 
-  const open = await command(["restore", backup, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
+  const open = await commandHere(["restore", backup, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
   expect([open.code, open.err]).toEqual([
     1,
     expect.stringMatching(/^a service has .*sessions\.db open: stop it first\n$/),
@@ -65,14 +65,16 @@ test("a backup of a running service is restored with its sessions, or with none"
   await service.stop();
 
   const other = join(scratch(), "data");
-  expect((await command(["restore", backup, "--sessions", "keep"], { env: { DATA_DIR: other } })).code).toBe(0);
+  expect((await commandHere(["restore", backup, "--sessions", "keep"], { env: { DATA_DIR: other } })).code).toBe(0);
   const second = await running(other);
   expect([await refreshed(second, kept), await refreshed(second, ended)]).toEqual([200, 200]);
   await second.stop();
 
-  const before = await command(["restore", backup, "--sessions", "end"], { env: { DATA_DIR } });
+  const before = await commandHere(["restore", backup, "--sessions", "end"], { env: { DATA_DIR } });
   expect([before.code, before.err]).toEqual([1, expect.stringContaining("is there already: --force moves it aside")]);
-  const restored = await command(["restore", backup, "--sessions", "end", "--force", "--json"], { env: { DATA_DIR } });
+  const restored = await commandHere(["restore", backup, "--sessions", "end", "--force", "--json"], {
+    env: { DATA_DIR },
+  });
   expect([restored.code, restored.err]).toEqual([0, ""]);
   const { replaced, sessionsEnded } = JSON.parse(restored.out);
   expect([sessionsEnded, existsSync(join(replaced, "sessions.db"))]).toEqual([true, true]);
@@ -84,12 +86,12 @@ test("a backup of a running service is restored with its sessions, or with none"
 
 test("a backup is made into an empty directory alone, of a store that is there", async () => {
   const { service, backup, DATA_DIR } = await backedUp();
-  const again = await command(["backup", backup], { env: { DATA_DIR } });
+  const again = await commandHere(["backup", backup], { env: { DATA_DIR } });
   expect(again).toEqual({ code: 1, out: "", err: `${backup} is not empty\n` });
   await service.stop();
-  const none = await command(["backup", join(scratch(), "b")], { env: { DATA_DIR: scratch() } });
+  const none = await commandHere(["backup", join(scratch(), "b")], { env: { DATA_DIR: scratch() } });
   expect([none.code, none.err]).toEqual([1, expect.stringMatching(/^there is no store at /)]);
-  const redis = await command(["backup", join(scratch(), "b")], { env: { REDIS_URL: "redis://127.0.0.1:1" } });
+  const redis = await commandHere(["backup", join(scratch(), "b")], { env: { REDIS_URL: "redis://127.0.0.1:1" } });
   expect([redis.code, redis.err]).toEqual([1, expect.stringMatching(/^REDIS_URL is set: /)]);
 });
 
@@ -97,7 +99,7 @@ test("what is no whole backup is not restored, and what is there stays", async (
   const { service, backup, DATA_DIR } = await backedUp();
   await service.stop();
   const restoring = (from: string) =>
-    command(["restore", from, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
+    commandHere(["restore", from, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
   const before = readdirSync(DATA_DIR).sort();
   expect((await restoring(scratch())).err).toMatch(/^this is no whole backup: .*sessions\.db is not there\n$/);
   const broken = scratch();
@@ -111,13 +113,13 @@ test("what is no whole backup is not restored, and what is there stays", async (
   writeFileSync(join(torn, "sessions.db"), whole);
   expect((await restoring(torn)).err).toMatch(/^key ring .*there is none/);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
-  expect((await command(["restore", backup], { env: { DATA_DIR } })).code).toBe(2);
+  expect((await commandHere(["restore", backup], { env: { DATA_DIR } })).code).toBe(2);
 });
 
 test("a copy of the directory of a service that was killed is restored with its last writes", async () => {
   const service = await running();
   const [kept, ended] = [await logIn(service), await logIn(service)];
-  await command(["sessions", "end", ended.sid], {
+  await commandHere(["sessions", "end", ended.sid], {
     env: { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken },
   });
   await service.kill9();
@@ -125,7 +127,7 @@ test("a copy of the directory of a service that was killed is restored with its 
   cpSync(service.dataDir, copy, { recursive: true });
   expect(statSync(join(copy, "sessions.db-wal")).size).toBeGreaterThan(0);
   const DATA_DIR = join(scratch(), "data");
-  expect((await command(["restore", copy, "--sessions", "keep"], { env: { DATA_DIR } })).code).toBe(0);
+  expect((await commandHere(["restore", copy, "--sessions", "keep"], { env: { DATA_DIR } })).code).toBe(0);
   const restored = await running(DATA_DIR);
   expect([await refreshed(restored, kept), await refreshed(restored, ended)]).toEqual([200, 401]);
 });
@@ -135,7 +137,7 @@ test("a backup that finds no room leaves nothing in the way of the next one", as
   const backup = join(scratch(), "backup");
   const { status, stderr } = withoutRoom(["backup", backup], DATA_DIR);
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^.*sessions\.db cannot be copied: .*\n$/)]);
-  expect((await command(["backup", backup], { env: { DATA_DIR } })).code).toBe(0);
+  expect((await commandHere(["backup", backup], { env: { DATA_DIR } })).code).toBe(0);
 });
 
 test("a restore that finds no room leaves what was there in place", async () => {
@@ -164,7 +166,7 @@ test.each([
   const db = new DatabaseSync(join(backup, "sessions.db"));
   db.exec(statement);
   db.close();
-  const { code, err } = await command(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+  const { code, err } = await commandHere(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
   expect([code, err]).toEqual([1, `this is no backup of this service: ${join(backup, "sessions.db")} ${fault}\n`]);
   expect(readdirSync(DATA_DIR).sort()).toEqual(before);
 });
@@ -189,7 +191,7 @@ describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
     const { dataDir: DATA_DIR } = await running();
     const directory = scratch();
     chownSync(directory, OTHER, OTHER);
-    const { code, err } = await command(["backup", directory], { env: { DATA_DIR } });
+    const { code, err } = await commandHere(["backup", directory], { env: { DATA_DIR } });
     expect([code, err, readdirSync(directory)]).toEqual([1, refused(directory), []]);
   });
 
@@ -200,7 +202,7 @@ describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
       await service.stop();
       const path = join(backup, name).replace(/\/$/, "");
       chownSync(path, OTHER, OTHER);
-      const restoring = () => command(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+      const restoring = () => commandHere(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
       const { code, err } = await restoring();
       expect([code, err]).toEqual([1, refused(path)]);
       chownSync(DATA_DIR, OTHER, OTHER); // it is the user of the service
@@ -213,7 +215,7 @@ test("a backup that others can change is not restored", async () => {
   const { service, backup, DATA_DIR } = await backedUp();
   await service.stop();
   chmodSync(join(backup, "sessions.db"), 0o660);
-  const { code, err } = await command(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+  const { code, err } = await commandHere(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
   expect([code, err]).toEqual([1, expect.stringContaining("has mode 660, which lets others change it: chmod 600 ")]);
 });
 
@@ -225,7 +227,7 @@ test("a store is restored also where the key ring is on another file system", as
   const KEYS_FILE = join(elsewhere, "keys.json");
   copyFileSync(join(DATA_DIR, "keys.json"), KEYS_FILE);
   const args = ["restore", backup, "--sessions", "keep", "--force", "--json"];
-  const { code, out, err } = await command(args, { env: { DATA_DIR, KEYS_FILE } });
+  const { code, out, err } = await commandHere(args, { env: { DATA_DIR, KEYS_FILE } });
   expect([code, err]).toEqual([0, ""]);
   expect(readdirSync(JSON.parse(out).replaced).sort()).toEqual(["admin-token", "keys.json", "sessions.db"]);
   const restored = await running(DATA_DIR);

@@ -1,6 +1,7 @@
-/** The command `session-service` as a process of its own, in nothing but the given environment. */
+/** The command `session-service` in nothing but the given environment: as a process of its own, or in this one. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { runCommand } from "../../src/cli/run.ts";
 
 export const MAIN = join(import.meta.dirname, "../../src/main.ts");
 
@@ -35,3 +36,22 @@ export function startCommand(args: readonly string[], { env = {}, input = "", cw
 
 export const command = (args: readonly string[], settings?: Settings): Promise<Ended> =>
   startCommand(args, settings).ended;
+
+/** Runs a command that needs no process of its own: neither its input nor a signal matters. That costs a twentieth. */
+export async function commandHere(args: readonly string[], { env = {} }: Pick<Settings, "env"> = {}): Promise<Ended> {
+  const ended = { code: 0, out: "", err: "" };
+  await runCommand(args, {
+    env: { PATH: process.env.PATH, ...env },
+    print(text) {
+      ended.out += `${text}\n`;
+    },
+    note(text) {
+      ended.err += `${text}\n`;
+    },
+    setExitCode(code) {
+      ended.code = code;
+    },
+    serve: () => Promise.reject(new Error("a service is a process of its own")),
+  });
+  return ended;
+}

@@ -4,13 +4,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { scratch } from "../support/service.ts";
-import { command } from "./command.ts";
+import { commandHere } from "./command.ts";
 
 const directory = scratch();
 const script = (shell: string) => join(directory, shell);
 beforeAll(async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
-    const { code, out, err } = await command(["completion", shell]);
+    const { code, out, err } = await commandHere(["completion", shell]);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     writeFileSync(script(shell), out);
   }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, startService, withKeys } from "../support/service.ts";
-import { command, startCommand } from "./command.ts";
+import { commandHere, startCommand } from "./command.ts";
 
 let redis: RedisServer;
 let service: Service;
@@ -16,12 +16,12 @@ beforeAll(async () => {
   const DATA_DIR = withKeys();
   // The feed has something to send although the store does not respond.
   const ring = ["--file", join(DATA_DIR, "keys.json")];
-  const { keys } = JSON.parse((await command(["keys", "list", "--json", ...ring])).out);
-  expect((await command(["keys", "revoke", keys[0].kid, ...ring])).code).toBe(0);
+  const { keys } = JSON.parse((await commandHere(["keys", "list", "--json", ...ring])).out);
+  expect((await commandHere(["keys", "revoke", keys[0].kid, ...ring])).code).toBe(0);
   const more = { ADMIN_TOKENS: "admin".repeat(8), ISSUER: "https://auth.example.com", REDIS_COMMAND_TIMEOUT: "2s" };
   service = await startService({ DATA_DIR, REDIS_URL: redis.url, ...more });
   env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
-  const { out } = await command(["sessions", "create", "--subject", "alice", "--json"], { env });
+  const { out } = await commandHere(["sessions", "create", "--subject", "alice", "--json"], { env });
   env = { ...env, TOKEN: JSON.parse(out).accessToken };
 });
 afterAll(async () => {
@@ -54,20 +54,20 @@ test.each([
   [["sessions", "unbind", "nonsense"]],
   [["sessions", "create", "--subject", "bob", "--replaces", "nonsense"]],
 ])("a session id that is none is wrong usage: %j", async (args) => {
-  const { code, out, err } = await command(args, { env });
+  const { code, out, err } = await commandHere(args, { env });
   expect([code, out, err]).toEqual([2, "", expect.stringContaining("session_id")]);
 });
 
 test.each([[["sessions", "show", SESSION]], [["sessions", "unbind", SESSION]]])(
   "a session that is not live is no wrong usage: %j",
   async (args) => {
-    expect((await command(args, { env })).code).toBe(1);
+    expect((await commandHere(args, { env })).code).toBe(1);
   },
 );
 
 describe("what is not known has a code of its own", () => {
   test.each(CALLS.map((args) => [args]))("where the admin API does not run: %j", async (args) => {
-    const { code, out } = await command(args, { env: { ...env, ADMIN_URL: "http://127.0.0.1:1" } });
+    const { code, out } = await commandHere(args, { env: { ...env, ADMIN_URL: "http://127.0.0.1:1" } });
     expect([code, out]).toEqual([3, ""]);
   });
 
@@ -76,13 +76,13 @@ describe("what is not known has a code of its own", () => {
     onTestFinished(() => void other.close());
     await once(other.listen(0, "127.0.0.1"), "listening");
     const ADMIN_URL = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
-    const { code, out } = await command(["token", "verify"], { env: { ...env, ADMIN_URL } });
+    const { code, out } = await commandHere(["token", "verify"], { env: { ...env, ADMIN_URL } });
     expect([code, out]).toEqual([3, ""]);
   });
 
   test("where Redis does not respond", async () => {
     redis.pause();
-    const ended = await Promise.all(CALLS.map(async (args) => ({ args, ...(await command(args, { env })) })));
+    const ended = await Promise.all(CALLS.map(async (args) => ({ args, ...(await commandHere(args, { env })) })));
     expect(ended.map(({ args, code, out }) => ({ args, code, out }))).toEqual(
       CALLS.map((args) => ({ args, code: 3, out: "" })),
     );

@@ -12,7 +12,7 @@ import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
-import { command, type Running, startCommand } from "./command.ts";
+import { command, commandHere, type Running, startCommand } from "./command.ts";
 
 const USERS = 300;
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   redis.resume();
   await until(async () => {
-    expect((await command(["sessions", "end-all", "--everyone", "--yes"], { env })).code).toBe(0);
+    expect((await commandHere(["sessions", "end-all", "--everyone", "--yes"], { env })).code).toBe(0);
   });
 });
 afterAll(async () => {
@@ -50,7 +50,7 @@ async function users(count: number): Promise<readonly string[]> {
 
 const endAll = ["sessions", "end-all", "--subjects-from", "-"];
 const isTryingAgain = (running: Running) => expect.poll(running.err).toContain("trying again");
-const liveSessions = async () => (await command(["sessions", "list", "--ids", "--limit", "9999"], { env })).out;
+const liveSessions = async () => (await commandHere(["sessions", "list", "--ids", "--limit", "9999"], { env })).out;
 const linesOf = (text: string) => text.split("\n").filter((line) => line !== "");
 
 /** A proxy in front of the admin API that passes `count` calls on and has nothing but its maintenance page then. */
@@ -114,7 +114,7 @@ describe("the sessions of many users", () => {
     expect(running.err()).toMatch(/\nended 0 sessions of 0 users; left: 3 of 3: they are in .*users; interrupted\n$/);
     expect(linesOf(readFileSync(file, "utf8"))).toEqual(subjects);
     redis.resume();
-    await expect.poll(async () => (await command(again, { env })).code).toBe(0);
+    await expect.poll(async () => (await commandHere(again, { env })).code).toBe(0);
     expect(readFileSync(file, "utf8")).toBe("");
   });
 

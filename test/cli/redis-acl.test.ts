@@ -10,7 +10,7 @@ import { aclRules } from "../../src/store/redis/acl.ts";
 import { startRedis, startRedisCluster } from "../support/redis.ts";
 import { startService, withKeys } from "../support/service.ts";
 import { bearer, cookie, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
-import { command } from "./command.ts";
+import { command, commandHere } from "./command.ts";
 
 const { refresh, logout, listSessions } = SessionService.method;
 const ADMIN_TOKENS = "admin".repeat(8);
@@ -28,7 +28,7 @@ async function serve(REDIS_URL: string): Promise<void> {
   message(await open.call(listSessions, {}, bearer(user.accessToken)));
   message(await open.call(logout, {}, bearer(user.accessToken)));
   const env = { ADMIN_URL, ADMIN_TOKEN: ADMIN_TOKENS };
-  expect((await command(["watch", "--once"], { env })).out).toContain(user.sid);
+  expect((await commandHere(["watch", "--once"], { env })).out).toContain(user.sid);
   const admin = openAdmin(service);
   message(await admin.call(SessionAdminService.method.revokeAllSessions, {}, bearer(ADMIN_TOKENS)));
   expect((await service.stop()).code).toBe(0);
@@ -39,7 +39,7 @@ test("is a line of an ACL file that Redis loads, and under which the service run
   const directory = mkdtempSync(join(tmpdir(), "acl-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const file = join(directory, "users.acl");
-  const { code, out, err } = await command(["redis-acl"]);
+  const { code, out, err } = await commandHere(["redis-acl"]);
   expect(code).toBe(0);
   const [, password = ""] = /^password \(printed once\): (\S{43})$/m.exec(err) ?? [];
   expect(err).toContain(`REDIS_URL=redis://session-service:${password}@HOST:PORT\n`);
@@ -56,7 +56,7 @@ test("is a command for redis-cli, with the password of REDIS_URL, and for a clus
   const cluster = await startRedisCluster();
   onTestFinished(() => cluster.stop());
   const REDIS_URL = cluster.url.replace("//", "//sessions:s%40cret@");
-  const { code, out, err } = await command(["redis-acl", "--format", "setuser"], { env: { REDIS_URL } });
+  const { code, out, err } = await commandHere(["redis-acl", "--format", "setuser"], { env: { REDIS_URL } });
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out).toMatch(/^ACL SETUSER sessions reset on #[0-9a-f]{64} .*\+cluster\|slots/);
   for (const { admin } of cluster.nodes) {
@@ -82,7 +82,7 @@ test.each([
   [["--db", "x"], "It must be the number of a database."],
   [["--format", "xml"], "Allowed choices are aclfile, setuser."],
 ])("refuses %j as wrong usage", async (args, fault) => {
-  const { code, out, err } = await command(["redis-acl", ...args]);
+  const { code, out, err } = await commandHere(["redis-acl", ...args]);
   expect([code, out, err]).toEqual([2, "", expect.stringContaining(fault)]);
 });
 

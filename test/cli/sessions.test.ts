@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
-import { command, MAIN } from "./command.ts";
+import { command, commandHere, MAIN } from "./command.ts";
 
 let service: Service;
 /** The environment of a person who administers it. */
@@ -28,7 +28,9 @@ type Created = {
 
 /** Creates a session by the command. Where that is not what is tested, `logIn` does it without a process. */
 async function created(subject: string, ...more: string[]): Promise<Created> {
-  const { code, out, err } = await command(["sessions", "create", "--subject", subject, "--json", ...more], { env });
+  const { code, out, err } = await commandHere(["sessions", "create", "--subject", subject, "--json", ...more], {
+    env,
+  });
   expect({ code, err }).toEqual({ code: 0, err: "" });
   return JSON.parse(out) as Created;
 }
@@ -66,7 +68,7 @@ describe("sessions create", () => {
   });
 
   test("prints them for people, too", async () => {
-    const { code, out } = await command(["sessions", "create", "--subject", newSubject()], { env });
+    const { code, out } = await commandHere(["sessions", "create", "--subject", newSubject()], { env });
     expect(code).toBe(0);
     expect(out).toMatch(/^session +\S{23}\nsubject +user-/);
     expect(out).toMatch(/\naccess token +ey\S+\nrefresh token +\S{96}\nset-cookie +refresh_token=/);
@@ -77,12 +79,12 @@ describe("sessions create", () => {
     [["--idle-timeout", "soon"], "--idle-timeout is not a duration"],
     [["--auth-time", "soon"], "--auth-time must be now, or a time"],
   ])("refuses %j as wrong usage", async (more, fault) => {
-    const { code, err } = await command(["sessions", "create", "--subject", "a", ...more], { env });
+    const { code, err } = await commandHere(["sessions", "create", "--subject", "a", ...more], { env });
     expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
   });
 
   test("reports what the service refuses", async () => {
-    const { code, out, err } = await command(["sessions", "create", "--subject", "a", "--claim", "sub=b"], { env });
+    const { code, out, err } = await commandHere(["sessions", "create", "--subject", "a", "--claim", "sub=b"], { env });
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain("sub");
     expect(err).not.toContain("    at ");
@@ -94,7 +96,7 @@ describe("sessions list and show", () => {
     const subject = newSubject();
     const first = await logIn(service, { subject, client: { displayName: "phone" } });
     const second = await logIn(service, { subject, client: { displayName: "evil\u202eeman" } });
-    const { code, out } = await command(["sessions", "list", "--subject", subject], { env });
+    const { code, out } = await commandHere(["sessions", "list", "--subject", subject], { env });
     expect(code).toBe(0);
     const lines = out.trimEnd().split("\n");
     expect(lines[0]?.split(/ {2,}/)).toEqual([
@@ -109,24 +111,24 @@ describe("sessions list and show", () => {
     ]);
     expect(lines.slice(1).map((line) => line.split(" ")[0])).toEqual([second.sid, first.sid]);
     expect(out).not.toContain("\u202e");
-    const limited = await command(["sessions", "list", "--subject", subject, "--limit", "1", "--json"], { env });
+    const limited = await commandHere(["sessions", "list", "--subject", subject, "--limit", "1", "--json"], { env });
     expect(JSON.parse(limited.out).sessions).toEqual([expect.objectContaining({ sessionId: second.sid })]);
     expect(limited.err).toContain("there are more");
   });
 
   test("show one, and report one that is not there", async () => {
     const { session } = await created(newSubject(), "--claim", "role=editor");
-    const shown = await command(["sessions", "show", session.sessionId], { env });
+    const shown = await commandHere(["sessions", "show", session.sessionId], { env });
     expect(shown.code).toBe(0);
     expect(shown.out).toMatch(/\nclaims +\{"role":"editor"\}\n/);
-    expect(JSON.parse((await command(["sessions", "show", session.sessionId, "--json"], { env })).out)).toEqual(
+    expect(JSON.parse((await commandHere(["sessions", "show", session.sessionId, "--json"], { env })).out)).toEqual(
       session,
     );
-    await command(["sessions", "end", session.sessionId], { env });
-    const gone = () => command(["sessions", "show", session.sessionId], { env });
+    await commandHere(["sessions", "end", session.sessionId], { env });
+    const gone = () => commandHere(["sessions", "show", session.sessionId], { env });
     await expect.poll(async () => (await gone()).err).toMatch(/: it ended at \d{4}-\S+Z \(revoked_by_admin\)\n$/);
     expect(await gone()).toMatchObject({ code: 1, out: "" });
-    const never = await command(["sessions", "show", `${session.sessionId.slice(0, -3)}AAA`], { env });
+    const never = await commandHere(["sessions", "show", `${session.sessionId.slice(0, -3)}AAA`], { env });
     expect(never).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^there is no live session \S+\n$/) });
   });
 
@@ -136,7 +138,7 @@ describe("sessions list and show", () => {
       await logIn(service, { clientId, client: { displayName: "My Phone", ipAddress: "192.0.2.7" } }),
       await logIn(service, { subject: clientId, clientId, client: { displayName: "laptop" } }),
     ];
-    const list = async (...args: string[]) => (await command(["sessions", "list", "--ids", ...args], { env })).out;
+    const list = async (...args: string[]) => (await commandHere(["sessions", "list", "--ids", ...args], { env })).out;
     const [one, other] = [phone.sid, laptop.sid];
     expect(await list("--client-id", clientId)).toBe(`${other}\n${one}\n`);
     expect(await list("--client-id", clientId, "--ip-address", "192.0.2.")).toBe(`${one}\n`);
@@ -151,19 +153,19 @@ describe("sessions list and show", () => {
 
   test("list what happened to a user's sessions", async () => {
     const { subject, sid } = await logIn(service);
-    await command(["sessions", "end", sid], { env });
-    const events = async (...args: string[]) => (await command(["sessions", "events", ...args], { env })).out;
+    await commandHere(["sessions", "end", sid], { env });
+    const events = async (...args: string[]) => (await commandHere(["sessions", "events", ...args], { env })).out;
     await expect.poll(() => events("--subject", subject)).toMatch(/ended +revoked_by_admin +\S+ .*\n\S+ +created /);
     const { events: list } = JSON.parse(await events("--session", sid, "--json"));
     expect(list.map(({ type }: { type: string }) => type)).toEqual([
       "SESSION_EVENT_TYPE_ENDED",
       "SESSION_EVENT_TYPE_CREATED",
     ]);
-    expect((await command(["sessions", "events"], { env })).code).toBe(2);
+    expect((await commandHere(["sessions", "events"], { env })).code).toBe(2);
   });
 
   test("an unknown user has none", async () => {
-    expect(await command(["sessions", "list", "--subject", "nobody"], { env })).toEqual({
+    expect(await commandHere(["sessions", "list", "--subject", "nobody"], { env })).toEqual({
       code: 0,
       out: "",
       err: "no live session\n",
@@ -175,7 +177,7 @@ describe("sessions end", () => {
   test("ends those that are named, and says which were live", async () => {
     const [one, other, kept] = [await logIn(service), await logIn(service), await logIn(service)];
     const sessionId = one.sid;
-    const ended = await command(["sessions", "end", sessionId], { env });
+    const ended = await commandHere(["sessions", "end", sessionId], { env });
     expect([ended.code, ended.out]).toEqual([0, expect.stringMatching(new RegExp(`${sessionId} +ended\n$`))]);
     const input = `${sessionId}\n\n ${other.sid}\n`;
     const { code, out, err } = await command(["sessions", "end", "-", "--json"], { env, input });
@@ -193,7 +195,7 @@ describe("sessions end-all", () => {
     const subject = newSubject();
     const [one, kept] = [await logIn(service, { subject }), await logIn(service, { subject })];
     const args = ["sessions", "end-all", "--subject", subject, "--except", kept.sid];
-    expect((await command(args, { env })).out).toBe("ended 1 session of 1 user\n");
+    expect((await commandHere(args, { env })).out).toBe("ended 1 session of 1 user\n");
     expect([await refreshStatus(one), await refreshStatus(kept)]).toEqual([401, 200]);
   });
 
@@ -207,14 +209,14 @@ describe("sessions end-all", () => {
 
   test("ends everybody's only when that is confirmed", async () => {
     const user = await logIn(service);
-    const refused = await command(["sessions", "end-all", "--everyone"], { env });
+    const refused = await commandHere(["sessions", "end-all", "--everyone"], { env });
     expect([refused.code, refused.out, refused.err]).toEqual([1, "", expect.stringContaining("nothing was ended")]);
-    const before = await command(["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01"], {
+    const before = await commandHere(["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01"], {
       env,
     });
     expect(before.code).toBe(0);
     expect(await refreshStatus(user)).toBe(200);
-    const { code, out } = await command(["sessions", "end-all", "--everyone", "--yes"], { env });
+    const { code, out } = await commandHere(["sessions", "end-all", "--everyone", "--yes"], { env });
     expect([code, out]).toEqual([
       0,
       expect.stringMatching(/^ended every session that was created until \d{4}-\S+Z\n$/),
@@ -232,7 +234,7 @@ describe("sessions end-all", () => {
     [["--subject", "a", "--left", "x"], "--left needs --subjects-from"],
     [["--subject", "a", "--retry-for", "soon"], "It is not a duration"],
   ])("refuses %j as wrong usage", async (more, fault) => {
-    const { code, err } = await command(["sessions", "end-all", ...more], { env });
+    const { code, err } = await commandHere(["sessions", "end-all", ...more], { env });
     expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
   });
 });
@@ -249,11 +251,11 @@ describe("an id that begins with a dash", () => {
   test("is taken by every command that takes one", async () => {
     const { subject, sid: sessionId } = await logIn(service, { subject: dashedSubject() });
     expect(sessionId).toMatch(/^-/);
-    const run = (...args: string[]) => command(["sessions", ...args], { env });
+    const run = (...args: string[]) => commandHere(["sessions", ...args], { env });
     expect((await run("show", sessionId)).out).toContain(sessionId);
     expect((await run("show", "--json", sessionId, "--url", service.adminUrl)).out).toContain(sessionId);
     expect((await run("unbind", sessionId)).code).toBe(0);
-    expect((await run("events", "--session", sessionId)).out).toContain(sessionId);
+    await expect.poll(async () => (await run("events", "--session", sessionId)).out).toContain(sessionId);
     expect((await run("end-all", "--subject", subject, "--except", sessionId)).out).toContain("ended 0 sessions");
     const next = await created(dashedSubject(), "--replaces", sessionId);
     expect((await run("end", sessionId, next.session.sessionId)).out).toMatch(/-\S+ +was not live\n-\S+ +ended\n/);
@@ -263,7 +265,7 @@ describe("an id that begins with a dash", () => {
 
   test.each(["-h", "-V", "--"])("is none of the options that begin with %s", async (start) => {
     const id = start.padEnd(23, "A");
-    expect(await command(["sessions", "show", id], { env })).toEqual({
+    expect(await commandHere(["sessions", "show", id], { env })).toEqual({
       ...{ code: 1, out: "" },
       err: `there is no live session ${id}\n`,
     });
@@ -272,9 +274,9 @@ describe("an id that begins with a dash", () => {
   test("may be that of a subject", async () => {
     for (const subject of [`-${newSubject()}`, "-V", "--json"]) {
       await created(subject);
-      const { out } = await command(["sessions", "list", "--subject", subject], { env });
+      const { out } = await commandHere(["sessions", "list", "--subject", subject], { env });
       expect(out).toContain(` ${subject} `);
-      const ended = await command(["sessions", "end-all", "--subject", subject], { env });
+      const ended = await commandHere(["sessions", "end-all", "--subject", subject], { env });
       expect(ended.out).toBe("ended 1 session of 1 user\n");
     }
   });
@@ -313,7 +315,7 @@ describe("the credential of a command", () => {
   test("comes from a file, or standard input", async () => {
     const ADMIN_URL = service.adminUrl;
     const file = join(service.dataDir, "admin-token");
-    expect((await command([...list, "--token-file", file], { env: { ADMIN_URL } })).code).toBe(0);
+    expect((await commandHere([...list, "--token-file", file], { env: { ADMIN_URL } })).code).toBe(0);
     const input = `${service.adminToken}\n`;
     expect((await command([...list, "--token-file", "-"], { env: { ADMIN_URL }, input })).code).toBe(0);
   });
@@ -321,11 +323,12 @@ describe("the credential of a command", () => {
   test("is by default that of the service on this machine, and for this machine alone", async () => {
     const DATA_DIR = service.dataDir;
     const { port } = new URL(service.adminUrl);
-    expect((await command(list, { env: { DATA_DIR, ADMIN_PORT: port } })).code).toBe(0);
+    expect((await commandHere(list, { env: { DATA_DIR, ADMIN_PORT: port } })).code).toBe(0);
     expect(
-      (await command(list, { env: { DATA_DIR: scratch(), ADMIN_PORT: port, ADMIN_TOKENS: service.adminToken } })).code,
+      (await commandHere(list, { env: { DATA_DIR: scratch(), ADMIN_PORT: port, ADMIN_TOKENS: service.adminToken } }))
+        .code,
     ).toBe(0);
-    const elsewhere = await command([...list, "--url", `http://session-service.invalid:${port}`], {
+    const elsewhere = await commandHere([...list, "--url", `http://session-service.invalid:${port}`], {
       env: { DATA_DIR },
     });
     expect(elsewhere).toEqual({
@@ -336,7 +339,7 @@ describe("the credential of a command", () => {
   });
 
   test("ends the command with a code of its own where it is refused", async () => {
-    const wrong = await command(list, { env: { ...env, ADMIN_TOKEN: "x".repeat(40) } });
+    const wrong = await commandHere(list, { env: { ...env, ADMIN_TOKEN: "x".repeat(40) } });
     expect(wrong).toEqual({
       code: 4,
       out: "",
@@ -345,15 +348,15 @@ describe("the credential of a command", () => {
     const DATA_DIR = scratch();
     const file = join(DATA_DIR, "admin-token");
     const elsewhere = { DATA_DIR, ADMIN_URL: service.adminUrl };
-    expect((await command(list, { env: elsewhere })).err).toBe(
+    expect((await commandHere(list, { env: elsewhere })).err).toBe(
       `an admin token is needed: set ADMIN_TOKEN or give --token-file (there is no ${file}: is this the directory of the service?)\n`,
     );
     writeFileSync(file, "x".repeat(40));
-    expect((await command(list, { env: elsewhere })).err).toBe(
+    expect((await commandHere(list, { env: elsewhere })).err).toBe(
       `${service.adminUrl} does not accept the credential (${file}): a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file\n`,
     );
     const ADMIN_TOKEN = "short";
-    expect(await command(list, { env: { ...env, ADMIN_TOKEN } })).toMatchObject({
+    expect(await commandHere(list, { env: { ...env, ADMIN_TOKEN } })).toMatchObject({
       code: 1,
       err: expect.not.stringContaining("short\n"),
     });
@@ -361,7 +364,7 @@ describe("the credential of a command", () => {
 });
 
 test("a service that does not respond has an exit code of its own", async () => {
-  const { code, out, err } = await command(["sessions", "list", "--subject", "a", "--url", "http://127.0.0.1:1"], {
+  const { code, out, err } = await commandHere(["sessions", "list", "--subject", "a", "--url", "http://127.0.0.1:1"], {
     env,
   });
   expect([code, out]).toEqual([3, ""]);
@@ -369,24 +372,24 @@ test("a service that does not respond has an exit code of its own", async () => 
 });
 
 test("the public API is not mistaken for the admin API", async () => {
-  const { code, err } = await command(["sessions", "list", "--subject", "a", "--url", service.publicUrl], { env });
+  const { code, err } = await commandHere(["sessions", "list", "--subject", "a", "--url", service.publicUrl], { env });
   expect([code, err]).toEqual([1, expect.stringContaining("is it the admin API?")]);
 });
 
 test("https where the service speaks http is named as such", async () => {
   const url = service.adminUrl.replace("http:", "https:");
-  const { code, err } = await command(["sessions", "list", "--url", url], { env });
+  const { code, err } = await commandHere(["sessions", "list", "--url", url], { env });
   expect([code, err]).toEqual([1, `${url} does not speak TLS: is it http?\n`]);
 });
 
 test("unbind names the session that is not live", async () => {
-  const { code, err } = await command(["sessions", "unbind", `K${"A".repeat(22)}`], { env });
+  const { code, err } = await commandHere(["sessions", "unbind", `K${"A".repeat(22)}`], { env });
   expect([code, err]).toEqual([1, `there is no live session K${"A".repeat(22)}\n`]);
 });
 
 test("a lifetime is shown whole a moment after its start", async () => {
   const { session } = await created(newSubject(), "--idle-timeout", "14d", "--absolute-lifetime", "90d");
-  const { out } = await command(["sessions", "show", session.sessionId], { env });
+  const { out } = await commandHere(["sessions", "show", session.sessionId], { env });
   expect(out).toMatch(/\(in 14d\)\n.*\(in 90d\)/);
 });
 
@@ -396,7 +399,7 @@ describe("token", () => {
     const access = await command(["token", "inspect"], { input: `Bearer ${accessToken}\n` });
     expect([access.code, access.err]).toEqual([0, "not verified: `session-service token verify` does that\n"]);
     expect(access.out).toMatch(new RegExp(`^token +access token[^]*\nsid +${sid}\n`));
-    const refresh = await command(["token", "inspect", "--json"], { env: { TOKEN: refreshToken } });
+    const refresh = await commandHere(["token", "inspect", "--json"], { env: { TOKEN: refreshToken } });
     expect(JSON.parse(refresh.out)).toEqual({
       kind: "refresh token",
       claims: {
@@ -413,12 +416,12 @@ describe("token", () => {
   test("verify asks the service, and never rotates", async () => {
     const user = await logIn(service);
     for (const TOKEN of [user.accessToken, user.refreshToken, user.refreshToken]) {
-      const { code, out } = await command(["token", "verify"], { env: { ...env, TOKEN } });
+      const { code, out } = await commandHere(["token", "verify"], { env: { ...env, TOKEN } });
       expect([code, out]).toEqual([0, expect.stringMatching(/^accepted: (access|refresh) token\n/)]);
     }
     expect(await refreshStatus(user)).toBe(200);
-    await command(["sessions", "end", user.sid], { env });
-    const ended = await command(["token", "verify", "--json"], { env: { ...env, TOKEN: user.accessToken } });
+    await commandHere(["sessions", "end", user.sid], { env });
+    const ended = await commandHere(["token", "verify", "--json"], { env: { ...env, TOKEN: user.accessToken } });
     expect([ended.code, JSON.parse(ended.out)]).toEqual([1, { active: false }]);
   });
 
@@ -427,7 +430,7 @@ describe("token", () => {
     const keys = ["--jwks-url", `${service.publicUrl}/.well-known/jwks.json`];
     const issuer = ["--issuer", service.publicUrl];
     const verify = (token: string, ...more: string[]) =>
-      command(["token", "verify", ...keys, ...more], { env: { TOKEN: token } });
+      commandHere(["token", "verify", ...keys, ...more], { env: { TOKEN: token } });
     expect((await verify(accessToken, ...issuer)).out).toMatch(/^accepted: access token\n/);
     expect(await verify(accessToken, "--issuer", "https://other.example")).toMatchObject({
       code: 1,
@@ -438,7 +441,7 @@ describe("token", () => {
       out: "not accepted: forged\n",
     });
     expect(await verify(accessToken)).toMatchObject({ code: 2, err: "error: --jwks-url needs --issuer, or ISSUER\n" });
-    const away = await command(["token", "verify", "--jwks-url", "http://127.0.0.1:1/", ...issuer], {
+    const away = await commandHere(["token", "verify", "--jwks-url", "http://127.0.0.1:1/", ...issuer], {
       env: { TOKEN: accessToken },
     });
     expect(away.code).toBe(3);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { examine } from "../../src/doctor/examine.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
-import { command } from "../cli/command.ts";
+import { commandHere } from "../cli/command.ts";
 import { clientAuthority } from "../support/certificate.ts";
 import { serverVersion, startRedis, startRedisCluster, startReplica } from "../support/redis.ts";
 import { scratch, startService, withKeys } from "../support/service.ts";
@@ -51,7 +51,7 @@ test("what is in order is reported as well, check by check", async () => {
     "ok browsers: browsers keep the cookie, and send it from the allowed origins",
     `ok embedded store: there is no ${DATA_DIR}/sessions.db yet; the first start makes it`,
   ]);
-  await command(["keys", "create"], { env: { DATA_DIR } });
+  await commandHere(["keys", "create"], { env: { DATA_DIR } });
   expect((await orderly()).slice(1, 3)).toEqual([
     `ok files: DATA_DIR: ${DATA_DIR} is for its owner alone`,
     `ok keys: the keys of ${DATA_DIR}/keys.json are in use for less than 90 days`,
@@ -125,7 +125,7 @@ describe("the key ring", () => {
 
   test("is to be cleared of keys that nobody needs", async () => {
     const KEYS_FILE = file(withKeys());
-    await command(["keys", "rotate", "--force"], { env: { KEYS_FILE } });
+    await commandHere(["keys", "rotate", "--force"], { env: { KEYS_FILE } });
     expect(await problems({ KEYS_FILE }, () => Date.now() + 20 * DAY)).toEqual([
       "warning keys: 1 signing keys are kept that no token needs any more",
       "warning keys: 1 mac keys are kept that no token needs any more",
@@ -454,7 +454,7 @@ describe("session-service doctor", () => {
       REDIS_URL: "redis://127.0.0.1:1",
       ADMIN_TOKENS: "admin".repeat(8),
     };
-    const { code, out, err } = await command(["doctor"], { env });
+    const { code, out, err } = await commandHere(["doctor"], { env });
     expect([code, err]).toEqual([1, ""]);
     expect(out).toMatch(/^fault {4}keys {12}key ring .*\n {25}→ session-service keys create$/m);
     expect(out).toMatch(/\n2 faults, 0 warnings\n$/);
@@ -462,8 +462,8 @@ describe("session-service doctor", () => {
 
   test("prints JSON, and fails for a warning where that is wanted", async () => {
     const env = { ...QUIET, DATA_DIR: join(scratch(), "data"), ALOWED_ORIGIN: "1" };
-    const { code, out } = await command(["doctor", "--json"], { env });
+    const { code, out } = await commandHere(["doctor", "--json"], { env });
     expect([code, JSON.parse(out).ok]).toEqual([0, true]);
-    expect((await command(["doctor", "--strict"], { env })).code).toBe(1);
+    expect((await commandHere(["doctor", "--strict"], { env })).code).toBe(1);
   });
 });
