@@ -10,6 +10,12 @@ export interface GrpcResult {
   readonly message: Uint8Array;
 }
 
+/** The server has not processed the call, and will not (RFC 9113 section 8.7): it may be sent again. */
+export class UnprocessedError extends Error {}
+
+/** The type of the frame that opens a stream (RFC 9113 section 6.2). */
+const HEADERS_FRAME = 1;
+
 /** Length of the prefix of a message: one byte of flags and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
 const PREFIX_BYTES = 5;
 
@@ -25,6 +31,7 @@ export function envelope(message: Uint8Array): Buffer {
  * Reads the response of a unary call.
  * @param onRead called for each piece that arrives
  * @throws ConnectError the server's error if it sent a status; `unavailable` if the connection was lost
+ * @throws UnprocessedError if the server has provably not processed the call
  */
 export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, onRead: () => void): Promise<GrpcResult> {
   return new Promise((resolve, reject) => {
@@ -32,6 +39,12 @@ export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, on
     let length = 0;
     let header: IncomingHttpHeaders = {};
     let trailer: IncomingHttpHeaders | undefined;
+    let unsent = false;
+    // Node could not send the head: the connection ends, and the call was still waiting for a free stream.
+    stream.on("frameError", (type) => {
+      unsent ||= type === HEADERS_FRAME;
+    });
+    const lose = (cause: unknown) => reject(unsent || isRefused(stream, header) ? new UnprocessedError() : lost(cause));
     stream.on("response", (head) => {
       header = head;
     });
@@ -48,7 +61,7 @@ export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, on
       reject(new ConnectError(`the response is larger than ${readMaxBytes} bytes`, Code.ResourceExhausted));
       stream.close(constants.NGHTTP2_CANCEL);
     });
-    stream.on("error", (error) => reject(lost(error)));
+    stream.on("error", lose);
     stream.on("end", () => {
       // Node emits `end` even if the server or the connection has cut the response.
       if (trailer === undefined && header["grpc-status"] === undefined) return;
@@ -59,7 +72,11 @@ export function readResponse(stream: ClientHttp2Stream, readMaxBytes: number, on
         reject(error);
       }
     });
-    stream.on("close", () => reject(httpError(header) ?? lost(undefined)));
+    stream.on("close", () => {
+      const error = httpError(header);
+      if (error === undefined) lose(undefined);
+      else reject(error);
+    });
   });
 }
 
@@ -98,7 +115,12 @@ function httpError(header: IncomingHttpHeaders): ConnectError | undefined {
   return new ConnectError(`HTTP status ${status}`, codes[status] ?? Code.Unknown);
 }
 
-function lost(cause: unknown): ConnectError {
+/** Whether the server has refused the stream, or has ended the connection by a GOAWAY that excludes it. Node reports both alike. */
+function isRefused(stream: ClientHttp2Stream, header: IncomingHttpHeaders): boolean {
+  return stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && header[":status"] === undefined;
+}
+
+export function lost(cause: unknown): ConnectError {
   return new ConnectError("the connection was lost", Code.Unavailable, undefined, undefined, cause);
 }
 

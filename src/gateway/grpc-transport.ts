@@ -9,7 +9,7 @@ import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../http2/client-sessions.ts";
-import { envelope, type GrpcResult, readResponse } from "./grpc-call.ts";
+import { envelope, type GrpcResult, lost, readResponse, UnprocessedError } from "./grpc-call.ts";
 
 /** Keeps the connection to the server. */
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
@@ -41,22 +41,38 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
     async unary(method, signal, timeoutMs, header, input) {
       if (signal?.aborted) throw ConnectError.from(signal.reason, Code.Canceled);
       const path = `${prefix}/${method.parent.typeName}/${method.name}`;
-      const headers = headersFor(header as [string, string][] | undefined, timeoutMs);
       const bytes = envelope(toBinary(method.input, create(method.input, input)));
-      const call = await open(sessionManager, path, headers);
-      const guard = guardCall(call, signal, timeoutMs);
-      try {
-        const response = readResponse(call, readMaxBytes, () => sessionManager.notifyResponseByteRead(call));
-        call.end(bytes);
-        const result = await response;
-        return unaryResponse(method, result) as never;
-      } catch (error) {
-        throw guard.reason() ?? error;
-      } finally {
-        guard.end();
-      }
+      const deadlineMs = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+      const send = async (): Promise<GrpcResult> => {
+        const leftMs = deadlineMs === undefined ? undefined : Math.max(1, deadlineMs - performance.now());
+        const headers = headersFor(header as [string, string][] | undefined, leftMs);
+        const call = await open(sessionManager, path, headers);
+        const guard = guardCall(call, signal, leftMs);
+        try {
+          const response = readResponse(call, readMaxBytes, () => sessionManager.notifyResponseByteRead(call));
+          call.end(bytes);
+          return await response;
+        } catch (error) {
+          throw guard.reason() ?? error;
+        } finally {
+          guard.end();
+        }
+      };
+      return unaryResponse(method, await sendAgainIfUnprocessed(send)) as never;
     },
   };
+}
+
+/** A server that leaves refuses the calls that are on their way to it. Another connection serves them. */
+async function sendAgainIfUnprocessed(send: () => Promise<GrpcResult>): Promise<GrpcResult> {
+  try {
+    return await send().catch((error: unknown) => {
+      if (error instanceof UnprocessedError) return send();
+      throw error;
+    });
+  } catch (error) {
+    throw error instanceof UnprocessedError ? lost(error) : error;
+  }
 }
 
 async function open(manager: SessionManager, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
