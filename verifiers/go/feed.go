@@ -29,23 +29,59 @@ var credentialFaults = map[string]string{
 // feed follows the revocation feed. After a cut it resumes, with capped and jittered backoff.
 type feed struct {
 	*revocations
-	settled sync.Once
-	// ready is closed when the current revocations are known, or when readyErr says why they will not be.
-	ready    chan struct{}
-	readyErr error
+	// known is closed when the current revocations are known.
+	known chan struct{}
+	// refused is closed when the admin token is refused; refusal says why, until it is accepted.
+	refused chan struct{}
+	refusal error
 }
 
 func newFeed(ctx context.Context, s *settings, keys *keySet) *feed {
-	f := &feed{revocations: newRevocations(s, keys), ready: make(chan struct{})}
+	f := &feed{revocations: newRevocations(s, keys), known: make(chan struct{}), refused: make(chan struct{})}
 	go f.follow(ctx)
 	return f
 }
 
-func (f *feed) settle(err error) {
-	f.settled.Do(func() {
-		f.readyErr = err
-		close(f.ready)
-	})
+// settle says that the current revocations are known.
+func (f *feed) settle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.known:
+		return
+	default:
+	}
+	close(f.known)
+	f.refusal = nil
+}
+
+// refuse says that the admin token is refused. It is of no interest to those who know the revocations.
+func (f *feed) refuse(why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refusal == nil {
+		select {
+		case <-f.known:
+			return
+		default:
+		}
+		close(f.refused)
+	}
+	f.refusal = why
+}
+
+// wait waits until the current revocations are known. It returns an error while the admin token is refused.
+func (f *feed) wait(ctx context.Context) error {
+	select {
+	case <-f.known:
+		return nil
+	case <-f.refused:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.refusal
 }
 
 func (f *feed) follow(ctx context.Context) {
@@ -67,7 +103,7 @@ func (f *feed) follow(ctx context.Context) {
 		f.isFollowing = false
 		f.mu.Unlock()
 		if fault := credentialFaults[code]; fault != "" {
-			f.settle(fmt.Errorf("%s: %w", fault, err))
+			f.refuse(fmt.Errorf("%s: %w", fault, err))
 		}
 		if !isLost {
 			f.settings.Report(Event{Name: "feed_lost", Err: err})
@@ -105,18 +141,21 @@ func (f *feed) followStream(ctx context.Context, onComplete func()) error {
 			giveUp("not understood")
 			return
 		}
-		begins, isLate := f.apply(&b)
-		if isLate {
-			// While this process was stopped, batches have waited for it. The newest of them decides whether the feed is late.
-			go f.unlessRead(func() { giveUp("late") })
-			return
+		if f.apply(&b) {
+			f.settings.Report(Event{Name: "feed_following"})
 		}
 		if b.CaughtUp {
-			onComplete()
-			f.settle(nil)
+			f.settle()
 		}
-		if begins {
-			f.settings.Report(Event{Name: "feed_following"})
+		if f.isLate() {
+			// While this process was stopped, batches have waited for it. The newest of them decides whether the feed is late.
+			go f.unlessRead(func() {
+				if f.isLate() {
+					giveUp("late")
+				}
+			})
+		} else if b.CaughtUp {
+			onComplete()
 		}
 	})
 	once.Do(func() { given = err })

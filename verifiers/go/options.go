@@ -141,8 +141,9 @@ func (o *Options) setFunctions() {
 	}
 	if o.Transport == nil {
 		o.Transport = &http.Transport{
-			TLSClientConfig:     o.TLSConfig,
-			ForceAttemptHTTP2:   true,
+			TLSClientConfig: o.TLSConfig,
+			// HTTP/1.1: over HTTP/2 all calls share one connection, and one that is dead is used for every retry.
+			TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression:  true,
 			MaxIdleConnsPerHost: 16,
 			IdleConnTimeout:     90 * time.Second,

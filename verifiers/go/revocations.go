@@ -66,6 +66,13 @@ func (r *revocations) stalenessMs(monotonicMs, wallMs float64) float64 {
 	return r.fresh.ageMs(monotonicMs, wallMs)
 }
 
+// isLate says whether the last complete batch was so late that its stream should be replaced.
+func (r *revocations) isLate() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.fresh.isLate()
+}
+
 // progress returns how many batches have been received, and a channel that the next one closes.
 func (r *revocations) progress() (int, <-chan struct{}) {
 	r.mu.RLock()
@@ -73,8 +80,8 @@ func (r *revocations) progress() (int, <-chan struct{}) {
 	return r.batches, r.next
 }
 
-// apply applies a batch. It returns whether the feed follows only since this batch, and whether its stream is late.
-func (r *revocations) apply(b *batch) (begins, isLate bool) {
+// apply applies a batch. It returns whether the feed follows only since this batch.
+func (r *revocations) apply(b *batch) (begins bool) {
 	if len(b.RevokedKeyIDs) > 0 {
 		r.keys.revoke(b.RevokedKeyIDs)
 	}
@@ -98,7 +105,7 @@ func (r *revocations) apply(b *batch) (begins, isLate bool) {
 	r.isFollowing = r.isFollowing || b.CaughtUp
 	close(r.next)
 	r.next = make(chan struct{})
-	return begins, r.fresh.isLate()
+	return begins
 }
 
 // sweep forgets revocations that have expired both by the store's time, in which they are given, and by the clock that

@@ -44,17 +44,12 @@ func New(options Options) (*Verifier, error) {
 	return v, nil
 }
 
-// Ready waits until keys and revocations are known. It returns an error when the admin token is refused or lacks the
-// scope `watch`. The verifier still retries, since the token may become valid.
+// Ready waits until keys and revocations are known. It returns an error while the admin token is refused or lacks the
+// scope `watch`. The verifier still retries, since the token may become valid: Ready may be called again.
 func (v *Verifier) Ready(ctx context.Context) error {
 	if v.feed != nil {
-		select {
-		case <-v.feed.ready:
-			if v.feed.readyErr != nil {
-				return v.feed.readyErr
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := v.feed.wait(ctx); err != nil {
+			return err
 		}
 	}
 	select {

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,64 +29,69 @@ HTTP_CODES = {
 }
 
 
-def call(settings: Settings, rpc: str, content_type: str, body: bytes, timeout: float) -> Response:
+def call(settings: Settings, rpc: str, content_type: str, body: bytes, deadline: float) -> Response:
     """Posts a message. Raises RpcError, OSError or http.client.HTTPException."""
     headers = {"content-type": content_type, "connect-protocol-version": "1"}
     if settings.admin_token is not None:
         headers["authorization"] = f"Bearer {settings.admin_token()}"
     url = (settings.admin_url or "").removesuffix("/") + SERVICE + rpc
-    response = settings.transport.request("POST", url, headers, body, timeout)
+    response = settings.transport.request("POST", url, headers, body, deadline)
     if response.status == 200:
         return response
     try:
-        raise _error_of(response)
+        raise _error_of(response, deadline)
     finally:
         response.close()
 
 
-def _error_of(response: Response) -> RpcError:
+def _error_of(response: Response, deadline: float) -> RpcError:
     try:
-        error = json.loads(read_all(response, 64 * 1024))
+        error = json.loads(read_all(response, 64 * 1024, deadline))
         return RpcError(str(error["code"]), str(error.get("message", "")))
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         code = HTTP_CODES.get(response.status, "unknown")
         return RpcError(code, f"the admin API responds {response.status}")
 
 
-def read_all(response: Response, limit: int) -> bytes:
-    """Returns the body. Raises ValueError beyond the limit."""
-    content = b""
-    while piece := response.read(65_536):
-        content += piece
-        if len(content) > limit:
+def read_all(response: Response, limit: int, deadline: float) -> bytes:
+    """Returns the body. Raises ValueError beyond the limit, and TimeoutError after the deadline."""
+    pieces, size = [], 0
+    while piece := response.read(65_536, deadline):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
             raise ValueError("the response is too large")
-    return content
+    return b"".join(pieces)
 
 
-def introspect_token(settings: Settings, token: str, timeout: float) -> bool:
+def introspect_token(settings: Settings, token: str, deadline: float) -> bool:
     """Whether the service holds the token for active."""
     body = json.dumps({"token": token}).encode()
-    response = call(settings, "IntrospectToken", "application/json", body, timeout)
+    response = call(settings, "IntrospectToken", "application/json", body, deadline)
     try:
-        return json.loads(read_all(response, MAX_BODY_BYTES)).get("active") is True
+        return json.loads(read_all(response, MAX_BODY_BYTES, deadline)).get("active") is True
     finally:
         response.close()
 
 
-def open_feed(settings: Settings, cursor: str, timeout: float) -> Response:
+def open_feed(settings: Settings, cursor: str, deadline: float) -> Response:
     """Begins a stream of the feed."""
     message = json.dumps({"cursor": cursor}).encode()
     body = struct.pack(">BI", 0, len(message)) + message
-    return call(settings, "WatchRevocations", "application/connect+json", body, timeout)
+    return call(settings, "WatchRevocations", "application/connect+json", body, deadline)
 
 
-def read_feed(response: Response) -> Iterator[dict[str, Any]]:
-    """Returns the batches of a stream as they arrive. Raises RpcError, OSError or ValueError at its end."""
+def read_feed(response: Response, max_silence: float) -> Iterator[dict[str, Any]]:
+    """Returns the batches of a stream as they arrive, each within a time in seconds.
+
+    Raises RpcError, OSError or ValueError at its end.
+    """
     while True:
-        flags, length = struct.unpack(">BI", _read_exactly(response, 5))
+        deadline = time.monotonic() + max_silence
+        flags, length = struct.unpack(">BI", _read_exactly(response, 5, deadline))
         if length > MAX_MESSAGE_BYTES:
             raise ValueError(f"a message of {length} bytes")
-        message = json.loads(_read_exactly(response, length))
+        message = json.loads(_read_exactly(response, length, deadline))
         if flags & COMPRESSED:
             raise ValueError("the feed is compressed, which was not asked for")
         if flags & END:
@@ -96,11 +102,12 @@ def read_feed(response: Response) -> Iterator[dict[str, Any]]:
         yield message
 
 
-def _read_exactly(response: Response, size: int) -> bytes:
-    content = b""
-    while len(content) < size:
-        piece = response.read(size - len(content))
+def _read_exactly(response: Response, size: int, deadline: float) -> bytes:
+    pieces = []
+    while size > 0:
+        piece = response.read(size, deadline)
         if not piece:
             raise ConnectionError("the feed was cut")
-        content += piece
-    return content
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)

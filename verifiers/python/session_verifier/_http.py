@@ -1,10 +1,12 @@
-"""HTTP by the standard library: one request, one connection."""
+"""HTTP by the standard library: one request, one connection, one deadline."""
 
 import http.client
+import io
 import socket
 import ssl
+import time
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 
@@ -15,8 +17,11 @@ class Response(Protocol):
 
     def header(self, name: str) -> str | None: ...
 
-    def read(self, size: int) -> bytes:
-        """Returns up to `size` bytes as they arrive; none at the end. Raises OSError, also when nothing comes in time."""
+    def read(self, size: int, deadline: float) -> bytes:
+        """Returns up to `size` bytes as they arrive; none at the end. Raises OSError, also at the deadline.
+
+        The deadline is a time of `time.monotonic`.
+        """
 
     def close(self) -> None:
         """May be called from another thread, whose `read` then ends."""
@@ -26,32 +31,71 @@ class Transport(Protocol):
     """Makes requests. Another one may go through a proxy."""
 
     def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, deadline: float
     ) -> Response:
-        """Returns the response. `timeout` bounds each wait, in seconds. Raises OSError or http.client.HTTPException."""
+        """Returns the response when it begins. Raises OSError or http.client.HTTPException.
+
+        The deadline bounds all of it, except what the resolver of the system takes for the name of the host.
+        """
+
+
+class _Socket:
+    """A socket as http.client uses it, whose operations end at the deadline together."""
+
+    def __init__(self, connected: socket.socket, deadline: float) -> None:
+        self.connected = connected
+        self.deadline = deadline
+
+    def sendall(self, content: bytes) -> None:
+        _bound(self.connected, self.deadline)
+        self.connected.sendall(content)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self))
+
+    def close(self) -> None:
+        """The connection closes its socket where the response ends with it, before the response has been read."""
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, source: _Socket) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        _bound(self._source.connected, self._source.deadline)
+        try:
+            return self._source.connected.recv_into(buffer)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            raise TimeoutError("timed out") from None
+
+
+def _bound(connected: socket.socket, deadline: float) -> None:
+    # What has arrived is still read after the deadline: this process may have been stopped meanwhile.
+    connected.settimeout(max(0.0, deadline - time.monotonic()))
 
 
 class _HttpResponse:
-    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
-        self._connection = connection
+    def __init__(self, used: _Socket, response: http.client.HTTPResponse) -> None:
+        self._socket = used
         self._response = response
-        # The connection gives its socket away where the response ends with it.
-        self._socket = connection.sock
         self.status = response.status
 
     def header(self, name: str) -> str | None:
         return self._response.getheader(name)
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, deadline: float) -> bytes:
+        self._socket.deadline = deadline
         return self._response.read1(size)
 
     def close(self) -> None:
         try:
-            if self._socket is not None:
-                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.connected.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # it is closed
-        self._connection.close()
+        self._socket.connected.close()
 
 
 class HttpTransport:
@@ -59,19 +103,41 @@ class HttpTransport:
         self._ssl_context = ssl_context
 
     def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, deadline: float
     ) -> Response:
         parts = urlsplit(url)
-        host = parts.hostname or ""
-        connection = (
-            http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=self._ssl_context)
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=timeout)
-        )
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        host, is_secure = parts.hostname or "", parts.scheme == "https"
+        port = parts.port or (443 if is_secure else 80)
+        connected = _connect(host, port, deadline)
         try:
-            connection.request(method, path, body, dict(headers))
-            return _HttpResponse(connection, connection.getresponse())
+            if is_secure:
+                _bound(connected, deadline)
+                context = self._ssl_context or ssl.create_default_context()
+                connected = context.wrap_socket(connected, server_hostname=host)
+            connection = http.client.HTTPConnection(host, port)
+            used = connection.sock = _Socket(connected, deadline)
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request(method, path, body, {"host": parts.netloc.rpartition("@")[2], **headers})
+            return _HttpResponse(used, connection.getresponse())
         except BaseException:
-            connection.close()
+            connected.close()
             raise
+
+
+def _connect(host: str, port: int, deadline: float) -> socket.socket:
+    """Connects to the first address that accepts."""
+    failure: OSError = ConnectionError(f"{host} has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("timed out")
+        connected = socket.socket(family, kind, protocol)
+        try:
+            connected.settimeout(remaining)
+            connected.connect(address)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connected
+        except OSError as error:
+            connected.close()
+            failure = error
+    raise failure

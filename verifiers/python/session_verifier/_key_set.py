@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable
 
+from ._admin_api import read_all
 from ._http import Response
 from ._key import Key, import_key
 from ._options import Event, Settings
@@ -102,7 +103,7 @@ class KeySet:
                 over = self._under_way = threading.Event()
                 self._tried_at_ms = self._settings.monotonic_ms()
         if under_way is not None:
-            under_way.wait()
+            under_way.wait(TIMEOUT_SECONDS)
             return MIN_MAX_AGE
         try:
             return self._read()
@@ -114,9 +115,10 @@ class KeySet:
         """Known keys stay until the set is readable again."""
         report = self._settings.report
         try:
-            response = self._settings.transport.request("GET", self._settings.jwks_url, {}, None, TIMEOUT_SECONDS)
+            deadline = time.monotonic() + TIMEOUT_SECONDS
+            response = self._settings.transport.request("GET", self._settings.jwks_url, {}, None, deadline)
             try:
-                keys = _read_keys(response)
+                keys = _read_keys(response, deadline)
                 max_age = _read_max_age(response.header("cache-control"))
             finally:
                 response.close()
@@ -150,18 +152,11 @@ class KeySet:
         self.headers = {}
 
 
-def _read_keys(response: Response) -> list[Key]:
+def _read_keys(response: Response, deadline: float) -> list[Key]:
     """Returns the keys of a response. Raises an Exception if there are none, or if it is no key set within bounds."""
     if not 200 <= response.status <= 299:
         raise ValueError(f"the key set responds {response.status}")
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    content = b""
-    while piece := response.read(65_536):
-        content += piece
-        if len(content) > MAX_BYTES:
-            raise ValueError("the key set is too large")
-        if time.monotonic() > deadline:
-            raise TimeoutError("the key set did not come")
+    content = read_all(response, MAX_BYTES, deadline)
     body = parse_object(content.decode("utf-8"))
     members = None if body is None else body.get("keys")
     if not isinstance(members, list) or len(members) > MAX_KEYS:

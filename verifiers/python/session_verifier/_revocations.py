@@ -4,6 +4,7 @@ import math
 import random
 import re
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -41,8 +42,9 @@ class Revocations:
         #: How many batches have been received.
         self.batches = 0
         self._next = threading.Condition()
-        #: Is set when the current revocations are known, or when `fault` says why they will not be.
-        self.settled = threading.Event()
+        #: Is set when the current revocations are known.
+        self.known = threading.Event()
+        #: Why they are not, until the admin token is accepted.
         self.fault: AdminTokenError | None = None
         self._closing = threading.Event()
         self._stream: Response | None = None
@@ -80,10 +82,10 @@ class Revocations:
             if code == "invalid_argument":
                 # The cursor is not valid (another store, or a log trimmed past it): the next stream has a snapshot.
                 self._cursor = ""
-            if code in CREDENTIAL_FAULTS and not self.settled.is_set():
-                self.fault = AdminTokenError(CREDENTIAL_FAULTS[code])
-                self.fault.__cause__ = error
-                self.settled.set()
+            if code in CREDENTIAL_FAULTS and not self.known.is_set():
+                fault = AdminTokenError(CREDENTIAL_FAULTS[code])
+                fault.__cause__ = error
+                self.fault = fault
             if not is_lost:
                 self._settings.report(Event("feed_lost", error=error))
             is_lost = True
@@ -94,10 +96,12 @@ class Revocations:
         """Follows one stream until it ends, falls silent or is late. Returns why."""
         self._freshness.restart()
         try:
-            stream = self._stream = open_feed(self._settings, self._cursor, MAX_SILENCE_SECONDS)
+            stream = self._stream = open_feed(
+                self._settings, self._cursor, time.monotonic() + MAX_SILENCE_SECONDS
+            )
             if self._closing.is_set():
                 stream.close()
-            for batch in read_feed(stream):
+            for batch in read_feed(stream, MAX_SILENCE_SECONDS):
                 self._apply(batch)
                 if self._freshness.is_late:
                     threading.Thread(target=self._close_if_late, args=(stream, self.batches), daemon=True).start()
@@ -138,7 +142,8 @@ class Revocations:
             if not self._following:
                 self._settings.report(Event("feed_following"))
             self._following = True
-            self.settled.set()
+            self.known.set()
+            self.fault = None
 
     def _sweep(self, over_ms: float) -> None:
         """Forgets what has expired both by the store's time and by the clock that tokens expire by."""
@@ -146,12 +151,12 @@ class Revocations:
             del self._expiries[sid]
 
 
-def _ms_of(time: str | None, absent: float) -> float:
+def _ms_of(text: str | None, absent: float) -> float:
     """Returns an RFC 3339 time in ms since the epoch, rounded as all verifiers round it."""
-    if time is None:
+    if text is None:
         return absent
-    fraction = _FRACTION.search(time)
-    whole = time if fraction is None else f"{time[: fraction.start()]}Z"
+    fraction = _FRACTION.search(text)
+    whole = text if fraction is None else f"{text[: fraction.start()]}Z"
     seconds = datetime.fromisoformat(whole.replace("Z", "+00:00")).timestamp()
     nanos = 0 if fraction is None else int(fraction[1][:9].ljust(9, "0"))
     return seconds * 1000 + math.floor(nanos / 1e6 + 0.5)

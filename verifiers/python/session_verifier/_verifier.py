@@ -119,13 +119,14 @@ class Verifier:
     def is_ready(self) -> bool:
         """Whether keys and revocations are known.
 
-        Raises AdminTokenError when the admin token is refused or lacks the scope `watch`. The verifier still retries,
+        Raises AdminTokenError while the admin token is refused or lacks the scope `watch`. The verifier still retries,
         since the token may become valid.
         """
         if self._revocations is not None:
-            if self._revocations.fault is not None:
-                raise self._revocations.fault
-            if not self._revocations.settled.is_set():
+            fault = self._revocations.fault
+            if fault is not None:
+                raise fault
+            if not self._revocations.known.is_set():
                 return False
         return self._keys.ready.is_set()
 
@@ -185,10 +186,10 @@ class Verifier:
             call = shared if shared is not None and is_shared else _Introspection(now_ms)
             self._introspections[token] = call
         if is_shared:
-            call.over.wait()
+            call.over.wait(INTROSPECTION_SECONDS)
             return call.verdict
         try:
-            is_active = introspect_token(self._settings, token, INTROSPECTION_SECONDS)
+            is_active = introspect_token(self._settings, token, time.monotonic() + INTROSPECTION_SECONDS)
             call.verdict = checked.accepted if is_active else REFUSED["revoked"]
         except Exception:
             pass  # it stays `unavailable`

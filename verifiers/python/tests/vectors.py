@@ -88,7 +88,7 @@ class Network:
         self._feeds = [self.feed]
 
     def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, deadline: float
     ) -> Response:
         if url.endswith("/WatchRevocations"):
             return self._feeds.pop() if self._feeds else Feed()
@@ -105,7 +105,7 @@ class Body:
     def header(self, name: str) -> str | None:
         return None
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, deadline: float) -> bytes:
         piece, self._content = self._content[:size], self._content[size:]
         return piece
 
@@ -134,7 +134,7 @@ class Feed:
     def header(self, name: str) -> str | None:
         return None
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, deadline: float) -> bytes:
         if not self._rest:
             self._wants.release()
             self._rest = self._pieces.get()

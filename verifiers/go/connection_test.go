@@ -1,0 +1,88 @@
+package verifier
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+)
+
+// adminAPI responds with the keys of the vectors and a feed of one batch. It refuses calls while it is told to.
+type adminAPI struct {
+	refuses  atomic.Bool
+	protocol chan int
+	keys     []byte
+}
+
+func newAdminAPI(t *testing.T) *adminAPI {
+	return &adminAPI{protocol: make(chan int, 1000), keys: readVectorFile(t).Keys}
+}
+
+func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.protocol <- r.ProtoMajor
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(a.keys)
+		return
+	}
+	if a.refuses.Load() {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	batch := []byte(`{"cursor":"1","caughtUp":true}`)
+	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(batch))), batch...))
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
+func (a *adminAPI) follow(t *testing.T, server *httptest.Server, config *tls.Config) *Verifier {
+	t.Helper()
+	v, err := New(Options{
+		AdminURL: server.URL, AdminToken: func() string { return "any" }, Issuer: "i", Audience: []string{"a"},
+		TLSConfig: config,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	t.Cleanup(v.Close)
+	return v
+}
+
+// Over HTTP/2 a connection that is dead would be used for every retry.
+func TestHTTP1OverTLS(t *testing.T) {
+	api := newAdminAPI(t)
+	server := httptest.NewUnstartedServer(api)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	v := api.follow(t, server, &tls.Config{RootCAs: roots})
+	if err := v.Ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for range [2]int{} {
+		if major := <-api.protocol; major != 1 {
+			t.Fatalf("HTTP/%d", major)
+		}
+	}
+}
+
+func TestReadyAfterARefusedToken(t *testing.T) {
+	api := newAdminAPI(t)
+	api.refuses.Store(true)
+	v := api.follow(t, httptest.NewServer(api), nil)
+	failure := (*RPCError)(nil)
+	if err := v.Ready(context.Background()); !errors.As(err, &failure) || failure.Code != "unauthenticated" {
+		t.Fatal(err)
+	}
+	api.refuses.Store(false)
+	<-v.feed.known
+	if err := v.Ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}

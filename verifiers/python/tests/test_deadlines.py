@@ -1,0 +1,143 @@
+"""One deadline bounds an operation, however its bytes arrive; and what a verifier says while its token is refused."""
+
+import http.server
+import json
+import socket
+import struct
+import threading
+import time
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from session_verifier import AdminTokenError, Verifier
+from session_verifier._admin_api import read_all, read_feed
+from session_verifier._http import HttpTransport
+from test_verifier import FIRST, VECTORS
+from vectors import Network
+
+HEAD = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n"
+
+
+@contextmanager
+def trickling(first: bytes, pieces: int) -> Iterator[str]:
+    """A server that sends a piece of its response after each tenth of a second, and then ends it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        over = threading.Event()
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(first)
+                for _ in range(pieces):
+                    over.wait(0.1)
+                    try:
+                        connection.sendall(b"x")
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        finally:
+            over.set()
+            thread.join()
+
+
+class DeadlineTest(unittest.TestCase):
+    def test_a_head_that_trickles(self) -> None:
+        with trickling(b"HTTP/1.1 200 OK\r\nx: ", 30) as url, self.assertRaises(TimeoutError):
+            HttpTransport(None).request("GET", url, {}, None, time.monotonic() + 0.5)
+
+    def test_a_body_that_trickles(self) -> None:
+        with trickling(HEAD, 30) as url:
+            response = HttpTransport(None).request("GET", url, {}, None, time.monotonic() + 60)
+            with self.assertRaises(TimeoutError):
+                read_all(response, 1000, time.monotonic() + 0.5)
+            response.close()
+
+    def test_a_message_of_the_feed_that_trickles(self) -> None:
+        with trickling(HEAD + struct.pack(">BI", 0, 30), 30) as url:
+            response = HttpTransport(None).request("GET", url, {}, None, time.monotonic() + 60)
+            with self.assertRaises(TimeoutError):
+                next(read_feed(response, 0.5))
+            response.close()
+
+    def test_what_has_arrived_is_read_after_the_deadline(self) -> None:
+        with trickling(HEAD + b"all of it", 0) as url:
+            response = HttpTransport(None).request("GET", url, {}, None, time.monotonic() + 60)
+            self.assertEqual(read_all(response, 1000, time.monotonic() + 60), b"all of it")
+            response.close()
+
+    def test_those_who_share_a_call_that_hangs(self) -> None:
+        class Hanging(Network):
+            def request(self, *given: Any) -> Any:
+                if given[1].endswith("/IntrospectToken"):
+                    hangs.set()
+                    released.wait()
+                return super().request(*given)
+
+        hangs, released = threading.Event(), threading.Event()
+        network = Hanging(VECTORS["keys"])
+        verifier = Verifier(
+            **VECTORS["options"],
+            admin_url="http://admin.invalid",
+            jwks_url="http://keys.invalid/jwks",
+            max_staleness_ms=1e12,
+            transport=network,
+            clock_ms=lambda: FIRST["nowMs"],
+            monotonic_ms=lambda: 0.0,
+        )
+        verifier._keys.ready.wait()
+        first = threading.Thread(target=verifier.verify, args=(FIRST["token"],), daemon=True)
+        first.start()
+        hangs.wait()
+        self.assertEqual(verifier.verify(FIRST["token"]).reason, "unavailable")
+        released.set()
+        first.join()
+        verifier.close()
+
+
+class RefusedTest(unittest.TestCase):
+    def test_a_token_that_is_accepted_later(self) -> None:
+        accepts = threading.Event()
+
+        class Admin(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.0"
+
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps(VECTORS["keys"]).encode())
+
+            def do_POST(self) -> None:
+                self.send_response(200 if accepts.is_set() else 401)
+                self.end_headers()
+                message = b'{"cursor":"1","caughtUp":true}'
+                self.wfile.write(struct.pack(">BI", 0, len(message)) + message)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Admin)
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        verifier = Verifier(**VECTORS["options"], admin_url=url, admin_token="any")
+        with self.assertRaises(AdminTokenError):
+            verifier.wait_until_ready()
+        accepts.set()
+        revocations = verifier._revocations
+        assert revocations is not None
+        revocations.known.wait()
+        verifier.wait_until_ready()
+        verifier.close()
+        server.shutdown()
+        server.server_close()
+
+
+if __name__ == "__main__":
+    unittest.main()
