@@ -24,6 +24,7 @@ const WALLS: Record<string, readonly string[]> = {
     "net",
     "config/cookie.ts",
     "verifier/bearer-token.ts",
+    "verifier/dpop",
     // The plugin that writes the document of the admin API.
     "protoc-gen-openapi/document.ts",
   ],

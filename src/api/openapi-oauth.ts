@@ -1,6 +1,12 @@
 /** The parts of both OpenAPI documents that describe OAuth's endpoints: their forms, and their errors (errors/oauth-errors.ts). */
 import type { ErrorCode } from "../session/errors.ts";
-import { OAUTH_ADMIN_ERRORS, OAUTH_ERRORS, UNSUPPORTED_GRANT_TYPE } from "./errors/oauth-errors.ts";
+import {
+  BAD_PROOF,
+  NONCE_REQUIRED,
+  OAUTH_ADMIN_ERRORS,
+  OAUTH_ERRORS,
+  UNSUPPORTED_GRANT_TYPE,
+} from "./errors/oauth-errors.ts";
 
 /** The errors that every endpoint has. */
 const COMMON = [
@@ -34,9 +40,9 @@ function failures(table: typeof OAUTH_ERRORS, codes: readonly ErrorCode[], furth
     const { status, error } = table[code];
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(error));
   }
-  for (const error of further) byStatus.get(UNSUPPORTED_GRANT_TYPE.status)?.add(error);
+  for (const error of further) byStatus.get(400)?.add(error);
   const described = [...byStatus].map(([status, errors]) => [status, failure(status, [...errors])]);
-  const all = [...new Set(Object.values(table).map(({ error }) => error))];
+  const all = [...new Set([...Object.values(table).map(({ error }) => error), ...further])];
   return { ...Object.fromEntries(described), default: failure(0, all) };
 }
 
@@ -52,6 +58,8 @@ const form = (message: string, required: readonly string[], example: Readonly<Re
   },
 });
 
+const PROOF_ERRORS = [BAD_PROOF.error, NONCE_REQUIRED.error];
+
 /** There is no credential beside the token in the body. */
 const NO_CREDENTIAL = { security: [{}], responses: { 401: null, 403: null } };
 
@@ -63,13 +71,13 @@ export const PUBLIC_OPERATIONS = {
     ...NO_CREDENTIAL,
     responses: {
       ...NO_CREDENTIAL.responses,
-      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [UNSUPPORTED_GRANT_TYPE.error]),
+      ...failures(OAUTH_ERRORS, ["E001_AUTH_FAILURE", ...COMMON], [UNSUPPORTED_GRANT_TYPE.error, ...PROOF_ERRORS]),
     },
   },
   "auth.v1.OAuthService.RevokeToken": {
     ...form("auth.v1.RevokeTokenRequest", ["token"], { token: "…" }),
     ...NO_CREDENTIAL,
-    responses: { ...NO_CREDENTIAL.responses, ...failures(OAUTH_ERRORS, COMMON) },
+    responses: { ...NO_CREDENTIAL.responses, ...failures(OAUTH_ERRORS, COMMON, PROOF_ERRORS) },
   },
   "auth.v1.OAuthService.GetMetadata": {
     ...NO_CREDENTIAL,

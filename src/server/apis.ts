@@ -22,7 +22,7 @@ import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
-import { createDeviceBinding } from "./device-parts.ts";
+import { createDeviceBinding, createDpop } from "./device-parts.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { mayOfferSignIn } from "./quickstart.ts";
@@ -115,6 +115,7 @@ function shared(deps: Deps) {
     random: createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
+    dpop: createDpop(config, ring, entropy, issuer),
     ...createRateLimits(config.rateLimits, subnetOf),
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),

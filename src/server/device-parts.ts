@@ -1,13 +1,17 @@
-/** Device binding, as the configuration has it. */
+/** Device binding and DPoP, as the configuration has them. */
 import { deviceCookie } from "../api/public/device-cookie-headers.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
+import type { DpopParts } from "../api/public/dpop.ts";
 import type { Config } from "../config/config.ts";
 import type { SessionStore } from "../session/ports.ts";
-import { createDeviceChallenges } from "../tokens/device-challenge.ts";
+import { createDeviceChallenges, createProofNonces } from "../tokens/device-challenge.ts";
 import { createDeviceCookies } from "../tokens/device-cookie-value.ts";
 import { verifyDeviceProof } from "../tokens/device-proof.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
+import { PROOF_LIFE_MS } from "../verifier/dpop/proof.ts";
+import { createReplays } from "../verifier/dpop/replays.ts";
+import { verifyProof } from "../verifier/dpop/verify-proof.ts";
 
 type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" | "reuseIntervalMs" | "allowedOrigins">;
 
@@ -31,5 +35,21 @@ export function createDeviceBinding(
     now,
     cookie: deviceCookie(config.cookie, lifeMs, Date.now),
     allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
+  };
+}
+
+/** @param issuer the URL by which clients reach the public API */
+export function createDpop(
+  { dpopNonces }: Pick<Config, "dpopNonces">,
+  keys: KeyRing,
+  entropy: Entropy,
+  issuer: string,
+): DpopParts {
+  return {
+    verifyProof,
+    replays: createReplays({ windowMs: PROOF_LIFE_MS, monotonic: () => performance.now() }),
+    nonces: createProofNonces({ keys, maxAgeMs: PROOF_LIFE_MS, entropy }),
+    requiresNonce: dpopNonces,
+    baseUrl: issuer.replace(/\/$/, ""),
   };
 }

@@ -5,7 +5,7 @@
 import type { Scope } from "./admin-access.ts";
 import type { ProofRefusal } from "./device-binding.ts";
 import type { DeviceBinding } from "./device-key.ts";
-import type { DeviceChallengeCheck, DeviceProofRefusal } from "./device-ports.ts";
+import type { DeviceChallengeCheck, DeviceProofRefusal, KeyProofRefusal } from "./device-ports.ts";
 import type { RateLimitName, RefusalReason } from "./errors.ts";
 import type { EndReason, Session, SessionId } from "./model.ts";
 import type { RotationOutcome } from "./rotation.ts";
@@ -66,8 +66,8 @@ export type AuditEvent =
   | {
       readonly event: "device_proof_refused";
       readonly sid: SessionId;
-      readonly operation: "RegisterDevice" | "RenewDevice";
-      readonly reason: DeviceRefusalReason;
+      readonly operation: string;
+      readonly reason: DeviceRefusalReason | KeyProofRefusal;
     }
   /** A refresh of a bound session without a fresh device cookie of its key: a copied cookie. */
   | { readonly event: "device_proof_missing"; readonly sid: SessionId; readonly subject: string }

@@ -1,10 +1,14 @@
 /** The claims that the service sets in access tokens. CONTRIBUTING.md has the steps that add one. */
+import { isProofKey, thumbprintOf } from "./device-key.ts";
 import type { Authentication, Session } from "./model.ts";
 import { secondsOf } from "./time.ts";
 
 type Claim = {
   /** Returns the value in a token of the session; undefined leaves the claim out. */
-  readonly of: (session: Session, deviceProven: boolean) => string | number | boolean | undefined;
+  readonly of: (
+    session: Session,
+    deviceProven: boolean,
+  ) => string | number | boolean | { readonly jkt: string } | undefined;
   /** Whether introspection of a refresh token has it, too. */
   readonly isIntrospected: boolean;
 };
@@ -19,13 +23,18 @@ export const SESSION_CLAIMS = {
     of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
     isIntrospected: true,
   },
+  /** The key that its holder proves with each request (RFC 9449 section 6.1). */
+  cnf: {
+    of: ({ device }) => (device !== undefined && isProofKey(device) ? { jkt: thumbprintOf(device) } : undefined),
+    isIntrospected: true,
+  },
 } as const satisfies Readonly<Record<string, Claim>>;
 
 const CLAIMS: readonly (readonly [name: string, Claim])[] = Object.entries(SESSION_CLAIMS);
 
 /** Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): the claims of a session may not have these names. */
 export const RESERVED_CLAIMS: readonly string[] = [
-  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "cnf"],
+  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid"],
   ...Object.keys(SESSION_CLAIMS),
 ];
 

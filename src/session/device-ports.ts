@@ -20,6 +20,21 @@ export type DeviceProofExpectation =
  */
 export type DeviceProofRefusal = "malformed" | "wrong_type" | "wrong_algorithm" | "bad_key" | "other_key" | "forged";
 
+/** Why the proof of a request is refused (RFC 9449 section 4.3); verifier/dpop/proof.ts explains them. */
+export type KeyProofRefusal =
+  | "proof_absent"
+  | "proof_ambiguous"
+  | "proof_malformed"
+  | "proof_wrong_type"
+  | "proof_wrong_algorithm"
+  | "proof_bad_key"
+  | "proof_wrong_method"
+  | "proof_wrong_url"
+  | "proof_wrong_token"
+  | "proof_forged"
+  | "proof_replayed"
+  | "proof_other_key";
+
 export type DeviceProofResult =
   | {
       readonly ok: true;

@@ -1,6 +1,6 @@
 import type { Audit, Requester } from "./audit.ts";
 import type { DevicePresentation } from "./device-binding.ts";
-import { type KeyProof, thumbprintOf } from "./device-key.ts";
+import { isProofKey, type KeyProof, thumbprintOf } from "./device-key.ts";
 import {
   type DeviceTools,
   devicePresentation,
@@ -41,6 +41,8 @@ type Refreshed = {
   readonly sid: SessionId;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
+  /** Whether the access token is of use only with a proof of the session's key (DPoP). */
+  readonly isKeyBound: boolean;
   /** Seconds until the refresh token expires. */
   readonly secondsLeft: number;
   /** A challenge to register a key with, if the session may be bound to a device. */
@@ -134,6 +136,7 @@ export async function refresh(
     sid,
     accessToken: deps.accessTokens.issue(session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
+    isKeyBound: session.device !== undefined && isProofKey(session.device),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
     // Only one of several parallel requests gets an offer: a browser makes a key for each offer, and may sign only six times in nine minutes.
     offer: outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,

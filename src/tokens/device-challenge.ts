@@ -5,6 +5,9 @@ import { createSealed, sealedBodyLength } from "./sealed.ts";
 
 const NONCE_LENGTH = 8;
 
+const CHALLENGE = 0xc1;
+const PROOF_NONCE = 0xc2;
+
 /** How many of the first bytes of a challenge are authenticated. */
 export const CHALLENGE_MAC_AT = sealedBodyLength(NONCE_LENGTH);
 
@@ -20,9 +23,18 @@ const EXPIRED = { ok: false, reason: "expired" } as const;
 const FRESH = { ok: true } as const;
 
 /** Creates and checks challenges without storing them: each carries its session and its time, authenticated. */
-export function createDeviceChallenges({ keys, maxAgeMs, entropy }: DeviceChallengesDeps): DeviceChallenges {
+export function createDeviceChallenges(deps: DeviceChallengesDeps): DeviceChallenges {
+  return createChallenges(CHALLENGE, deps);
+}
+
+/** Creates and checks the nonces of DPoP proofs (RFC 9449 section 8) in the same way. Neither is ever taken for the other. */
+export function createProofNonces(deps: DeviceChallengesDeps): DeviceChallenges {
+  return createChallenges(PROOF_NONCE, deps);
+}
+
+function createChallenges(kind: number, { keys, maxAgeMs, entropy }: DeviceChallengesDeps): DeviceChallenges {
   const sealed = createSealed(keys, {
-    kind: 0xc1,
+    kind,
     contentLength: NONCE_LENGTH,
     macOf: (key) => key.challengeMac,
   });

@@ -6,3 +6,9 @@ export function bearerToken(authorization: string | null | undefined): string | 
   if (!authorization || !/^bearer\b/i.test(authorization)) return undefined;
   return /^bearer +([^\s,]+)$/i.exec(authorization)?.[1] ?? "";
 }
+
+/** Returns the token of an `Authorization` header with the DPoP scheme (RFC 9449 section 7.1) in the same way. */
+export function dpopToken(authorization: string | null | undefined): string | undefined {
+  if (!authorization || !/^dpop\b/i.test(authorization)) return undefined;
+  return /^dpop +([^\s,]+)$/i.exec(authorization)?.[1] ?? "";
+}

@@ -16,6 +16,8 @@ export type Claims = {
   readonly sct?: number;
   /** Present when the client proved possession of the device key that the session is bound to. */
   readonly device_bound?: true;
+  /** The SHA-256 thumbprint of the key that the token is bound to (RFC 9449 section 6.1); absent for a bearer token. */
+  readonly cnf?: { readonly jkt: string };
   readonly [name: string]: unknown;
 };
 

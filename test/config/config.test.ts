@@ -62,6 +62,7 @@ const BAD: Record<string, string> = {
   ACCESS_COOKIE: "a=b",
   DEVICE_BINDING: "maybe",
   OAUTH_ENDPOINTS: "perhaps",
+  DPOP_NONCES: "perhaps",
   DEVICE_SESSION_TTL: "2d",
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",

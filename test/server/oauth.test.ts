@@ -134,6 +134,7 @@ describe.each(STORES)("on the %s store", (store) => {
       response_types_supported: [],
       token_endpoint_auth_methods_supported: ["none"],
       revocation_endpoint_auth_methods_supported: ["none"],
+      dpop_signing_alg_values_supported: ["ES256", "RS256", "EdDSA", "Ed25519"],
     });
     expect((await request(service.publicUrl, { path: "/.well-known/openid-configuration" })).status).toBe(404);
   });

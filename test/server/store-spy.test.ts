@@ -9,7 +9,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { NO_LIMIT } from "../../src/limits/rate-limit.ts";
 import { type Listener, openListener } from "../../src/listener/listener.ts";
 import { createMetrics } from "../../src/observability/metrics.ts";
-import { createDeviceBinding } from "../../src/server/device-parts.ts";
+import { createDeviceBinding, createDpop } from "../../src/server/device-parts.ts";
 import { publicHandler } from "../../src/server/public-api.ts";
 import { UNKNOWN_REQUESTER } from "../../src/session/audit.ts";
 import { create } from "../../src/session/create.ts";
@@ -71,6 +71,7 @@ beforeAll(async () => {
     cookie: refreshCookie(config.cookie, Date.now),
     accept: () => true,
     device: createDeviceBinding(config, ring, entropy, time.now),
+    dpop: createDpop(config, ring, entropy, listener.url),
     refreshLimit: NO_LIMIT,
     failureLimit: NO_LIMIT,
     createLimit: NO_LIMIT,

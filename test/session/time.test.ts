@@ -26,6 +26,7 @@ test("times are converted where tokens are signed and checked, and where times a
   const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(/);
   expect(conversions).toEqual([
     "api/admin/introspect-token.ts",
+    "api/public/dpop.ts",
     "api/public/oauth-service.ts",
     "api/times.ts",
     "observability/audit.ts",

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file auth/v1/oauth.proto.
  */
 export const file_auth_v1_oauth: GenFile = /*@__PURE__*/
-  fileDesc("ChNhdXRoL3YxL29hdXRoLnByb3RvEgdhdXRoLnYxIowBChFHcmFudFRva2VuUmVxdWVzdBIpCgpncmFudF90eXBlGAEgASgJQgngQQK6SAPIAQFSCmdyYW50X3R5cGUSKQoNcmVmcmVzaF90b2tlbhgCIAEoCUID4EECUg1yZWZyZXNoX3Rva2VuEiEKCWNsaWVudF9pZBgDIAEoCUID4EECUgljbGllbnRfaWQingEKEkdyYW50VG9rZW5SZXNwb25zZRIiCgxhY2Nlc3NfdG9rZW4YASABKAlSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SJAoNcmVmcmVzaF90b2tlbhgEIAEoCVINcmVmcmVzaF90b2tlbiIuChJSZXZva2VUb2tlblJlcXVlc3QSGAoFdG9rZW4YASABKAlCCeBBArpIA8gBASIVChNSZXZva2VUb2tlblJlc3BvbnNlIhQKEkdldE1ldGFkYXRhUmVxdWVzdCLDAwoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjAKE3Jldm9jYXRpb25fZW5kcG9pbnQYAyABKAlSE3Jldm9jYXRpb25fZW5kcG9pbnQSGgoIandrc191cmkYBCABKAlSCGp3a3NfdXJpEjQKFWdyYW50X3R5cGVzX3N1cHBvcnRlZBgFIAMoCVIVZ3JhbnRfdHlwZXNfc3VwcG9ydGVkEjoKGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBgGIAMoCVIYcmVzcG9uc2VfdHlwZXNfc3VwcG9ydGVkElQKJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQYByADKAlSJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSXgoqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAggAygJUipyZXZvY2F0aW9uX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQy1gIKDE9BdXRoU2VydmljZRJhCgpHcmFudFRva2VuEhouYXV0aC52MS5HcmFudFRva2VuUmVxdWVzdBobLmF1dGgudjEuR3JhbnRUb2tlblJlc3BvbnNlIhqC0+STAhQ6ASoiDy92MS9vYXV0aC90b2tlbhJlCgtSZXZva2VUb2tlbhIbLmF1dGgudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GhwuYXV0aC52MS5SZXZva2VUb2tlblJlc3BvbnNlIhuC0+STAhU6ASoiEC92MS9vYXV0aC9yZXZva2USfAoLR2V0TWV0YWRhdGESGy5hdXRoLnYxLkdldE1ldGFkYXRhUmVxdWVzdBocLmF1dGgudjEuR2V0TWV0YWRhdGFSZXNwb25zZSIykAIBgtPkkwIpEicvLndlbGwta25vd24vb2F1dGgtYXV0aG9yaXphdGlvbi1zZXJ2ZXJCLFoqc2Vzc2lvbi1zZXJ2aWNlLmV4YW1wbGUvZ2VuL2F1dGgvdjE7YXV0aHYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
+  fileDesc("ChNhdXRoL3YxL29hdXRoLnByb3RvEgdhdXRoLnYxIowBChFHcmFudFRva2VuUmVxdWVzdBIpCgpncmFudF90eXBlGAEgASgJQgngQQK6SAPIAQFSCmdyYW50X3R5cGUSKQoNcmVmcmVzaF90b2tlbhgCIAEoCUID4EECUg1yZWZyZXNoX3Rva2VuEiEKCWNsaWVudF9pZBgDIAEoCUID4EECUgljbGllbnRfaWQingEKEkdyYW50VG9rZW5SZXNwb25zZRIiCgxhY2Nlc3NfdG9rZW4YASABKAlSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SJAoNcmVmcmVzaF90b2tlbhgEIAEoCVINcmVmcmVzaF90b2tlbiIuChJSZXZva2VUb2tlblJlcXVlc3QSGAoFdG9rZW4YASABKAlCCeBBArpIA8gBASIVChNSZXZva2VUb2tlblJlc3BvbnNlIhQKEkdldE1ldGFkYXRhUmVxdWVzdCKRBAoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjAKE3Jldm9jYXRpb25fZW5kcG9pbnQYAyABKAlSE3Jldm9jYXRpb25fZW5kcG9pbnQSGgoIandrc191cmkYBCABKAlSCGp3a3NfdXJpEjQKFWdyYW50X3R5cGVzX3N1cHBvcnRlZBgFIAMoCVIVZ3JhbnRfdHlwZXNfc3VwcG9ydGVkEjoKGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBgGIAMoCVIYcmVzcG9uc2VfdHlwZXNfc3VwcG9ydGVkElQKJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQYByADKAlSJXRva2VuX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSXgoqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAggAygJUipyZXZvY2F0aW9uX2VuZHBvaW50X2F1dGhfbWV0aG9kc19zdXBwb3J0ZWQSTAohZHBvcF9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGAkgAygJUiFkcG9wX3NpZ25pbmdfYWxnX3ZhbHVlc19zdXBwb3J0ZWQy1gIKDE9BdXRoU2VydmljZRJhCgpHcmFudFRva2VuEhouYXV0aC52MS5HcmFudFRva2VuUmVxdWVzdBobLmF1dGgudjEuR3JhbnRUb2tlblJlc3BvbnNlIhqC0+STAhQ6ASoiDy92MS9vYXV0aC90b2tlbhJlCgtSZXZva2VUb2tlbhIbLmF1dGgudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GhwuYXV0aC52MS5SZXZva2VUb2tlblJlc3BvbnNlIhuC0+STAhU6ASoiEC92MS9vYXV0aC9yZXZva2USfAoLR2V0TWV0YWRhdGESGy5hdXRoLnYxLkdldE1ldGFkYXRhUmVxdWVzdBocLmF1dGgudjEuR2V0TWV0YWRhdGFSZXNwb25zZSIykAIBgtPkkwIpEicvLndlbGwta25vd24vb2F1dGgtYXV0aG9yaXphdGlvbi1zZXJ2ZXJCLFoqc2Vzc2lvbi1zZXJ2aWNlLmV4YW1wbGUvZ2VuL2F1dGgvdjE7YXV0aHYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A request to the token endpoint. Other parameters are ignored.
@@ -66,7 +66,7 @@ export type GrantTokenResponse = Message<"auth.v1.GrantTokenResponse"> & {
   accessToken: string;
 
   /**
-   * How to present it: `Bearer`.
+   * How to present it: `Bearer`, or `DPoP` with a proof of the key that the session is bound to.
    *
    * @generated from field: string token_type = 2 [json_name = "token_type"];
    */
@@ -206,6 +206,13 @@ export type GetMetadataResponse = Message<"auth.v1.GetMetadataResponse"> & {
    * @generated from field: repeated string revocation_endpoint_auth_methods_supported = 8 [json_name = "revocation_endpoint_auth_methods_supported"];
    */
   revocationEndpointAuthMethodsSupported: string[];
+
+  /**
+   * The algorithms of DPoP proofs (RFC 9449 section 5.1).
+   *
+   * @generated from field: repeated string dpop_signing_alg_values_supported = 9 [json_name = "dpop_signing_alg_values_supported"];
+   */
+  dpopSigningAlgValuesSupported: string[];
 };
 
 /**
@@ -219,8 +226,8 @@ export const GetMetadataResponseSchema: GenMessage<GetMetadataResponse> = /*@__P
  * Refreshes and ends the sessions of clients that keep their own tokens: command lines, agents, phones.
  *
  * The routes take forms, as OAuth libraries send them, and fail in the form of
- * RFC 6749 section 5.2. They neither read nor set a cookie. Only where
- * OAUTH_ENDPOINTS is on.
+ * RFC 6749 section 5.2. They neither read nor set a cookie. A request may have a
+ * DPoP proof (RFC 9449). Only where OAUTH_ENDPOINTS is on.
  *
  * @generated from service auth.v1.OAuthService
  */

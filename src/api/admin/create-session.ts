@@ -37,6 +37,8 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
   }
   const transport = transportOf(request.transport);
   if (transport === "token") checkTokenTransport(deps, deviceRequired);
+  const { dpopJkt } = request;
+  if (dpopJkt !== "") checkKey(deps, dpopJkt, deviceRequired);
   return {
     subject: request.subject,
     clientId: request.clientId || audiencesOf(audience)[0],
@@ -52,6 +54,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired: true as const }),
     ...(transport && { transport }),
+    ...(dpopJkt !== "" && { dpopJkt }),
   };
 }
 
@@ -59,6 +62,16 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
 function checkTokenTransport({ oauthEndpoints }: SessionAdminServiceDeps, deviceRequired: boolean): void {
   if (!oauthEndpoints) throw invalidRequest("transport", "TOKEN needs OAUTH_ENDPOINTS=on");
   if (deviceRequired) throw invalidRequest("transport", "TOKEN goes with no device_binding_policy");
+}
+
+/** The last character has two spare bits, which must be zero. */
+const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+/** @throws ServiceError if no client could prove the key */
+function checkKey({ oauthEndpoints }: SessionAdminServiceDeps, thumbprint: string, deviceRequired: boolean): void {
+  if (!THUMBPRINT.test(thumbprint)) throw invalidRequest("dpop_jkt", "is not a SHA-256 thumbprint in base64url");
+  if (!oauthEndpoints) throw invalidRequest("dpop_jkt", "needs OAUTH_ENDPOINTS=on");
+  if (deviceRequired) throw invalidRequest("dpop_jkt", "goes with no device_binding_policy");
 }
 
 function response(
@@ -75,7 +88,8 @@ function response(
     setCookie: setCookies[0] ?? "",
     setCookies: [...setCookies],
     ...(device.offers &&
-      !isToken && {
+      !isToken &&
+      session.device === undefined && {
         secureSessionRegistration: registrationValue(
           REGISTER_PATH,
           device.challenges.issue(session.sid, device.now(session.sid)),

@@ -27,7 +27,11 @@ async function introspectionOf(deps: SessionAdminServiceDeps, token: string): Pr
   const { active, tokenType, claims } = await introspectToken(deps, token);
   if (!active) return { active };
   // A refresh token has no type (RFC 6749 section 7.1).
-  return { ...claims, active, ...(tokenType === "access_token" && { token_type: "Bearer" }) };
+  return {
+    ...claims,
+    active,
+    ...(tokenType === "access_token" && { token_type: claims.cnf === undefined ? "Bearer" : "DPoP" }),
+  };
 }
 
 /** Returns the subject that an identifier names (RFC 9493). @throws ServiceError for a format that names none */

@@ -13,6 +13,20 @@ export class UnsupportedGrantType extends ServiceError {
   }
 }
 
+/** The DPoP proof of a request is refused (RFC 9449 section 5). Its key may be right, so that this says nothing about the session. */
+export class BadProof extends ServiceError {
+  constructor() {
+    super("E400_INVALID_REQUEST", "the DPoP proof is not valid");
+  }
+}
+
+/** The DPoP proof needs the nonce that the response has (RFC 9449 section 8). */
+export class NonceRequired extends ServiceError {
+  constructor() {
+    super("E400_INVALID_REQUEST", "the DPoP proof needs the nonce of this response");
+  }
+}
+
 type OAuthError = { readonly status: number; readonly error: string };
 
 const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) => ({ status, error });
@@ -34,6 +48,8 @@ export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
 };
 
 export const UNSUPPORTED_GRANT_TYPE: OAuthError = { status: 400, error: "unsupported_grant_type" };
+export const BAD_PROOF: OAuthError = { status: 400, error: "invalid_dpop_proof" };
+export const NONCE_REQUIRED: OAuthError = { status: 400, error: "use_dpop_nonce" };
 
 /** On the admin API the credential is a bearer token of its own (RFC 6750 section 3.1). */
 export const OAUTH_ADMIN_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
@@ -57,9 +73,16 @@ export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder
     const table = tableOf(context.rpc);
     if (table === undefined) return encode(failure, context);
     const { code, message, headers, cause } = describeFailure(failure, onBug);
-    const { status, error } = cause instanceof UnsupportedGrantType ? UNSUPPORTED_GRANT_TYPE : table[code];
+    const { status, error } = ownErrorOf(cause) ?? table[code];
     return { status, headers, body: { error, error_description: message.replace(NOT_ALLOWED, "'") } };
   };
+}
+
+/** Returns the error for a failure whose code is too general. */
+function ownErrorOf(cause: unknown): OAuthError | undefined {
+  if (cause instanceof UnsupportedGrantType) return UNSUPPORTED_GRANT_TYPE;
+  if (cause instanceof BadProof) return BAD_PROOF;
+  return cause instanceof NonceRequired ? NONCE_REQUIRED : undefined;
 }
 
 const tableOf = (rpc: DescMethod | undefined) => (rpc === undefined ? undefined : TABLES.get(rpc.parent.typeName));

@@ -8,26 +8,42 @@ import type { Refused } from "../../session/errors.ts";
 import { authenticate, authenticateLogout } from "../../session/owner.ts";
 import type { AccessTokens } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/presented-cookie.ts";
-import { bearerToken } from "../../verifier/bearer-token.ts";
+import { bearerToken, dpopToken } from "../../verifier/bearer-token.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { PROOF } from "./device-headers.ts";
+import { type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refusalOf } from "./refuse.ts";
 
-export type CredentialDeps = RefuseDeps & {
-  readonly accessTokens: Pick<AccessTokens, "verify">;
-  /** Access tokens act on sessions if their `aud` names one of these. */
-  readonly audiences: ReadonlySet<string>;
-  /** Whether this instance offers device binding. */
-  readonly device: { readonly offers: boolean };
-};
+export type CredentialDeps = RefuseDeps &
+  DpopDeps & {
+    readonly accessTokens: Pick<AccessTokens, "verify">;
+    /** Access tokens act on sessions if their `aud` names one of these. */
+    readonly audiences: ReadonlySet<string>;
+    /** Whether this instance offers device binding. */
+    readonly device: { readonly offers: boolean };
+  };
 
 type Rpc = keyof typeof SessionService.method;
-type Check = (deps: CredentialDeps, headers: Headers) => { readonly ok: true } | Refused;
+type Check = (deps: CredentialDeps, headers: Headers, context: HandlerContext) => { readonly ok: true } | Refused;
 
 const byCookie = ({ refreshTokens, cookie }: CredentialDeps, headers: Headers) =>
   authenticateCookie(refreshTokens, cookie.read(headers.get("cookie")));
-const byBearer = (deps: CredentialDeps, headers: Headers) => authenticate(deps, bearerOf(headers));
-const bearerOf = (headers: Headers) => bearerToken(headers.get("authorization"));
+
+function byAccessToken(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
+  const { token, proof } = accessTokenOf(deps, headers, context);
+  return authenticate(deps, token, proof);
+}
+
+/** Returns the access token of a request, and with the scheme DPoP (RFC 9449 section 7.1) the key that it proves. */
+function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
+  const authorization = headers.get("authorization");
+  const bearer = bearerToken(authorization);
+  const token = bearer ?? dpopToken(authorization);
+  if (bearer !== undefined || token === undefined) return { token };
+  const verified = deps.accessTokens.verify(token);
+  const proof = "claims" in verified ? provenKey(deps, context, verified.claims.sid, token) : undefined;
+  return { token, proof };
+}
 
 /** How each RPC is authenticated. An RPC that is not here does not compile. */
 const CHECKS = {
@@ -44,11 +60,13 @@ const CHECKS = {
    * key.
    */
   renewDevice: (deps: CredentialDeps, headers: Headers) => ({ ok: true, presented: byCookie(deps, headers) }) as const,
-  logout: (deps: CredentialDeps, headers: Headers) =>
-    authenticateLogout(deps, bearerOf(headers), deps.cookie.read(headers.get("cookie"))),
-  listSessions: byBearer,
-  revokeSession: byBearer,
-  revokeOtherSessions: byBearer,
+  logout(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
+    const { token, proof } = accessTokenOf(deps, headers, context);
+    return authenticateLogout(deps, token, deps.cookie.read(headers.get("cookie")), proof);
+  },
+  listSessions: byAccessToken,
+  revokeSession: byAccessToken,
+  revokeOtherSessions: byAccessToken,
 } as const satisfies { readonly [rpc in Rpc]: Check };
 
 type Credential<R extends Rpc> = Extract<ReturnType<(typeof CHECKS)[R]>, { readonly ok: true }>;
@@ -60,7 +78,7 @@ export function requireCredential(deps: CredentialDeps): (context: HandlerContex
     const { method, requestHeader, values } = context;
     // Health has no credential: probes of orchestrators cannot present one.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
-    const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader);
+    const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader, context);
     if (!checked.ok) return refusalOf(deps, checked, context);
     values.set(key, checked);
     return undefined;

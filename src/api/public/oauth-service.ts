@@ -2,14 +2,17 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GrantTokenRequest, OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { invalidRequest, type Refused } from "../../session/errors.ts";
+import type { SessionId } from "../../session/model.ts";
 import { authenticateCookie } from "../../session/presented-cookie.ts";
 import { refresh } from "../../session/refresh.ts";
 import { revokeToken } from "../../session/revoke-token.ts";
 import { toWallClock } from "../../session/time.ts";
+import { PROOF_ALGORITHMS } from "../../verifier/dpop/proof-key.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { UnsupportedGrantType } from "../errors/oauth-errors.ts";
+import { BadProof, UnsupportedGrantType } from "../errors/oauth-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
+import { provenKey } from "./dpop.ts";
 import type { SessionServiceDeps } from "./session-service.ts";
 
 export type OAuthServiceDeps = SessionServiceDeps & {
@@ -30,11 +33,15 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
   return {
     grantToken: (request, context) => grantToken(deps, request, context),
     async revokeToken({ token }, context) {
-      const result = await revokeToken(deps, token, requestContextOf(context));
+      const sid = sessionOf(deps, token);
+      const proof = sid && provenKey(deps, context, sid);
+      const result = await revokeToken(deps, token, requestContextOf(context), proof);
       if (result.ok) return {};
       // RFC 7009 section 2.2: an invalid token is no error. But an address may present only so many of them.
       const error = refuse(deps, result, context);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
+      // The session lives: it ends only with a proof of its key.
+      if (isKeyRefusal(result)) throw new BadProof();
       return {};
     },
     getMetadata: () => metadataOf(deps.issuer),
@@ -48,23 +55,36 @@ async function grantToken(deps: OAuthServiceDeps, request: GrantTokenRequest, co
   const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
   if (!parsed.ok) throw refuse(deps, parsed, context);
   const { clientId } = request;
-  const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, { clientId });
+  const proof = provenKey(deps, context, parsed.tokens[0].sid);
+  const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, { clientId, proof });
   if (!result.ok) {
     if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
     if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
       throw new Error("no device cookie was presented");
     }
-    throw refuse(deps, result, context);
+    const error = refuse(deps, result, context);
+    // A client that shares the session with one that has its key is not signed out.
+    throw result.reason === "proof_missing" ? new BadProof() : error;
   }
-  const { sid, accessToken, refreshToken } = result;
+  const { sid, accessToken, refreshToken, isKeyBound } = result;
   const now = toWallClock(deps.store.now(sid), deps.store.shiftMs({ sid }));
   return {
     accessToken: accessToken.token,
-    tokenType: "Bearer",
+    tokenType: isKeyBound ? "DPoP" : "Bearer",
     expiresIn: Math.max(0, Math.floor((accessToken.expiresAt - now) / 1000)),
     refreshToken,
   };
 }
+
+/** Returns the session of an authentic token; undefined for any other text. */
+function sessionOf({ refreshTokens, accessTokens }: OAuthServiceDeps, text: string): SessionId | undefined {
+  const refreshToken = refreshTokens.parse(text);
+  if (refreshToken.ok) return refreshToken.token.sid;
+  const accessToken = accessTokens.verify(text);
+  return accessToken.ok ? accessToken.claims.sid : undefined;
+}
+
+const isKeyRefusal = ({ reason }: Refused) => reason === "proof_missing" || reason === "other_key";
 
 /** Returns the error for a token that is not accepted. The audit gets the reason. */
 function refuse(deps: OAuthServiceDeps, { reason, sid }: Refused, context: HandlerContext): Error {
@@ -83,5 +103,6 @@ function metadataOf(issuer: string) {
     responseTypesSupported: [],
     tokenEndpointAuthMethodsSupported: ["none"],
     revocationEndpointAuthMethodsSupported: ["none"],
+    dpopSigningAlgValuesSupported: [...PROOF_ALGORITHMS],
   };
 }

@@ -20,6 +20,7 @@ import {
   register,
   renew,
 } from "./device-service.ts";
+import { provenKey } from "./dpop.ts";
 import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
 
 export type SessionServiceDeps = DeviceServiceDeps &
@@ -40,7 +41,9 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async refresh(_request, context) {
       const presented = presentedDevice(deps.device, context);
       const { tokens } = credentialOf(context, "refresh");
-      const result = await refresh(deps, tokens, requestContextOf(context), presented);
+      const proof = provenKey(deps, context, tokens[0].sid);
+      const all = proof === undefined ? presented : { ...presented, proof };
+      const result = await refresh(deps, tokens, requestContextOf(context), all);
       const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
       setCookies(
         context,
@@ -63,7 +66,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
 
     async logoutByCookie(_request, context) {
       const { tokens } = credentialOf(context, "logoutByCookie");
-      const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context));
+      const proof = provenKey(deps, context, tokens[0].sid);
+      const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context), proof);
       requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };

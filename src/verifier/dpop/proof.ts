@@ -30,8 +30,8 @@ export const PROOF_REFUSALS = [
   "proof_replayed",
   "proof_other_key",
 ] as const;
-export type ProofRefusal = (typeof PROOF_REFUSALS)[number];
-export type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal };
+type ProofRefusal = (typeof PROOF_REFUSALS)[number];
+type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal };
 
 export type ProofExpectation = {
   readonly method: string;
@@ -47,7 +47,7 @@ export type ProofExpectation = {
 };
 
 /** A proof whose signature and hashes are still to be checked. */
-export type ReadProof = {
+type ReadProof = {
   readonly ok: true;
   readonly key: ProofKey;
   readonly input: string;
@@ -67,7 +67,7 @@ export type ProofResult =
   | ProofRefused;
 
 /** How far `iat` may be from the time of the service, in ms. */
-export const PROOF_TOLERANCE_MS = 60_000;
+const PROOF_TOLERANCE_MS = 60_000;
 
 /** For how long a proof may be accepted after it was accepted first, in ms. Nonces live no longer, either. */
 export const PROOF_LIFE_MS = 2 * PROOF_TOLERANCE_MS;

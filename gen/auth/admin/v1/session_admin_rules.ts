@@ -24,6 +24,7 @@ export const SessionAdminServiceRules = {
       {"field":"acr","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"deviceBindingPolicy","checks":[["enum.defined_only",[0,1]]]},
       {"field":"transport","checks":[["enum.defined_only",[0,1,2]]]},
+      {"field":"dpopJkt","checks":[["string.max_bytes",43],["string.pattern","^[A-Za-z0-9_-]*$"]]},
     ],
     groups: [{"fields":["audience","audiences"]}],
   },

@@ -1,0 +1,94 @@
+/** Verifies the DPoP proof of a request (RFC 9449), before anything is decided about its token. */
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Audit } from "../../session/audit.ts";
+import type { KeyProof } from "../../session/device-key.ts";
+import type { DeviceChallenges } from "../../session/device-ports.ts";
+import type { SessionId } from "../../session/model.ts";
+import type { SessionStore } from "../../session/ports.ts";
+import { toWallClock } from "../../session/time.ts";
+import { type ProofExpectation, type ProofResult, proofUrl, refuseProof } from "../../verifier/dpop/proof.ts";
+import type { Replays } from "../../verifier/dpop/replays.ts";
+import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { BadProof, NonceRequired } from "../errors/oauth-errors.ts";
+import { requestContextOf } from "../request-context.ts";
+
+export type DpopParts = {
+  readonly verifyProof: (text: string, expected: ProofExpectation) => ProofResult;
+  /**
+   * The proofs that this instance has seen. Another instance accepts a proof again, which gains nobody anything: what it is served is bound
+   * to the key.
+   */
+  readonly replays: Replays;
+  /** Nonces are bound to a session, as the challenges of devices are. */
+  readonly nonces: DeviceChallenges;
+  /** Whether every proof needs a nonce. */
+  readonly requiresNonce: boolean;
+  /** The URL below which clients reach the public API, without a slash at its end. */
+  readonly baseUrl: string;
+};
+
+export type DpopDeps = {
+  readonly dpop: DpopParts;
+  readonly store: Pick<SessionStore, "now" | "shiftMs">;
+  readonly audit: Audit;
+};
+
+const PROOF = "dpop";
+const NONCE = "dpop-nonce";
+const REPLAYED = refuseProof("proof_replayed");
+
+/**
+ * Returns the key that a request proves; undefined if it has no proof.
+ *
+ * @param sid the session of an authentic token, so that only its holders make the service check signatures
+ * @param accessToken the token of the `Authorization` header, which the proof has to name
+ * @throws BadProof, NonceRequired; with an access token their forms for resources (RFC 9449 section 7.1)
+ */
+export function provenKey(
+  deps: DpopDeps,
+  context: HandlerContext,
+  sid: SessionId,
+  accessToken?: string,
+): KeyProof | undefined {
+  const text = context.requestHeader.get(PROOF);
+  return text === null ? undefined : verify(deps, context, text, sid, accessToken);
+}
+
+function verify(
+  { dpop, store, audit }: DpopDeps,
+  context: HandlerContext,
+  text: string,
+  sid: SessionId,
+  accessToken: string | undefined,
+): KeyProof {
+  const { nonces, requiresNonce } = dpop;
+  const now = store.now(sid);
+  const issueNonce = () => context.responseHeader.set(NONCE, nonces.issue(sid, now));
+  const verified = dpop.verifyProof(text, {
+    method: context.requestMethod,
+    urls: urlsOf(dpop, context),
+    nowMs: toWallClock(now, store.shiftMs({ sid })),
+    accessToken,
+    isFreshNonce: (nonce) => nonces.check(nonce, sid, now).ok,
+    requiresNonce,
+  });
+  const result = verified.ok && !dpop.replays.isNew(verified.id) ? REPLAYED : verified;
+  if (result.ok) {
+    if (requiresNonce) issueNonce();
+    return { thumbprint: result.thumbprint };
+  }
+  const { reason } = result;
+  if (reason === "proof_stale" || reason === "proof_nonce") {
+    // This is how a client gets its first nonce, so that nothing is wrong with it.
+    issueNonce();
+    throw accessToken === undefined ? new NonceRequired() : SHARED_ERRORS.nonceRequired;
+  }
+  audit({ event: "device_proof_refused", sid, operation: context.method.name, reason }, requestContextOf(context));
+  throw accessToken === undefined ? new BadProof() : SHARED_ERRORS.badProof;
+}
+
+/** Behind a proxy the request names another host, and maybe a shorter path, than its client knows. */
+function urlsOf({ baseUrl }: DpopParts, { url }: HandlerContext): readonly string[] {
+  const known = proofUrl(baseUrl + new URL(url).pathname);
+  return known === undefined ? [] : [known];
+}
