@@ -1,0 +1,205 @@
+/** A world of world.ts, and when two of them have the same future. */
+import type { RotationState, PresentedToken as Token } from "../../../src/session/rotation.ts";
+import { later, storeMs } from "../../../src/session/time.ts";
+import { drawnTogether } from "../rotation-search/time.ts";
+
+/** R/2, in ticks. Everything happens on a tick. */
+export const HALF = 1;
+export const R = 2 * HALF;
+/** When the session was created: before everything else. */
+export const CREATED = storeMs(-40 * R);
+
+export type Owner = "client" | "thief";
+export type Key = { readonly owner: Owner; readonly since: number };
+
+export type Request = {
+  readonly token: Token;
+  /** The fresh nonce of its script, the same in every run. */
+  readonly nonce: string;
+  /** What arrives, should it arrive. */
+  readonly response: Token;
+};
+
+export type World = {
+  readonly state: RotationState;
+  readonly key: Key | undefined;
+  readonly file: Token;
+  /** Tokens that were in the file once: of processes that have read it earlier, of backups. */
+  readonly stale: readonly Token[];
+  readonly requests: readonly Request[];
+  /** Tokens that the thief has kept. Those of the client it has anyway, once it has come. */
+  readonly loot: readonly Token[];
+  readonly hasThief: boolean;
+  /** What the replica has: an earlier state, from the time it stopped following. */
+  readonly replica: RotationState | undefined;
+};
+
+export const childOf = ({ generation, childNonce, childMintedAt }: RotationState): Token => {
+  return { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
+};
+
+const tokensOf = ({ file, stale, requests, loot }: World): Token[] => [
+  file,
+  ...stale,
+  ...requests.flatMap(({ token, response }) => [token, response]),
+  ...loot,
+];
+const statesOf = ({ state, replica }: World): RotationState[] => (replica === undefined ? [state] : [state, replica]);
+
+const NONCES = Array.from("abcdefghijklmnopqrstuvwxyz");
+const noncesOf = (world: World) => [
+  ...statesOf(world).flatMap(({ nonce, childNonce }) => [nonce, childNonce]),
+  ...tokensOf(world).map(({ nonce }) => nonce),
+];
+
+export function freeNonce(world: World): string {
+  const taken = new Set([...noncesOf(world), ...world.requests.map(({ nonce }) => nonce)]);
+  const free = NONCES.find((nonce) => !taken.has(nonce));
+  if (free === undefined) throw new Error("too few nonces");
+  return free;
+}
+
+type Maps = {
+  readonly time: (time: number) => number;
+  readonly generation?: (generation: number) => number;
+  readonly nonce?: (nonce: string) => string;
+};
+
+function mapped(world: World, { time, generation = (g) => g, nonce = (n) => n }: Maps): World {
+  const token = (t: Token): Token => ({
+    generation: generation(t.generation),
+    nonce: nonce(t.nonce),
+    issuedAt: storeMs(time(t.issuedAt)),
+  });
+  const stored = (s: RotationState): RotationState => ({
+    generation: generation(s.generation),
+    nonce: nonce(s.nonce),
+    siblingsSince: storeMs(time(s.siblingsSince)),
+    childNonce: nonce(s.childNonce),
+    childMintedAt: storeMs(time(s.childMintedAt)),
+    childServedAt: storeMs(time(s.childServedAt)),
+  });
+  const { state, key, file, stale, requests, loot, replica } = world;
+  return {
+    ...world,
+    state: stored(state),
+    key: key && { ...key, since: time(key.since) },
+    file: token(file),
+    stale: stale.map(token),
+    requests: requests.map((r) => ({ token: token(r.token), nonce: nonce(r.nonce), response: token(r.response) })),
+    loot: loot.map(token),
+    replica: replica && stored(replica),
+  };
+}
+
+/** A time that was, half an R later. The creation and NEVER stay where they are. */
+export function aged(world: World): World {
+  return mapped(world, { time: (time) => (time > 0 || time <= CREATED ? time : later(storeMs(time), -HALF)) });
+}
+
+/**
+ * Generations that are more than four apart, and times that are more than 2 R apart, may as well be further apart; nonces may have any
+ * names. With `forgets`, what the rules do not ask of a session that is bound is left out.
+ */
+export function canonical(world: World, forgets: boolean): { readonly key: string; readonly world: World } {
+  const plain = forgets ? plainest(world) : world;
+  const states = statesOf(plain);
+  const tokens = tokensOf(plain);
+  const times = [
+    ...states.flatMap((s) => [s.siblingsSince, s.childMintedAt, s.childServedAt]),
+    ...tokens.map(({ issuedAt }) => issuedAt),
+    ...(plain.key ? [plain.key.since] : []),
+  ].filter((time) => time > CREATED && time <= 0);
+  const closer = drawnTogether(times, 2 * R);
+  const places = placesOf([...states, ...tokens].map(({ generation }) => generation));
+  const names = new Map<string, string>([["", ""]]);
+  const requests = plain.requests.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  const sorted = { ...plain, requests, stale: unique(plain.stale), loot: unique(plain.loot) };
+  for (const nonce of [...noncesOf(sorted), ...sorted.requests.map((r) => r.nonce)]) {
+    if (!names.has(nonce)) names.set(nonce, NONCES[names.size - 1] ?? "");
+  }
+  const reached = mapped(sorted, {
+    time: (time) => (time > CREATED && time <= 0 ? closer(time) : time),
+    generation: (g) => places.get(g) ?? g,
+    nonce: (n) => names.get(n) ?? "",
+  });
+  return { key: JSON.stringify(reached), world: reached };
+}
+
+/** Keeps the order of generations, and distances up to 4. */
+function placesOf(generations: readonly number[]): Map<number, number> {
+  const places = new Map<number, number>();
+  let place = 4;
+  let last: number | undefined;
+  for (const generation of [...new Set(generations)].sort((a, b) => a - b)) {
+    place += Math.min(4, generation - (last ?? generation));
+    last = generation;
+    places.set(generation, place);
+  }
+  return places;
+}
+
+/** Whether the session stays bound. A replica is a state from after its creation only. */
+const isBoundForGood = ({ key, replica }: World) => replica === undefined || (key?.since ?? 0) <= CREATED;
+
+/** When a session was bound, if not at its creation. */
+const BOUND = storeMs(-5 * R);
+
+/**
+ * Of a bound session the rules ask which generation a token has, whether it was issued before the binding, and whether the current child
+ * is young. Nonces and the times of siblings are for requests that prove nothing, which do not come as far.
+ */
+function boundWorld(world: World, key: Key): World {
+  const since = key.since <= CREATED ? CREATED : BOUND;
+  const { generation } = world.state;
+  const isEarly = world.replica === undefined;
+  const token = (t: Token): Token => ({
+    generation: isEarly ? Math.max(generation - 1, t.generation) : t.generation,
+    nonce: "",
+    issuedAt: since === BOUND && t.issuedAt < key.since ? storeMs(BOUND - 1) : since,
+  });
+  const stored = (s: RotationState): RotationState => ({
+    generation: s.generation,
+    nonce: "",
+    siblingsSince: CREATED,
+    childNonce: "",
+    childMintedAt: s.childMintedAt >= -R ? s.childMintedAt : CREATED,
+    childServedAt: CREATED,
+  });
+  return {
+    ...world,
+    state: stored(world.state),
+    key: { ...key, since },
+    file: token(world.file),
+    stale: world.stale.map(token),
+    requests: world.requests.map((r) => ({ token: token(r.token), nonce: "", response: token(r.response) })),
+    loot: world.loot.map(token),
+    replica: world.replica && stored(world.replica),
+  };
+}
+
+/** Before the binding, a token of earlier generations than the confirmed one is late or reused, whatever else is in it. */
+function unboundWorld(world: World): World {
+  const { generation } = world.state;
+  const token = (t: Token): Token =>
+    t.generation < generation
+      ? { generation: Math.max(generation - 2, t.generation), nonce: "", issuedAt: later(CREATED, -1) }
+      : t;
+  return {
+    ...world,
+    file: token(world.file),
+    stale: world.stale.map(token),
+    requests: world.requests.map((r) => ({ ...r, token: token(r.token), response: token(r.response) })),
+    loot: world.loot.map(token),
+  };
+}
+
+function plainest(world: World): World {
+  if (world.key !== undefined) return isBoundForGood(world) ? boundWorld(world, world.key) : world;
+  return world.replica === undefined ? unboundWorld(world) : world;
+}
+
+function unique(tokens: readonly Token[]): Token[] {
+  const found = new Map(tokens.map((t) => [`${t.generation} ${t.nonce} ${t.issuedAt}`, t]));
+  return [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, t]) => t);
+}
