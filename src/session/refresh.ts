@@ -68,7 +68,7 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** A session that requires a key and has none is offered one at any time. */
+/** A session that requires a key and has none gets an offer at any time. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 const NO_DEVICE: PresentedDevice = { cookies: [], skipped: [] };

@@ -98,7 +98,7 @@ describe.each(SETTINGS)("%j", (settings) => {
     const own = service.publicUrl;
     const violations: string[] = [];
     let asked = 0;
-    // A refused request must not even look at its cookie: one that is no token shows what was looked at.
+    // A request has to be refused before its cookie is read. If a response refuses this cookie, which is no token, it was read.
     const user = LONG ? await logIn(service) : undefined;
     const cookie = `refresh_token=${user?.refreshToken ?? "none"}`;
     for (const origin of ORIGINS(own)) {

@@ -25,7 +25,7 @@ export function frame(type: number, flags: number, stream: number, payload: Buff
   return Buffer.concat([head, payload]);
 }
 
-/** Literal fields, never indexed: names and values shorter than 127 bytes. */
+/** Encodes header fields as literals without an index. Names and values have to be shorter than 127 bytes. */
 export function block(fields: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat(
     Object.entries(fields).map(([name, value]) =>

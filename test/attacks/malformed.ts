@@ -60,7 +60,7 @@ const proto = fc.oneof(
 );
 const messageOf = (codec: (typeof CODECS)[number]) => (codec === "json" ? json : proto);
 
-/** A message, and what the request says of its compression: often both agree. */
+/** Makes a message, compressed or not, and a header that says so; the two often agree. */
 const COMPRESSIONS = ["gzip", "gzip", undefined, "identity", "", "br", "GZIP", "gzip, gzip", "deflate", "x\xe9"];
 type Packing = (data: Buffer) => Buffer;
 const PACKINGS: readonly Packing[] = [
@@ -77,7 +77,7 @@ function spoil(data: Buffer, at: number): Buffer {
   return data;
 }
 
-/** One envelope of a stream: its flags, and a length that may not be that of its data. */
+/** Makes an envelope of a stream. Its length may differ from that of its data. */
 const LENGTHS: readonly ((length: number) => number)[] = [
   ...[(length: number) => length, (length: number) => length, (length: number) => length],
   ...[(length: number) => length + 1, (length: number) => Math.max(0, length - 1)],
@@ -239,7 +239,7 @@ export function malformedRequests(
     });
 }
 
-/** What a response reports that no request may cause: undefined is as it should be. */
+/** Returns what is wrong with a response, whatever the request was; undefined if nothing is. */
 export function faultOf({ status, headers, trailers, body }: RawResponse): string | undefined {
   const grpc = trailers.get("grpc-status") ?? headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(body)?.[1];
   if (status >= 500 && status !== 504 && status !== 505) return `status ${status}`;

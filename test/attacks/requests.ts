@@ -69,7 +69,7 @@ function enveloped(data: Buffer, isCompressed: boolean): Buffer {
   return Buffer.concat([head, data]);
 }
 
-/** The longest that is sent as it is: the cost is that of a byte. */
+/** A longer request is not sent as it is, since the cost is that of each byte. */
 const MAX_SENT = 70_000;
 
 /** A message in every encoding that may be sent. */

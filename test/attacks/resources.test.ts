@@ -225,7 +225,7 @@ describe("bodies", () => {
       envelope(bombs.br),
     ],
   ])("a decompression bomb is not inflated: %s", async (name, path, headers, body) => {
-    // Without a credential nothing of it would be read.
+    // Without a credential the service would read nothing of the body.
     const credential = cookie((await logIn(service)).refreshToken);
     await underAttack(
       service,

@@ -21,7 +21,7 @@ let service: Service;
 let all: readonly Candidate[];
 let honest: readonly string[];
 beforeAll(async () => {
-  // A superseded token stays good for its holder: honest clients present each again and again.
+  // Honest clients present each token again and again, since a superseded token stays good for its holder.
   service = await startService({ REUSE_INTERVAL: "300s" });
   const { refreshToken, accessToken } = await logIn(service);
   const [header, payload = "", signature = ""] = accessToken.split(".");
@@ -80,7 +80,7 @@ async function honestRun(sender: Sender): Promise<{ readonly times: readonly num
 
 const p99 = (times: readonly number[]) => [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
 
-/** Registered in the long form alone: it measures, and takes minutes. */
+/** This test exists in the long form alone, because it measures and takes minutes. */
 const long: typeof test | (() => void) = LONG ? test : () => {};
 
 long("100 KiB of the worst request in each second", { timeout: 3_600_000 }, async () => {

@@ -41,7 +41,7 @@ export function overHttp1(url: string, localAddress?: string): Sender {
   };
 }
 
-/** Repeated headers take a byte each: HPACK has them in its table. */
+/** A repeated header takes one byte, because HPACK's table has it. */
 export function overHttp2(url: string, localAddress?: string): Sender {
   const { hostname, port } = new URL(url);
   const sockets: Socket[] = [];

@@ -10,7 +10,7 @@ import { scratch } from "../support/service.ts";
 
 const run = promisify(execFile);
 const TREE = resolve(import.meta.dirname, "../..");
-/** What a stranger has installed; the library is Node's own need. */
+/** The Debian packages that a stranger has installed. Node needs the library. */
 const PACKAGES = ["git", "libstdc++6"];
 
 export type User = { readonly name: string; readonly id: number; readonly home: string };
@@ -49,7 +49,7 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
   await mkdir(home, { recursive: true });
   await chown(home, ORDINARY.id, ORDINARY.id);
   const network = await joinNetwork(root);
-  // What this machine has installed before is not downloaded again.
+  // Packages that were downloaded before are taken from the cache.
   const cache = archive ? undefined : join(await npmConfig("cache"), "_cacache");
   return {
     root,

@@ -14,7 +14,7 @@ interface Row {
   readonly what: string;
   /** Nanoseconds per match, the median of batches. */
   readonly ours: number;
-  /** undefined: it cannot do it (custom verbs). */
+  /** Undefined for a router that has no custom verbs. */
   readonly findMyWay: number | undefined;
   readonly baseline: number | undefined;
 }
@@ -22,7 +22,7 @@ interface Row {
 // Batches are shorter than a time slice, so that interrupted batches do not affect the median.
 const rounds = 1_001;
 const batch = 250;
-/** At most this much slower than find-my-way. */
+/** How much slower than find-my-way our matcher may be, as a factor. */
 const LIMIT = 1.2;
 
 const at = process.argv.indexOf("--baseline");
@@ -103,7 +103,7 @@ function compare(what: string, templates: readonly string[], path: (i: number) =
   }
   const times = new Map<string, number[]>();
   for (let round = 0; round < rounds; round++) {
-    // The first of a round reads the paths into the caches: they take turns.
+    // The first of a round finds the paths in no cache, so the contenders take turns in being first.
     for (let turn = 0; turn < contenders.length; turn++) {
       const [name, act] = contenders[(round + turn) % contenders.length] as (typeof contenders)[number];
       const own = times.get(name) ?? [];

@@ -116,7 +116,7 @@ const report = {
   ],
 };
 process.stdout.write(options.json ? `${asJson(report)}\n` : asTable(report));
-// As an operator would: a service that profiles itself writes its profile now.
+// A service that profiles itself writes its profile when it is stopped.
 await Promise.all([rotating.stop(), service.stop()]);
 // The exit handler of processes.ts ends the other processes of the run.
 process.exit(servers.some((server) => strangers(server) !== undefined) ? 1 : 0);

@@ -49,7 +49,7 @@ const agent = new Agent({ keepAlive: true });
 
 type Reply = { readonly status: number; readonly body: string; readonly cookie: string };
 
-/** What was refused as unavailable and sent again: a machine with nothing else to do has none. */
+/** How many requests were refused as unavailable and sent again: none on a machine with nothing else to do. */
 let refusals = 0;
 
 async function post(url: string, headers: Readonly<Record<string, string>>, body?: object): Promise<Reply> {

@@ -77,7 +77,7 @@ async function scriptTimes({ admin }: RedisServer): Promise<Map<string, number[]
   return times;
 }
 
-/** What Redis has used of a processor, s: whatever else the machine does. */
+/** The processor time that Redis has used, in s. It does not depend on what else the machine does. */
 async function cpuTime({ admin }: RedisServer): Promise<number> {
   const info = await admin.info("cpu");
   return [...info.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)].reduce((sum, [, time]) => sum + Number(time), 0);

@@ -68,11 +68,11 @@ const transport = createRouterTransport(({ service }) => {
 const jwks = createServer((_, response) => response.end(JSON.stringify(keys.current.jwks))).listen(0, "127.0.0.1");
 await new Promise((resolve) => jwks.once("listening", resolve));
 const jwksUrl = `http://127.0.0.1:${(jwks.address() as AddressInfo).port}`;
-// Nothing may go stale while a round blocks the event loop; everything is checked all the same.
+// A round blocks the event loop, so this verifier never counts its feed as stale. It checks everything else.
 const verifier = createVerifier({ transport, jwksUrl, issuer, audience, policy: "refuse", maxStalenessMs: 600_000 });
 await verifier.ready;
 
-/** A token as a request brings it: a string of its own. */
+/** Makes a copy of the token, because each request brings a string of its own. */
 const arriving = (token: string): string => Buffer.from(token).toString("latin1");
 
 /** Seconds that some work takes. */
@@ -119,7 +119,7 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   const known = minted.slice(0, KNOWN_TOKENS);
   await verifyAll(known, 1);
   const knownTime = await time(() => verifyAll(known, KNOWN_CALLS / KNOWN_TOKENS));
-  // As a server meets them: each time a new string, whose hash must be computed.
+  // A server gets a new string each time, and has to compute its hash.
   const arrived = Array.from({ length: 20 }, () => known.map(arriving)).flat();
   const arrivingTime = await time(() => verifyAll(arrived, 1));
   if (round === 0) continue; // to warm up

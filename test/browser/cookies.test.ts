@@ -49,7 +49,7 @@ async function plant(...values: string[]): Promise<void> {
 async function enter(): Promise<LoggedIn> {
   const response = await openAdmin(service).call(admin.createSession, { subject: "a" }, bearer(service.adminToken));
   const { session, ...tokens } = message(response);
-  // Headers of a fulfilled route: several values of one name are parted by lines.
+  // Playwright separates several values of one header by line breaks.
   const headers = { "set-cookie": tokens.setCookies.join("\n") };
   const url = `${service.publicUrl}/login`;
   await context.route(url, (route) => route.fulfill({ status: 200, headers, body: "<!doctype html>" }));

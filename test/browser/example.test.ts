@@ -163,7 +163,7 @@ test("a device signs the others out", async () => {
 test("a page that is offline keeps what it shows and says so", async () => {
   await signIn(page);
   await page.route("**/v1/auth/refresh", (route) => route.abort());
-  // The token's life passes: the wall clock is what counts sleep.
+  // The life of the token passes. The page measures it by the wall clock, which goes on while a machine sleeps.
   await page.evaluate("Date.now = ((now) => () => now() + 3_600_000)(Date.now); dispatchEvent(new Event('online'))");
   await page.getByText("You are offline.").waitFor();
   await page.getByText("Book the train to Vienna").waitFor();

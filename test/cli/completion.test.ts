@@ -23,7 +23,7 @@ function run(shell: string, args: readonly string[], input: string): readonly st
   return stdout.split("\n").filter((line) => line !== "");
 }
 
-/** What a shell offers for the last word of a line. */
+/** Returns the words that a shell offers for the last word of a line. */
 const SHELLS: Readonly<Record<string, (line: string) => readonly string[]>> = {
   bash(line) {
     const words = line.split(" ").map((word) => `'${word}'`);

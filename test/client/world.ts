@@ -35,7 +35,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** Virtual time: what sleeps is woken in order, after all that is under way has come to rest. */
+/** Time is virtual: when nothing else is under way, whoever sleeps is woken, in order. */
 class Time {
   now = HOUR * 1_000;
   #sleepers: { readonly at: number; readonly wake: () => void }[] = [];
@@ -73,7 +73,7 @@ export async function play(settings: Settings): Promise<Outcome> {
   const first: PresentedToken = { generation: 1, nonce: "first", issuedAt: storeMs(time.now) };
   let file: StoredTokens = { refreshToken: JSON.stringify(first) };
 
-  /** What the service responds: the rules of the stores. */
+  /** The service responds by the rules of the stores. */
   function serve(form: URLSearchParams): Response {
     outcome.refreshes++;
     const token = JSON.parse(form.get("refresh_token") ?? "") as PresentedToken;

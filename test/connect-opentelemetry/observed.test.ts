@@ -1,4 +1,4 @@
-/** How a stream that is watched may end: each time once. */
+/** A stream may end in several ways. Each of them is reported once. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { expect, test } from "vitest";

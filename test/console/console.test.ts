@@ -30,7 +30,7 @@ let service: Service;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
-/** What must never happen: exceptions, and what the policy blocks. */
+/** Exceptions of the page, and what its policy has blocked: there must be none. */
 let problems: string[];
 
 beforeAll(async () => {
@@ -148,7 +148,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   await page.getByText("No live sessions of this user").waitFor();
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 
-  // Events are written a moment later: the page reads them again by itself.
+  // Events are written a moment later, and the page reads them again by itself.
   await expect.poll(() => page.locator(".timeline li").count()).toBe(6);
   await expect.poll(() => reads).toBeGreaterThan(1);
   const timeline = page.locator(".timeline");
@@ -444,7 +444,7 @@ test("it is used by keyboard alone, on a phone, in the dark", async () => {
   await page.getByRole("dialog").waitFor();
   await screenshot("phone-confirm");
   await page.keyboard.press("Escape");
-  // Not by its role: a closed dialog has none, and its event is still to come.
+  // The dialog is not found by its role: when it is closed it has none, and its event is still to come.
   await page.locator("dialog").waitFor({ state: "detached" });
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();

@@ -27,7 +27,7 @@ test("every reading is of its own time", async () => {
     expect(rest).toEqual(now);
     expect(givenMs).toBeGreaterThanOrEqual(readAtMs.at(-1) ?? 0);
     expect(givenMs).toBeLessThanOrEqual(Date.now());
-    // Until the clock has moved: the time of the first reading is none of the second.
+    // Waits until the clock has moved, so that the two readings have different times.
     while (Date.now() <= givenMs);
     readAtMs.push(Date.now());
   }

@@ -33,7 +33,7 @@ root=$1 data=$2 user=$3; shift 3
 /bin/mount -o remount,bind,ro "$root"
 exec /usr/sbin/chroot --userspec="$user" --groups= "$root" "$@"`;
 
-/** A directory for /data as a runtime makes a volume: with the owner that the image gives it. */
+/** Makes a directory for /data. It has the owner that the image gives it, as the volumes of a container runtime have. */
 export async function makeVolume(image: Image): Promise<string> {
   const path = join(scratch(), "volume");
   const [uid = 0, gid = 0] = image.config.user.split(":").map(Number);

@@ -18,14 +18,14 @@ export type Manifest = {
 
 const documents = (text: string) => parseAllDocuments(text).map((document) => document.toJS() as Manifest);
 
-/** What `kubectl apply -k` would send. */
+/** Returns the objects that `kubectl apply -k` would send. */
 export const kustomize = (directory: string): Manifest[] =>
   documents(execFileSync(join(TOOLS, "kubectl/kubectl"), ["kustomize", directory], { encoding: "utf8" }));
 
 export const helm = (...args: readonly string[]): string =>
   execFileSync(join(TOOLS, "helm/helm"), [...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-/** What `helm install` would send. */
+/** Returns the objects that `helm install` would send. */
 export const helmTemplate = (...args: readonly string[]): Manifest[] => documents(helm("template", ...args));
 
 /** `ConfigMap` of `v1` is `kubernetes-models/v1/ConfigMap`; `Deployment` of `apps/v1`, `kubernetes-models/apps/v1/Deployment`. */

@@ -25,7 +25,7 @@ type Login = {
   leaving: boolean;
   /** A request of it took longer than the promise of "no wrong logout" covers: half of the reuse interval. */
   isBeyondPromise: boolean;
-  /** When a logout was acknowledged. */
+  /** The time at which a logout was acknowledged. */
   endedAt?: number;
   /** It was refused, or its revival was counted. */
   isSettled: boolean;

@@ -5,7 +5,7 @@ import { startBusyLoops } from "../busy/loops.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type AnyFault, type Backend, type Fault, fault } from "./world.ts";
 
-/** The default, ms: a refresh may wait for a quarter of it. */
+/** The default of the command timeout, in ms. A refresh may wait for a quarter of it. */
 const REUSE_INTERVAL_MS = 10_000;
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
 /** How long the service runs between two stops, ms; and how long it may then refuse what has waited for too long. */

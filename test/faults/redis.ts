@@ -101,7 +101,7 @@ const clientPause = (what: "ALL" | "WRITE", ms: number) =>
     await sleep(ms);
   });
 
-/** The limit is where the memory is: now a little above, now a little below. */
+/** The limit follows the memory in use, and is by turns a little above and a little below it. */
 async function edgeOfMemory(redis: RedisServer): Promise<void> {
   for (let at = 0; at < 60; at++) {
     const used = Number(/^used_memory:(\d+)/m.exec(await redis.admin.info("memory"))?.[1]);

@@ -16,7 +16,7 @@ const onServices = (name: string, strike: (world: World<RedisServer>) => Promise
 
 const instance = ({ services }: World<unknown>, at: number) => services[at] as Service;
 
-/** Not the first instance: the verifier follows that one. */
+/** The first instance is never chosen, because the verifier reads its feed. */
 async function rollingRestart(world: World<unknown>): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const old = instance(world, 1);

@@ -6,7 +6,7 @@ export type Tally = {
   /** How long a client waits before it gives up, ms in which this process runs. */
   readonly patienceMs: number;
   requests: number;
-  /** 503, or no response at all: the outcome stays open. */
+  /** Requests with 503 or without a response, whose outcome stays open. */
   unavailable: number;
   /** Until when the service may refuse what had waited for it, by `performance.now()`, and how often it did: not counted above. */
   stallUntilMs: number;

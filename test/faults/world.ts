@@ -44,9 +44,9 @@ export type Fault<T> = {
   readonly reuseIntervalMs?: number;
   /** Of the services. */
   readonly env?: Env;
-  /** What docs/faults.md allows to be lost. */
+  /** The losses that docs/faults.md allows. */
   readonly allowed?: string;
-  /** Nothing is wrong but the machine: every request is to be served. */
+  /** Only the machine is busy, so every request has to be served. */
   readonly isNoFault?: boolean;
   /** Requests are sent at this rate from the ready line on, and wait as long as it takes; by default there are browsers instead. */
   readonly requestsPerSecond?: number;
@@ -152,7 +152,7 @@ async function openWorld<T>(given: Fault<T>, { env, envOf, parts }: Backend<T>, 
   };
   for (let at = 0; at < instances; at++) await add();
   const health = setInterval(() => services.map(check), HEALTH_CHECK_MS);
-  /** As load balancers do: where none is ready, any instance. */
+  /** Where no instance is ready, any of them is chosen, as load balancers do. */
   const pick = () => {
     const ready = services.filter((service) => !out.has(service));
     const among = ready.length > 0 ? ready : services;

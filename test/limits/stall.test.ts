@@ -56,7 +56,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
   let own = 0;
   const accepted: Sent[] = [];
   const handled: Handled[] = [];
-  /** From when to when the loop was held up. */
+  /** The begin and the end of the time for which the loop was held up. */
   const stalls: { readonly from: number; readonly until: number }[] = [];
   const left = [...pausesMs];
   const pass = () => {

@@ -83,7 +83,7 @@ test("abort ends the call, over HTTP/2 without the other calls of its connection
   http2.close();
 });
 
-/** What the log says of a request with these headers. */
+/** Returns what the log has of a request with these headers. */
 const correlationOf = (headers: Record<string, string>, traceId?: () => string | undefined) =>
   new NodeRequestSource({ headers } as unknown as Request, 0, traceId).correlation();
 

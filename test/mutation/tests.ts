@@ -36,7 +36,7 @@ export interface Tests {
   isBroken(file: string): boolean;
 }
 
-/** How long tests may take: the machine may have become busier since it was known how long they take. */
+/** How long tests may take. The machine may have become busier since their time was measured. */
 export const limitMs = (usualMs = 20_000) => 10_000 + 3 * usualMs;
 
 type Start = (files: readonly string[], limitMs: number) => Promise<Ended>;
@@ -77,7 +77,7 @@ export function openTests(root: string, start: Start = startIn(root)): Tests {
   };
 }
 
-/** In processes of their own: what a mutant breaks is gone with them. */
+/** Runs the tests in processes of their own, so that whatever a mutant breaks ends with them. */
 function startIn(root: string): Start {
   const program = join("node_modules", ".bin", "vitest");
   return (files, limit) => run(root, program, [...VITEST, ...ONE_WORKER, ...files], limit);

@@ -35,10 +35,10 @@ const METHODS: ReadonlyMap<string, string> = new Map([
   ["ceil", "floor"],
 ]);
 
-/** A larger constant is a measure: off by one it is as good as before, so it becomes nothing. */
+/** A larger constant is a limit or a time, which does its work when it is off by one. So it is replaced by 0. */
 const LARGEST_COUNT = 64;
 
-/** What only a person reads: the text of an exception, of a log line; three words in a row. */
+/** Three words in a row are a text for people, such as that of an exception or a log line. Changing it is no mutant. */
 const TEXT_FOR_PEOPLE = /(?:Error|Fault|Refused|Refusal|Unavailable|Cursor|Failed)$/;
 const PROSE = /\p{L}+ \p{L}+ \p{L}+/u;
 /** Nodes without behaviour. */

@@ -18,7 +18,7 @@ import type { Mutant, Verdict } from "./report.ts";
 import { roomOf } from "./rooms.ts";
 import { openTests, type Tests } from "./tests.ts";
 
-/** The compiler looks at the source only: whether the tests still type-check is not asked. */
+/** The compiler checks the source alone. Whether the tests still compile does not matter. */
 const TYPES = {
   extends: "./tsconfig.json",
   compilerOptions: { incremental: true, tsBuildInfoFile: ".types" },

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 
-/** What a process logs that runs `code` with a logger named `log`. */
+/** Returns what a process logs that runs `code` with a logger named `log`. */
 function logged(level: string, code: string): Record<string, unknown>[] {
   const logger = new URL("../../src/observability/logger.ts", import.meta.url).href;
   const script = `import { createLogger } from ${JSON.stringify(logger)};\nconst { log, reportSuppressed, flush } = await createLogger("${level}");\n${code}`;

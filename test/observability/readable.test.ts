@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { readable } from "../../src/observability/readable.ts";
 
 const line = (fields: object) => `${JSON.stringify({ level: "info", time: "2026-11-22T13:15:11.042Z", ...fields })}\n`;
-/** What a terminal shows of it. */
+/** Returns what a terminal shows of the log. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are the colors
 const shown = (fields: object) => readable(line(fields)).replace(/\x1b\[\d+m/g, "");
 

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 
-/** Our own packages by name: among our modules they are sources. */
+/** Our own packages, by name. They are not taken from our modules, where they are sources. */
 const OWN = new Map(packageNames().map((folder) => [readManifest(folder).name, folder]));
 
 export type PackageJson = {

@@ -189,7 +189,7 @@ describe("the client of the HTTP layer", () => {
     await cp("examples/library/proto/library", join(directory.path, "proto/library"), { recursive: true });
     await directory.write({
       "package.json": '{"type":"module"}',
-      // No Node types: a front end has those of the DOM.
+      // A front end has the types of the DOM, and not those of Node.
       "tsconfig.json": tsconfig(["page.ts", "gen"]).replace('["node"]', "[]"),
       "buf.yaml": "version: v2\nmodules:\n  - path: proto\n",
       "buf.gen.yaml": `version: v2
@@ -317,7 +317,7 @@ describe("the browser kit", () => {
     directory = await installPacked("browser", ["react", "@types/react", "csstype", ...connect]);
     await directory.write({
       "package.json": '{"type":"module"}',
-      // No Node types: a front end has those of the DOM.
+      // A front end has the types of the DOM, and not those of Node.
       "tsconfig.json": tsconfig(["main.ts"]).replace('["node"]', "[]"),
       "main.ts": `import type { Interceptor } from "@connectrpc/connect";
 import { createSession, SessionError, type Snapshot } from "@session-service/browser";
@@ -329,7 +329,7 @@ export const interceptor: Interceptor = session.interceptor;
 export const useIt = (): Snapshot => useSession(session);
 // @ts-expect-error The declarations are there, and they are strict.
 export const wrong = () => createSession({ baseUrl: 1 });
-// Imported while a server renders: nothing happens, and nothing keeps the process alive.
+// A server that renders may import it: nothing happens, and nothing keeps the process alive.
 const { state } = session.snapshot;
 session.dispose();
 await session.accessToken().catch((error: unknown) => console.log(state, error instanceof SessionError && error.reason));
@@ -462,7 +462,7 @@ describe("the service", () => {
     const status = `/proc/${child.pid}/status`;
     const residentMb = async () => Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(status, "utf8"))?.[1]) / 1000;
     await new Promise((resolve) => child?.stdout?.once("data", resolve));
-    // With its modules one by one (deploy/packages/join.ts) it is 106 to 110.
+    // If its modules were loaded one by one, and not joined by deploy/packages/join.ts, it would be 106 to 110.
     await expect.poll(residentMb).toBeLessThan(100);
     child.kill("SIGKILL");
   });
@@ -490,7 +490,7 @@ describe("the service", () => {
   test("begins with a file that the oldest Node can parse", async () => {
     const text = await readFile(join(built("service"), "bin/session-service.cjs"), "utf8");
     const code = text.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/"[^"]*"/g, '""');
-    // What came after ECMAScript 5.
+    // Syntax that came after ECMAScript 5.
     expect(code).not.toMatch(/=>|`|\b(?:let|const|class|async|await|import|of)\b|\.\.\.|\?\.|\?\?|\*\*/);
   });
 });

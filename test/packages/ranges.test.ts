@@ -20,7 +20,7 @@ const ENDS = [
   ["the oldest peers", packageNames().filter((folder) => readManifest(folder).peerDependencies), oldestOf],
 ] as const;
 
-/** What a consumer of a package does first. Prints "works". */
+/** The first program of a package's consumer. It prints "works". */
 const FIRST_USE: Readonly<Record<string, string>> = {
   browser: `
     const { createSession } = await import("@session-service/browser");

@@ -146,7 +146,7 @@ test("the master is killed under load and its replica promoted", async () => {
   expect(await lives(service, user)).toBe(false);
   expect(await lives(service, other)).toBe(true);
   await expect(tryLogIn(service)).rejects.toThrow("E503_UNAVAILABLE");
-  // With another replica all is as before.
+  // When there is a replica again, the master accepts writes again.
   await replicaOf(replica);
   await acknowledgedLogout(service);
 });
@@ -197,7 +197,7 @@ test("a master that is cut off from its replica acknowledges nothing", async () 
   expect(await logOut(here, both)).toBeUndefined();
   moveTo(proxies[0], replica);
   expect(await lives(here, early)).toBe(false);
-  // What the old master never acknowledged is lost with it.
+  // Writes that the old master has not acknowledged may be lost with it.
   expect(await lives(here, both)).toBe(true);
 });
 

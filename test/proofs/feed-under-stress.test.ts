@@ -115,7 +115,7 @@ test("heartbeats go on under load", async () => {
   let over = false;
   const callers = Array.from({ length: 32 }, async () => {
     while (!over) {
-      // Logins only: the feed reports none of them, so every batch is a heartbeat.
+      // The load has logins only. The feed reports none of them, so every batch is a heartbeat.
       await logIn({ ...first(deployment), adminToken: deployment.adminToken });
       calls++;
     }
@@ -261,7 +261,7 @@ if (long) {
     const revocations = ends.reduce((sum, end) => sum + end.revocations, 0);
     console.log({ early, late, revocations });
     expect(new Set(ends.map(({ code }) => code))).toEqual(new Set(["resource_exhausted"]));
-    // What was made for them arrived before the error: not much more than the buffers of connections take.
+    // They received what was made for them before the error, which is not much more than the buffers of connections hold.
     expect(revocations).toBeLessThan((SLEEPERS * count) / 2);
     expect(late - early).toBeLessThan(32);
   });

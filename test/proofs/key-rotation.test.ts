@@ -96,7 +96,7 @@ class Load {
   /** Live credentials that were refused. */
   readonly refused: string[] = [];
   calls = 0;
-  /** Refused after their expiry: a busy machine is late. */
+  /** Tokens that were refused after their expiry do not count, because a busy machine is late. */
   late = 0;
   over = false;
   readonly #deployment: Deployment;

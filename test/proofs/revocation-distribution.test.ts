@@ -48,7 +48,7 @@ async function startWorld(store: { readonly REDIS_URL?: string }) {
   const logOut = async (token: string): Promise<number> => {
     for (;;) {
       const response = await callersOf(pick(services)).public.call(logout, {}, bearer(token));
-      // Dead already: an attempt before was executed.
+      // The session is dead already, because an earlier attempt was executed.
       if (outcomeOf(response, () => "done") !== undefined) return now();
       await pause(10);
     }

@@ -93,7 +93,7 @@ async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = f
   return counts;
 }
 
-/** One browser per session, no repeats: every refresh writes. */
+/** Each session has one browser that never repeats a request, so every refresh writes. */
 const STRICT = { REUSE_INTERVAL: "0" };
 
 test("two services on one Redis", async () => {

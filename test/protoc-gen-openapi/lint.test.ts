@@ -10,7 +10,7 @@ import type { Document } from "./document.ts";
 const directory = mkdtempSync(join(tmpdir(), "lint-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** What a plugin cannot know of a service: its license, servers and credentials. */
+/** A plugin cannot know a service's license, servers and credentials, so an overlay adds them. */
 const OVERLAY = join(directory, "overlay.json");
 writeFileSync(
   OVERLAY,
@@ -34,7 +34,7 @@ interface Finding {
 async function lint(name: string, document: object): Promise<Finding[]> {
   const file = join(directory, name);
   writeFileSync(file, JSON.stringify(document));
-  // An empty configuration: none of the working directory is used.
+  // The configuration is empty, so that none of the working directory is used.
   const config = join(directory, "redocly.yaml");
   writeFileSync(config, "extends: [recommended]\n");
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };

@@ -23,7 +23,7 @@ async function startMock(document: object): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "mock-"));
   const file = join(directory, "openapi.json");
   writeFileSync(file, JSON.stringify(document));
-  // Port 0: Prism reports the one that it gets.
+  // With port 0 Prism reports the port that it gets.
   const prism: ChildProcess = spawn(process.execPath, [PRISM, "mock", "--port", "0", file]);
   const exited = once(prism, "exit");
   onTestFinished(async () => {
@@ -71,7 +71,7 @@ async function send(baseUrl: string, service: DescService, route: Route): Promis
     if (method.methodKind === "unary") await output;
     else for await (const _ of output as AsyncIterable<unknown>);
   } catch (error) {
-    // What Prism makes up is no response of the service.
+    // Responses that Prism makes up are none of the service's.
     if (refused === "nothing was sent") throw error;
   }
   return refused;

@@ -17,7 +17,7 @@ import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 const ROOT = process.cwd();
 const run = promisify(execFile);
 
-/** For compiling on a busy machine. */
+/** Compiling takes this long on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;
@@ -120,7 +120,7 @@ function openBrowser(planted = "") {
 }
 type Browser = ReturnType<typeof openBrowser>;
 
-/** From "Sign in" to the provider's question whether the application may know the user. */
+/** Clicks from "Sign in" to the provider's question whether the application may know the user. */
 async function signInAtProvider(browser: Browser, name: string, at = origin): Promise<{ url: string; text: string }> {
   const { text } = await browser.send(`${at}/login`);
   const [, action = ""] = /action="([^"]+)"/.exec(text) ?? [];
@@ -207,7 +207,7 @@ describe("behind a proxy with TLS", () => {
       expect(await victim.send(`${SECURED}/login/callback?code=x&state=y`)).toMatchObject({ status: 400 });
       expect(await signIn(victim, "dave")).toMatchObject({ url: `${SECURED}/`, status: 200 });
     }
-    // As many as a browser would send of a name without the prefix.
+    // As many cookies of this name as a browser would send if the name had no prefix.
     const victim = openBrowser(`__Host-login=${pending}; `);
     expect(await signIn(victim, "erin")).toMatchObject({ status: 400 });
     expect(await sessionsOf("erin")).toEqual([]);

@@ -12,12 +12,12 @@ import { type Service, startService } from "../support/service.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 
 const EXAMPLES = ["express", "fastify", "connect"];
-/** Not where all packages are built: both may be built at the same time. */
+/** The package is built in another directory than all packages, because both may be built at the same time. */
 const BUILT = "dist/recipes";
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
 
-/** For compiling on a busy machine. */
+/** Compiling takes this long on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;

@@ -14,7 +14,7 @@ const PATH = `${join(ROOT, "node_modules/.bin")}:${process.env.PATH}`;
 let service: Service;
 let directory: string;
 beforeAll(async () => {
-  // As in this repository: the templates find the protos beside examples/.
+  // The templates find the protos beside examples/, as in this repository.
   directory = scratch();
   await symlink(join(ROOT, "node_modules"), join(directory, "node_modules"));
   await cp("proto", join(directory, "proto"), { recursive: true });

@@ -2,7 +2,7 @@
 import { run } from "./commands.ts";
 
 let text = "";
-// Not by readline: it also ends lines at U+2028, which a token may contain.
+// readline is not used, because it also ends lines at U+2028, which a token may contain.
 for await (const chunk of process.stdin.setEncoding("utf8")) {
   const lines = (text + chunk).split("\n");
   text = lines.pop() ?? "";

@@ -2,7 +2,7 @@
 import { createVerifier } from "@session-service/verifier";
 import { run } from "./commands.ts";
 
-// In the global scope nothing may be fetched and no timer started: a verifier that polls can be made there.
+// In the global scope of a Worker nothing may be fetched and no timer started. A verifier that polls can be made there.
 createVerifier({ jwksUrl: "https://keys.example/jwks", issuer: "i", audience: "a", pollIntervalMs: 1000 });
 
 export default {

@@ -64,7 +64,7 @@ async function runFastify(sessions: ServerSessions): Promise<Running> {
   return { send: over((app.server.address() as AddressInfo).port), close: () => app.close() };
 }
 
-/** Hono, as far as it is used: it is not among the packages of the root. */
+/** The types of the parts of Hono that are used here. Hono is not among the packages of the root. */
 type HonoLike = new () => {
   use(middleware: ReturnType<typeof forHono.sessionMiddleware>): void;
   all(

@@ -11,7 +11,7 @@ import { navigations } from "./navigations.ts";
 import { buildApplication, startApplication, startRelay } from "./next-application.ts";
 import { COOKIES } from "./world.ts";
 
-/** For compiling on a busy machine. */
+/** Compiling takes this long on a busy machine. */
 const SETUP_TIMEOUT_MS = 300_000;
 
 let service: Service;

@@ -6,7 +6,7 @@ import type { Service } from "../support/service.ts";
 import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
 
 export const COOKIES = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/" };
-/** Longer than any token lives: each page view renews. */
+/** No token is valid for this long, so that each page view renews. */
 export const ALWAYS_DUE = { minValidityMs: 1e9 };
 
 /** The cookies of a browser. */
@@ -44,7 +44,7 @@ export function aVerifier(service: Service): { readonly verifier: Verifier } {
   return kept;
 }
 
-/** Somebody signs in: the cookies of the login's response are in the jar. */
+/** Signs somebody in. The jar then has the cookies of the login's response. */
 export async function signIn(service: Service, subject = somebody()): Promise<Jar> {
   const created = await openAdmin(service).call(admin.createSession, { subject }, bearer(service.adminToken));
   const jar = new Jar();

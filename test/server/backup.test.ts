@@ -59,7 +59,7 @@ async function expectRestored(
   expect((await refresh(service, refreshToken)).status).toBe(200);
 }
 
-/** After the backup: one session logs out, the other is refreshed twice. */
+/** After the backup one session is logged out, and the other is refreshed twice. */
 async function goOn(
   service: Service,
   alice: Awaited<ReturnType<typeof logIn>>,

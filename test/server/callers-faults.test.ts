@@ -10,7 +10,7 @@ import { type Service, startService } from "../support/service.ts";
 import { bearer, cookie, logIn } from "../support/sessions.ts";
 
 let service: Service;
-/** Without one a message is not read. */
+/** Without a credential the message is not read. */
 let credentials: Record<string, string>;
 beforeAll(async () => {
   service = await startService({ LOG_LEVEL: "debug" });
@@ -117,7 +117,7 @@ describe.each([
   ])("a message for %s is read up to its length, one byte more is too large", async (__, path, most) => {
     const isGrpc = type.startsWith("application/grpc");
     const send = async (length: number) => {
-      // An unknown field: its bytes are read and ignored.
+      // The field is unknown, so its bytes are read and ignored.
       const data = isGrpc
         ? Buffer.concat([Buffer.from([0xfa, 0x01, ...varint(length - 5)]), Buffer.alloc(length - 5)])
         : Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** No scopes: the token is withdrawn. */
+/** A token without scopes is one that was withdrawn. */
 function allowOperator(scopes: readonly string[]): void {
   const hash = createHash("sha256").update(OPERATOR).digest("hex");
   const admins = scopes.length === 0 ? [] : [{ name: "operator", hash, scopes }];
@@ -102,7 +102,7 @@ test("by https the cookie is Secure and of this host alone", async () => {
   ]);
   const secure = cookieOf(response);
   expect((await list({ ...OWN, cookie: secure, "x-forwarded-proto": "https" })).status).toBe(200);
-  // The plain name can be planted by a sibling domain: by https it does not count.
+  // A sibling domain can plant a cookie of the plain name, so over https that name does not count.
   const plain = secure.replace("__Host-", "");
   expect((await list({ ...OWN, cookie: plain, "x-forwarded-proto": "https" })).status).toBe(401);
 });

@@ -16,7 +16,7 @@ const service = aService({
   TRUST_PROXY: "1",
 });
 let good: Record<string, string>;
-/** What is not authentic: absent, malformed, forged, under an unknown key. */
+/** Credentials that are not authentic: absent, malformed, forged, under an unknown key. */
 let bad: (readonly [string, Record<string, string>])[];
 beforeAll(async () => {
   const { refreshToken, accessToken } = await logIn(service);
@@ -26,7 +26,7 @@ beforeAll(async () => {
   bad = [["absent", {}], ...cookies, ...bearers];
 });
 
-/** Those that respond with a refusal: RenewDevice responds that there is nothing to renew. */
+/** The RPCs that refuse. RenewDevice responds that there is nothing to renew. */
 const RPCS = SessionService.methods.filter(({ name }) => name !== "RenewDevice").map(({ name }) => name);
 const TYPES = [
   ...["application/json", "application/proto", "application/grpc+proto", "application/grpc+json"],

@@ -40,7 +40,7 @@ const claimsOf = async (response: Response) => {
   return JSON.parse(Buffer.from(data.accessToken.split(".")[1] ?? "", "base64url").toString());
 };
 
-// First: ten lines of a kind are logged in a second.
+// This test comes first, because only ten lines of a kind are logged in a second.
 test("every step is recorded, without a token", async () => {
   const user = await logIn(service);
   const { sid, subject } = user;

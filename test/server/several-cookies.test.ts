@@ -64,7 +64,7 @@ describe.each(STORES)("on the %s store", (store) => {
         const newer = await logIn(service, { subject });
         const [headers = {}] = orders(older.refreshToken, newer.refreshToken);
         expect(sidOf(message(await caller.call(refresh, {}, headers)).data?.accessToken)).toBe(newer.sid);
-        // Its response leaves the browser this cookie alone.
+        // Of all cookies, the response leaves the browser only this one.
         expect([await isLive(older), await isLive(newer)]).toEqual([false, true]);
         const newest = await logIn(service, { subject });
         await openAdmin(service).call(admin.revokeSession, { sessionId: newest.sid }, bearer(service.adminToken));

@@ -120,7 +120,7 @@ function createClient(target: RedisTarget, commandTimeoutMs: number): Client {
     });
   }
   return new Cluster([...target.nodes], {
-    // For as long as a node connects. Link sends nothing while the cluster as a whole is away.
+    // Commands may wait here for as long as a node takes to connect. While the whole cluster is away, Link sends nothing.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     clusterRetryStrategy: backoff,

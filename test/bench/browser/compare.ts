@@ -26,10 +26,10 @@ const { values } = parseArgs({
 });
 const MINUTES = Number(values.minutes);
 const TABS = 20;
-/** As an application that polls its API. */
+/** Each tab polls its API, as many applications do. */
 const ASK_EVERY_MS = 10_000;
 const TOKEN_LIFE_S = 300;
-/** In the scenarios: so short that each call finds the token expired, or nearly. */
+/** The life of a token in the scenarios is so short that each call finds it expired, or nearly so. */
 const SHORT_LIFE_S = 3;
 /** How long a fault lasts. */
 const FAULT_MS = 8_000;

@@ -7,7 +7,7 @@
 const MAX_BACKOFF_S = 60;
 /** The most that a client waits after so many failures, as the kit does (src/browser/waits.ts), s. */
 export const backoffS = (failures: number): number => Math.min(MAX_BACKOFF_S, 2 ** failures);
-/** From so many failures on all wait the same. */
+/** From so many failures on, the pause grows no longer. */
 const ATTEMPTS = 8;
 /** Tokens live up to a fifth shorter, at random (src/tokens). */
 const SHORTEST_LIFE = 0.8;

@@ -17,7 +17,7 @@ import {
 
 /** About half of what one core can do. */
 const REFRESHES_PER_SECOND = 2_400;
-/** Code is compiled by the number of its calls: so many slices come before one that is measured. */
+/** V8 compiles what was called often, so this number of slices comes before the first one that is measured. */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
 const SESSIONS = 10_000;

@@ -13,7 +13,7 @@ export type Demand = {
 };
 
 export type Plan = {
-  /** How much of a core is planned for, 0 to 1: the rest is for the loss of a zone, and for herds. */
+  /** The share of a core that is planned for, 0 to 1. The rest is for the loss of a zone, and for herds. */
   readonly use: number;
   /** Copies of each Redis node, itself included. */
   readonly copies: number;
@@ -54,7 +54,7 @@ export type Needs = {
   /** Cores that the requests keep busy, and those that the feed does, without the reserve. */
   readonly requestCores: number;
   readonly feedCores: number;
-  /** Nodes of Redis that share the load, without copies. 1: no cluster. */
+  /** How many nodes of Redis share the load, without replicas. 1 means that there is no cluster. */
   readonly redisNodes: number;
   readonly redisCores: number;
   readonly redisGiB: number;
@@ -62,7 +62,7 @@ export type Needs = {
   readonly clientGbits: number;
   readonly redisGbits: number;
   readonly usdPerMonth: number;
-  /** What one deployment cannot do; empty: it can. */
+  /** The reasons why one deployment cannot bear this load; empty if it can. */
   readonly beyond: readonly string[];
 };
 

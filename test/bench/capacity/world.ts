@@ -53,7 +53,7 @@ export type Spent = {
   readonly redisBytes: number;
 };
 
-/** What all instances and all nodes spend while something happens. */
+/** Measures the processor time of all instances and all nodes during an action. */
 export async function spent({ services, nodes }: World, what: () => Promise<unknown>): Promise<Spent> {
   const read = async () => ({
     at: performance.now(),

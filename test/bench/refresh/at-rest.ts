@@ -9,7 +9,7 @@ const STARTS = 5;
 const SETTLE = 1_500;
 
 export type AtRest = {
-  /** From the start of the process to its ready line, ms: the median of several. */
+  /** The median time from the start of a process to its ready line, in ms. */
   readonly startToReady: number;
   /** Resident memory, MiB. */
   readonly memory: number | undefined;

@@ -72,7 +72,7 @@ async function checkFloor(port: number, service: Service): Promise<void> {
   }
 }
 
-/** By name: how to start each. */
+/** How to start each contender, by its name. */
 export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: string) => Promise<Contender>>> = {
   floor: (stage) => floor("floor", "floor: node:http, MAC, Lua, ES256", stage, 0),
 

@@ -81,7 +81,7 @@ async function run({ name, seconds, rate }: Slice): Promise<Load> {
 
   await new Promise<void>((resolve) => {
     const idle: number[] = [];
-    /** When requests were due that found no idle connection. */
+    /** When those requests were due that found no idle connection. */
     const late: number[] = [];
     let offered = 0;
     let over = false;

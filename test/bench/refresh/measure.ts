@@ -44,7 +44,7 @@ export async function warmUp(generator: Generator, contender: Contender): Promis
   return last;
 }
 
-/** Warms both up, and offers both the same: half of what the slower of them can do. */
+/** Warms both up, and offers both half of what the slower of them can do. */
 export async function offerTheSame(
   generator: Generator,
   one: Contender,

@@ -38,7 +38,7 @@ export type Load = {
   readonly p99: number;
 };
 
-/** What was measured in a slice. */
+/** The result of one slice. */
 export type Result = Load & {
   /** What a response took of the server's core, µs; NaN where that cannot be measured. */
   readonly cpu: number;

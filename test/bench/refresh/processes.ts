@@ -56,7 +56,7 @@ function launch(place: Place, command: string, args: readonly string[], options:
   const child = spawn(program as string, rest, {
     cwd: options.cwd ?? ROOT,
     env: { PATH: process.env.PATH, ...options.env },
-    // Not a pipe to us: a log that we have to read would take time from the load.
+    // The log goes to a file. If it came through a pipe, reading it would take time from the load.
     stdio: ["ignore", options.out ?? "ignore", openSync(log, "w")],
   });
   children.add(child);

@@ -1,4 +1,4 @@
-/** What rounds come to: medians, and ratios of what was measured side by side. */
+/** Summarizes rounds: medians, and ratios of what was measured side by side. */
 import { median } from "../../support/median.ts";
 import type { Result } from "./plan.ts";
 

@@ -141,7 +141,7 @@ export async function refreshIn(tab: Tab): Promise<Refreshed> {
   };
 }
 
-/** A signed-in user whose session is bound: the key was used. */
+/** Signs a user in, and waits until the session is bound, which is when the key was used. */
 export async function bound(user: User, { seen }: Bed): Promise<ProfileTab> {
   const tab = await signIn(user);
   await deviceCookie(user);

@@ -213,7 +213,7 @@ describe("renewal", () => {
     expect(await deviceCookieOf(user)).toMatchObject({ sameSite: "Strict" });
     bed.seen.length = 0;
     expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
-    // The browser compares the cookie with the new attributes: nothing to renew.
+    // The browser finds that the cookie has the new attributes, and renews nothing.
     expect(pathsOf(bed.seen)).toEqual([REFRESH]);
     await bed.restartService({ COOKIE_SAMESITE: "Lax" });
   });

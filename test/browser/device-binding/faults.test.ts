@@ -10,7 +10,7 @@ import type { Profile, ProfileTab } from "./profiles.ts";
 /** `npm run test:browser` has all of them. */
 const LONG = process.env.BROWSERS === "long";
 
-/** Of access tokens: pages refresh that often. */
+/** The life of access tokens, so that pages refresh this often. */
 const TOKEN_TTL_S = 3;
 
 let redis: RedisServer;
@@ -56,7 +56,7 @@ async function expectUnharmed({ user, page }: { user: User; page: ProfileTab }):
   expect(await statesOf(page)).not.toContain("ended");
   expect(bed.audit(user)).not.toContain("session_ended");
   expect(bed.audit(user)).not.toContain("device_proof_missing");
-  // Nothing else is to refresh in the tests to come.
+  // In the tests that follow, only their own pages may refresh.
   await page.close();
 }
 

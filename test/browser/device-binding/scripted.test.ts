@@ -6,7 +6,7 @@ import type { Origin } from "../engines/origin.ts";
 import { eventually, isToken, openPage, statesOf, tokenOf } from "../engines/pages.ts";
 import { type Bed, LIFE_MS, passTime, pathsOf, REFRESH, REGISTER, RENEW, startBed } from "./bed.ts";
 
-/** Of access tokens: pages refresh that often. */
+/** The life of access tokens, so that pages refresh this often. */
 const TOKEN_TTL_S = 3;
 
 describe.each([

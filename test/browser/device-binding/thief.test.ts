@@ -26,7 +26,7 @@ async function copyCookies({ host }: User): Promise<void> {
   await thief.setCookies(cookies.map((cookie) => ({ ...cookie, expires })));
 }
 
-/** The user goes on: a refresh after a renewal. */
+/** The user's page refreshes after a renewal. */
 async function expectServed(tab: ProfileTab): Promise<void> {
   expect(await refreshIn(tab)).toMatchObject({ status: 200, claims: { device_bound: true } });
 }

@@ -55,7 +55,7 @@ export class DeviceWorld {
     this.session = this.#newSession();
   }
 
-  /** A tab: what the kit gets as its realm. */
+  /** Makes a tab, in the form of the realm that the kit takes. */
   openTab(): Realm {
     const { subtle } = crypto;
     const counted =
@@ -81,7 +81,7 @@ export class DeviceWorld {
     return withDeviceKey(realm as unknown as DeviceRealm);
   }
 
-  /** As the kit refreshes. Resolves with the status; 0 where the network failed. */
+  /** Refreshes as the kit does. Resolves with the status, or with 0 if the network failed. */
   async refresh(tab: Realm): Promise<number> {
     const { sid } = this.session;
     const response = await tab.fetch(`${BASE}/v1/auth/refresh`, { method: "POST" }).catch(() => undefined);
@@ -90,7 +90,7 @@ export class DeviceWorld {
     return response?.status ?? 0;
   }
 
-  /** The network is up again after so many more requests. */
+  /** How many more requests fail before the network is up again. */
   switchAfter(count: number): void {
     this.#switchAfter = count;
   }

@@ -112,7 +112,7 @@ export async function startWebKit(): Promise<Engine> {
       LIBGL_ALWAYS_SOFTWARE: "1",
     },
     stdio: "ignore",
-    // A process group of its own: xvfb-run leaves the X server behind when it is killed alone.
+    // It gets a process group of its own, because xvfb-run leaves the X server behind if it alone is killed.
     detached: true,
   });
   const exited = new Promise((resolve) => driver.once("exit", resolve));
@@ -132,7 +132,7 @@ export async function startWebKit(): Promise<Engine> {
     return `/session/${sessionId}`;
   };
   let session = await newSession();
-  // One window has the focus at a time: commands wait for each other.
+  // Only one window can have the focus, so commands wait for each other.
   let queue: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(step: () => Promise<T>): Promise<T> => {
     const result = queue.then(step);

@@ -10,7 +10,7 @@ type Send = (method: string, params?: object) => Promise<Record<string, unknown>
 
 type Reply = { readonly id: number | null; readonly result?: Record<string, unknown> };
 
-/** Of a script whose value the page has written as JSON. */
+/** Returns the value of a script, which the page has written as JSON. */
 type Evaluation = {
   readonly result?: { readonly value?: string };
   readonly exceptionDetails?: { readonly text: string };
@@ -48,7 +48,7 @@ async function openTab(send: Send, userContext: unknown, url: string): Promise<T
   const { context } = await send("browsingContext.create", { type: "tab", userContext });
   const tab: Tab = {
     goto: async (next) => void (await send("browsingContext.navigate", { context, url: next, wait: "complete" })),
-    // A page from the cache is not loaded, which no command would wait for.
+    // A page that comes from the back/forward cache is not loaded, so a command that waits for a load would wait forever.
     back: () => tab.evaluate("void setTimeout(() => history.back())"),
     async evaluate<T>(expression: string) {
       const { result, exceptionDetails } = (await send("script.evaluate", {

@@ -47,7 +47,7 @@ export const becomes = (tab: Tab, state: string) =>
 /** All states that the tab went through. */
 export const statesOf = (tab: Tab) => tab.evaluate<string[]>("states");
 
-/** A request of the application to its API: the status, or the reason why there is none. */
+/** Sends a request of the application to its API. Returns the status, or the reason why there is none. */
 export const callApi = (tab: Tab) =>
   tab.evaluate<number | string>("session.fetch('/api').then((response) => response.status, (error) => error.reason)");
 

@@ -144,7 +144,7 @@ class Schedule {
       else world.sleep(one.ms);
     } else if (one.do === "revoke") world.revoke();
     else if (one.do === "forgetCookies") {
-      // For its tabs the session is over then.
+      // From then on the tabs of this browser have no session.
       world.over.add(world.signedIn);
       world.forgetCookies();
     } else this.#signIn();

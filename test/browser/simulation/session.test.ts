@@ -206,7 +206,7 @@ describe("the end of a session", () => {
     await here.run(1_000);
     other.visible = false;
     await here.run(0.97 * TOKEN_LIFE_S * 1000);
-    // The token in hand is due: the new tab asks the service.
+    // The token that the first tab has is due, so the new tab asks the service.
     const opening = here.open();
     const asked = outcomeOf(opening.session.accessToken());
     here.latencyMs = 1_000;
@@ -497,7 +497,7 @@ describe("whose token it is", () => {
     await here.run(1_000);
     expect(asked.done).toBe(true);
     expect(after.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
-    // And the other tab follows.
+    // The other tab learns of it.
     expect(before.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
   });
 

@@ -15,11 +15,11 @@ const LATENCY_MS = 20;
 /** The least delay of a timer in a hidden tab, as browsers have it. */
 const THROTTLE_MS = 1_000;
 
-/** What the platform has of a tab. */
+/** The parts of the platform that a tab has. */
 type Frame = {
   readonly id: number;
   frozen: boolean;
-  /** In the back/forward cache: frozen, and what is sent to it is lost. */
+  /** Whether the tab is in the back/forward cache: it is frozen, and messages to it are lost. */
   cached: boolean;
   visible: boolean;
   dead: boolean;
@@ -42,11 +42,11 @@ export class World {
   network: Network = "up";
   /** How long responses take from now on. */
   latencyMs = LATENCY_MS;
-  /** How late everything is that comes due in a tab: a busy machine. */
+  /** How late timers fire in a tab, in ms, as on a busy machine. */
   lagMs = 0;
   /** The session that the cookie names; undefined when nobody is signed in. */
   signedIn: string | undefined = "s0";
-  /** Of requests to the API: size, and type with the boundary of a form. */
+  /** The size and the content type of each request to the API. The type has the boundary of a form. */
   readonly bodies: { readonly size: number; readonly type: string }[] = [];
   /** Requests that never arrive. */
   blocks: (request: Request) => boolean = () => false;
@@ -370,7 +370,7 @@ const sidOf = (authorization: string | null): string =>
 
 const refused = () => Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { status: 401 });
 
-/** Until nothing is left to do without time passing. */
+/** Runs until nothing is left to be done before time passes. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,8 +1,8 @@
 export type Room = {
   readonly name: string;
-  /** Of the files under `src/`. */
+  /** A pattern of files under `src/`. */
   readonly files: RegExp;
-  /** Stages of test files or folders under `test/`: a later one runs for what the earlier ones let live. */
+  /** Stages of test files or folders under `test/`. A later stage runs only for mutants that survived the earlier ones. */
   readonly stages: readonly (readonly string[])[];
 };
 

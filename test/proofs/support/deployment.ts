@@ -83,7 +83,7 @@ export function outcomeOf<O extends DescMessage, T>(
 ): T | "dead" | undefined {
   if (response.ok) return toOutcome(response.message);
   if (response.code === "E001_AUTH_FAILURE") return "dead";
-  // Without a code it is no response of the service: the connection was cut.
+  // A response without a code is not the service's: the connection was cut.
   if (response.code === "E503_UNAVAILABLE" || response.code === undefined) return undefined;
   throw new Error(`${response.code}: ${response.text}`);
 }

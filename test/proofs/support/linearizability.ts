@@ -5,7 +5,7 @@
  */
 export type Operation<I, O> = {
   readonly input: I;
-  /** undefined: unknown whether it was executed, or will be. */
+  /** Undefined if it is unknown whether the operation was executed, or will be. */
   readonly output: O | undefined;
   /** On one clock that never jumps. */
   readonly invokedAt: number;
@@ -46,7 +46,7 @@ export function findFault<S, I, O>(
     const position = `${placed.toString(36)} ${model.key(state)}`;
     if (tried.has(position)) return false;
     tried.add(position);
-    // What was invoked after another one had returned comes after it.
+    // An operation that was invoked after another one had returned comes after that one.
     const horizon = Math.min(...left.map(({ operation }) => operation.returnedAt));
     const next = left.filter(({ operation }) => operation.invokedAt <= horizon);
     if (order.length >= longest.order.length) {

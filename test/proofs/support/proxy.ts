@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 export class CuttingProxy {
   readonly port: number;
-  /** Where new connections go; undefined refuses them. */
+  /** The target of new connections. If it is undefined they are refused. */
   target: number | undefined;
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();

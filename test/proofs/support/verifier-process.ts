@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { createVerifier, type Verifier } from "../../../src/verifier/index.ts";
 import { now, type Order, type Refusal, type Report } from "./verifier-messages.ts";
 
-/** Between two checks of a token, ms: measured times are too long by so much. */
+/** The pause between two checks of a token, in ms. Measured times are too long by up to this. */
 const PAUSE_MS = 1;
 
 const verifiers: Verifier[] = [];
@@ -20,7 +20,7 @@ async function reasonOf(verifier: Verifier, token: string): Promise<string> {
 async function start({ count, adminUrls, adminToken, issuer }: Extract<Order, { do: "start" }>): Promise<void> {
   for (let i = 0; i < count; i++) {
     const adminUrl = adminUrls[i % adminUrls.length] ?? "";
-    // Without introspection: verdicts come from the feed alone.
+    // The verifier does not introspect, so its verdicts come from the feed alone.
     verifiers.push(createVerifier({ adminUrl, adminToken, issuer, audience: issuer, policy: "refuse" }));
   }
   await Promise.all(verifiers.map(({ ready }) => ready));

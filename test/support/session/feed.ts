@@ -94,7 +94,7 @@ export function createFeedWorld() {
   };
 }
 
-/** A watch that has been opened; a feed that has not read the log yet is asked again, as clients do. */
+/** Opens a watch. If the feed has not read the log yet, it tries again, as clients do. */
 export async function open(feed: RevocationFeed, cursor = "") {
   const abort = new AbortController();
   for (;;) {
