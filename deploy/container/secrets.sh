@@ -14,7 +14,7 @@ hash=$(printf %s "$password" | sha256 | cut -d ' ' -f 1)
 # The rights are those that `session-service redis-acl` prints; tests compare them. Redis reads this file as a user of its own; it holds no secret but a hash.
 cat >"$directory/users.acl" <<ACL
 user default off
-user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +mget +pexpireat +pexpiretime +zadd +zcard +zlexcount +zrandmember +zrangebylex +zrangebyscore +zrem +zremrangebyscore +zrevrangebylex
+user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +mget +pexpireat +pexpiretime +zadd +zcard +zlexcount +zrandmember +zrange +zrangebylex +zrank +zrem +zremrangebyscore +zrevrangebylex
 ACL
 chmod 644 "$directory/users.acl"
 printf 'REDIS_PASSWORD=%s\nADMIN_TOKEN=%s\n' "$password" "$(random)" >"$directory/.env"

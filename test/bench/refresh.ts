@@ -86,7 +86,7 @@ for (let roundTime = 0; rounds < LEAST_ROUNDS || elapsed() + roundTime < seconds
     results.get(contender.name)?.push(await takeTurn(generator, contender, Number(options.slice)));
     const callsAfter = await calls.read();
     if (contender.name === "json") {
-      const sweeps = between(callsBefore, callsAfter, "zrangebyscore") / PARTITIONS;
+      const sweeps = between(callsBefore, callsAfter, "zrange") / PARTITIONS;
       storeCalls.roundTrips += between(callsBefore, callsAfter, "evalsha") - sweeps;
     }
     // Every script that looks at a session reads its record with GET.

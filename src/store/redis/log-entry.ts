@@ -40,12 +40,26 @@ export function tagOfEndings(text: string): string {
   return text.split(" ")[1] ?? "";
 }
 
+const LOG = "log ";
 const REST = "rest ";
 
-/** The partition and the time from which a reading goes on that the revocations script has cut short. */
-export function restOf(texts: readonly string[]): { readonly tag: string; readonly time: number } | undefined {
-  const last = texts.at(-1);
-  if (last === undefined || !last.startsWith(REST)) return undefined;
-  const [, tag = "", time] = last.split(" ");
-  return { tag, time: Number(time) };
+/** What the revocations script returned of some partitions. */
+export type LogPiece = {
+  /** The last entry of each partition that has news. */
+  readonly lastEntries: ReadonlyMap<string, string>;
+  /** The partition with which the next piece begins, if there is more. */
+  readonly rest: string | undefined;
+};
+
+/** @param texts what the script returned */
+export function pieceOf(texts: readonly string[]): LogPiece {
+  const lastEntries = new Map<string, string>();
+  let tag = "";
+  let rest: string | undefined;
+  for (const text of texts) {
+    if (text.startsWith(LOG)) tag = text.slice(LOG.length);
+    else if (text.startsWith(REST)) rest = text.slice(REST.length);
+    else if (tag !== "") lastEntries.set(tag, text);
+  }
+  return { lastEntries, rest };
 }

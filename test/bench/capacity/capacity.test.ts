@@ -18,8 +18,8 @@ describe("what a load needs", () => {
     fc.assert(
       fc.property(demands, (demand) => {
         const needed = needs(demand, MEASURED);
-        const { rest, reread } = MEASURED.instance;
-        const ofEach = (rest + demand.endingsPerSecond * reread) / 1e6;
+        const { rest, reading } = MEASURED.instance;
+        const ofEach = (rest + demand.endingsPerSecond * reading) / 1e6;
         fc.pre(needed.beyond.length === 0);
         const busy = needed.requestCores + needed.feedCores + needed.instances * ofEach;
         expect(busy).toBeLessThanOrEqual(PLAN.use * needed.instances * 1.0001);

@@ -20,6 +20,8 @@ const REFRESHES_PER_SECOND = 2_400;
 /** V8 compiles what was called often, so this number of slices comes before the first one that is measured. */
 const WARM_SLICES = 3;
 const ENDINGS_PER_SECOND = 100;
+/** Instances that read what another one ends. */
+const READERS = 3;
 const SESSIONS = 10_000;
 const WATCHERS = 50;
 /** The bytes of a message of the feed without revocations, as Connect frames it. */
@@ -57,24 +59,7 @@ export async function measure(log: Log): Promise<Costs> {
     await ofRefresh.stop();
     const refresh = each(refreshing, idle, count);
     log("endings");
-    const ofLogout = await logouts(service, await logIn(service, SESSIONS));
-    const endings = await spent(world, async () => {
-      count = await ofLogout.run();
-    });
-    await ofLogout.stop();
-    const ending = each(endings, idle, count);
-    log("endings that are read again and again");
-    const steady = await logouts(service, await logIn(service, SESSIONS), ENDINGS_PER_SECOND);
-    await steady.run(); // what it reads again is there
-    const reading = await spent(world, async () => {
-      count = await steady.run();
-    });
-    await steady.stop();
-    const steadily = each(reading, idle, count);
-    const reread = {
-      instance: Math.max(0, steadily.instance - ending.instance),
-      redis: Math.max(0, steadily.redis - ending.redis),
-    };
+    const { ending, reading } = await measureEndings(world, service, idle);
     log("watchers");
     const watchers = await watch(service, WATCHERS);
     const before = watchers.messages();
@@ -98,7 +83,7 @@ export async function measure(log: Log): Promise<Costs> {
         refresh: refresh.instance,
         creation: creation.instance,
         ending: ending.instance,
-        reread: reread.instance,
+        reading: reading.instance,
         message,
         rest: idle.instance,
       },
@@ -106,7 +91,7 @@ export async function measure(log: Log): Promise<Costs> {
         refresh: refresh.redis,
         creation: creation.redis,
         ending: ending.redis,
-        reread: reread.redis,
+        reading: reading.redis,
         rest: idle.redis,
         restOfCluster,
       },
@@ -116,6 +101,36 @@ export async function measure(log: Log): Promise<Costs> {
   } finally {
     await world.stop();
   }
+}
+
+/** Endings at one instance, alone and beside others that do nothing but read the log. */
+async function measureEndings(world: World, service: Service, idle: Cost): Promise<{ ending: Cost; reading: Cost }> {
+  const ending = await endings(world, service, idle);
+  const all = await startWorld(1 + READERS);
+  try {
+    const [first, ...readers] = all.services as [Service, ...Service[]];
+    const others = { ...all, services: readers };
+    await logIn(first, SESSIONS); // warm
+    const idleOthers = await atRest(others);
+    const steadily = await endings(others, first, idleOthers, ENDINGS_PER_SECOND);
+    const together = await endings(others, first, idleOthers);
+    const redis = Math.max(0, (together.redis - ending.redis) / READERS);
+    return { ending, reading: { instance: steadily.instance / READERS, redis } };
+  } finally {
+    await all.stop();
+  }
+}
+
+/** @param rate of endings a second; without it, as many as there can be */
+async function endings(world: World, service: Service, idle: Cost, rate?: number): Promise<Cost> {
+  const load = await logouts(service, await logIn(service, SESSIONS), rate);
+  if (rate !== undefined) await load.run(); // warm
+  let count = 0;
+  const spending = await spent(world, async () => {
+    count = await load.run();
+  });
+  await load.stop();
+  return each(spending, idle, count);
 }
 
 async function measureCreations(world: World, service: Service, log: Log) {
@@ -142,7 +157,7 @@ export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
     ]);
     const ending = await logouts(two, await logIn(two, SESSIONS / 2), ENDINGS_PER_SECOND / 2);
     for (let slice = 0; slice < WARM_SLICES; slice++) await Promise.all(loads.map((load) => load.run()));
-    await ending.run(); // what is read again is there
+    await ending.run(); // warm
     const watchers = await watch(one, WATCHERS);
     const before = watchers.messages();
     let counts: number[] = [];
@@ -167,14 +182,14 @@ export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
     };
     const feed = (messages * costs.instance.message) / mixture.seconds / 1e6;
     const idle = (2 * costs.instance.rest) / 1e6;
-    const reread = (2 * demand.endingsPerSecond * costs.instance.reread) / 1e6;
+    const reading = (2 * demand.endingsPerSecond * costs.instance.reading) / 1e6;
     log(
       `messages: ${messages}, heartbeats alone would be ${Math.round(WATCHERS * HEARTBEATS_PER_SECOND * mixture.seconds)}`,
     );
     return [
       {
         what: "CPU of two instances, cores",
-        predicted: instanceCores(demand, costs).requests + reread + feed + idle,
+        predicted: instanceCores(demand, costs).requests + reading + feed + idle,
         measured: mixture.instance / mixture.seconds / 1e6,
       },
       {

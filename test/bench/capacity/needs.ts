@@ -86,14 +86,14 @@ export function redisCores(demand: Demand, costs: Costs, instances: number, isCl
   const scripts =
     demand.refreshesPerSecond * redis.refresh +
     demand.creationsPerSecond * redis.creation +
-    demand.endingsPerSecond * (redis.ending + instances * redis.reread);
+    demand.endingsPerSecond * (redis.ending + instances * redis.reading);
   return (scripts + instances * (isCluster ? redis.restOfCluster : redis.rest)) / 1e6;
 }
 
 export function needs(demand: Demand, costs: Costs, plan: Plan = PLAN): Needs {
   const { requests, feed } = instanceCores(demand, costs);
   // Each of them does this, however many there are.
-  const own = (costs.instance.rest + demand.endingsPerSecond * costs.instance.reread) / 1e6;
+  const own = (costs.instance.rest + demand.endingsPerSecond * costs.instance.reading) / 1e6;
   const ofEach = Math.max(plan.use - own, 0.01);
   const instances = Math.max(
     2,

@@ -68,8 +68,11 @@ async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> 
   return most;
 }
 
-function rangeLimit(args: readonly string[]): number {
-  const at = args.findIndex((arg) => String(arg) === "LIMIT");
+/** The most elements that a command may return: its LIMIT, or where it names ranks, those from the first to the last. */
+function rangeLimit([command, , from, to, ...options]: readonly string[]): number {
+  if (/^zrange$/i.test(String(command))) return Number(to) - Number(from) + 1;
+  const args = options.map(String);
+  const at = args.indexOf("LIMIT");
   return at < 0 ? Number.POSITIVE_INFINITY : Number(args[at + 2]);
 }
 

@@ -30,8 +30,8 @@ describe("an outage", () => {
     const store = await open(redis.url);
     const [live, ended] = [await login(store), await login(store)];
     const rotated = await store.rotate(live.sid, live.first, nonce());
-    await store.end(ended.sid, "logout");
     const { cursor } = await store.revocations(undefined);
+    await store.end(ended.sid, "logout");
     await redis.kill();
     await expectUnavailable(store);
     await redis.start();

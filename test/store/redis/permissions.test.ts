@@ -128,6 +128,7 @@ describe("a permission that is taken away while the service runs", () => {
     "set",
     "del",
     "zadd",
+    "zrange",
     "zrem",
     "zrevrangebylex",
     "zremrangebyscore",

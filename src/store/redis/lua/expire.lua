@@ -8,7 +8,7 @@
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and subject of each that has ended.
 local CHUNKS = 2 -- some 0.1 ms
 local partition, lease = KEYS[1], tonumber(ARGV[2])
-for command in string.gmatch('SET PEXPIREAT ZADD ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
+for command in string.gmatch('SET PEXPIREAT ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
   if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
 end
 
@@ -28,9 +28,9 @@ local chunks = redis.call('ZRANGEBYLEX', order, from, to, 'LIMIT', 0, CHUNKS + 1
 local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
 
-local reply, least, gone, logged, due, names = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
+local reply, least, gone, due, logged = { 'swept', rest, '' }, math.huge, {}, {}, {}
 local ended_all, horizons = ended_until(partition), redis.call('GET', partition .. 'h')
-local log, expires = partition .. 'l', now + tonumber(ARGV[5])
+local marker_life = tonumber(ARGV[5])
 
 local function look(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
@@ -42,9 +42,9 @@ local function look(entry, record)
   else
     gone[#gone + 1] = entry
     if created <= ended_all then return end
-    local subject, text = record and subject_of(record) or '', sid .. ' ' .. now .. ' ' .. expires .. ' expired'
+    local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end
-    names[#names + 1], logged[#logged + 1], logged[#logged + 2] = text, now, text
+    logged[#logged + 1] = sid .. ' ' .. now .. ' ' .. now + marker_life .. ' expired'
     due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', ARGV[6], subject }, '\n')
     reply[#reply + 1], reply[#reply + 2] = sid, subject
   end
@@ -64,13 +64,10 @@ if #gone > 0 then
   local _, _, remove = order_functions()
   remove(order, gone)
 end
-if #names > 0 then
-  redis.call('ZADD', log, unpack(logged))
-  redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - tonumber(ARGV[5]))
-  redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
+if #logged > 0 then
   redis.call('HSET', partition .. 'r', unpack(due))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
-  redis.pcall('PUBLISH', 'session-revocations', table.concat(names, '\n')) -- only a hint
+  append_to_log(partition, logged, now, marker_life)
 end
 if least < math.huge then reply[3] = string.format('%.0f', math.max(0, least - now)) end
 return reply

@@ -18,8 +18,8 @@
 --                   ended in this way.
 --   {a7}y           the instance that looks for expired sessions, and the time until which no other one does, ms (expire.lua).
 --   {a7}n           when the newest session was created, ms.
---   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' by revoked at. The end of
---                   all is '* <created until> <expires at> revoked_all'.
+--   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' in the order in which they were appended
+--                   (append_to_log). The end of all is '* <created until> <expires at> revoked_all'.
 --   {a7}r           due records (src/session/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
 --                   record is due, when the event was, its kind, who asked (due-text.ts) and the subject. record.lua removes a due
@@ -172,36 +172,50 @@ local function marked(partition, sid, now)
   return ended and true or false
 end
 
+-- Appends entries to the log of a partition, drops those that no token can outlive, and wakes the readers. The score of an entry is the
+-- time, but always greater than the scores before it: the clock may run behind them after it was set or another node took over. So a
+-- reader that continues after the last entry that it has misses none.
+local STEP = 1 / 1024 -- ms; a double of this size can grow by a quarter of it
+local function append_to_log(partition, entries, now, marker_life)
+  local log, scored = partition .. 'l', {}
+  local newest = redis.call('ZRANGE', log, 0, 0, 'REV', 'WITHSCORES')[2]
+  local score = newest and math.max(now, newest + STEP) or now
+  for k, entry in ipairs(entries) do
+    scored[2 * k - 1], scored[2 * k] = score + (k - 1) * STEP, entry
+  end
+  redis.call('ZADD', log, 'NX', unpack(scored)) -- an entry that is there already stays where readers have found it
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
+  redis.call('PEXPIREAT', log, now + marker_life + shift + LOG_SLACK)
+  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- a hint may be lost: readers read the log anyway
+end
+
 -- Ends sessions of `subject`: deletes them, writes their markers, appends to the log, leaves due records with `note` unless that is '',
 -- and wakes the readers. The caller updates the index afterwards. Redis undoes nothing of a script that fails, and a missing permission
 -- is the only thing that can fail halfway. So the permissions are checked before anything is written.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end
-  for command in string.gmatch('DEL SET ZADD ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
+  for command in string.gmatch('DEL SET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
     if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
   end
   local _, _, remove_from_order = order_functions()
-  local log, expires, entries = partition .. 'l', now + marker_life, {}
-  local keys, log_entries, order_entries, due = {}, {}, {}, {}
+  local expires = now + marker_life
+  local keys, entries, order_entries, due = {}, {}, {}, {}
   for k, sid in ipairs(sids) do
     local key = partition .. 's' .. sid
     local record = redis.call('GET', key)
     if record then order_entries[#order_entries + 1] = entry_of(record, sid) end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
-    keys[k], log_entries[2 * k - 1], log_entries[2 * k] = key, now, entries[k]
+    keys[k] = key
     due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, note, subject }, '\n')
   end
   remove_from_order(partition .. 'o', order_entries)
   redis.call('DEL', unpack(keys))
-  redis.call('ZADD', log, unpack(log_entries))
   if note ~= '' then
     redis.call('HSET', partition .. 'r', unpack(due))
     redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
   end
-  redis.call('ZREMRANGEBYSCORE', log, '-inf', '(' .. now - marker_life)
-  redis.call('PEXPIREAT', log, expires + shift + LOG_SLACK)
-  redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- a hint may be lost: readers read the log anyway
+  append_to_log(partition, entries, now, marker_life)
 end
 
 -- Writes the remaining sessions of a subject that has few.

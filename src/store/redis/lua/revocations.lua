@@ -1,22 +1,33 @@
 #!lua flags=allow-oom
--- What the logs of partitions hold.
+-- What was appended to the logs of partitions since they were read.
 -- KEYS  any partitions of one slot
--- ARGV  1 the least time of revocation, ms, 2 the most entries to return
--- Returns the time, then the entries '<sid> <revoked at> <expires at> <reason>'; for each partition where ends of many sessions of a
--- subject are under way 'ending <partition> <what changes as they go on>'; and if there may be more, 'rest <partition> <time>': all of
--- the partitions before it have been read, and of this one what was revoked before that time.
-local found, left = { string.format('%.0f', now) }, tonumber(ARGV[2])
-for _, partition in ipairs(KEYS) do
-  local log = partition .. 'l'
-  local entries = redis.call('ZRANGEBYSCORE', log, ARGV[1], '+inf', 'LIMIT', 0, left)
-  for _, entry in ipairs(entries) do found[#found + 1] = entry end
-  local horizons = redis.call('GET', partition .. 'h')
-  if horizons then found[#found + 1] = 'ending ' .. partition .. ' ' .. redis.sha1hex(horizons) end
-  left = left - #entries
-  if left == 0 then
-    local last = redis.call('ZRANGEBYSCORE', log, ARGV[1], '+inf', 'LIMIT', #entries - 1, 1, 'WITHSCORES')
-    found[#found + 1] = 'rest ' .. partition .. ' ' .. last[2]
-    break
+-- ARGV  1 the most entries to return, then for each of the partitions the last entry that was read, or ''
+-- Returns the time; for each partition where ends of many sessions of a subject are under way 'ending <partition> <what changes as they
+-- go on>'; for each with news 'log <partition>' and then the entries, in the order in which they were appended; and if there may be more,
+-- 'rest <partition>': what follows of this partition and of those after it has not been read.
+-- An entry precedes in the log whatever was appended after it, also on a node that has taken over (append_to_log). If that node has not received
+-- the last entry that was read, or if it has been dropped, all that the log holds is returned.
+local found, left, of_ends = { string.format('%.0f', now) }, tonumber(ARGV[1]), {}
+local count = #ARGV - 4
+for k = 1, count do of_ends[k] = KEYS[k] .. 'h' end
+local horizons = redis.call('MGET', unpack(of_ends))
+for k = 1, count do
+  if horizons[k] then found[#found + 1] = 'ending ' .. KEYS[k] .. ' ' .. redis.sha1hex(horizons[k]) end
+end
+for k = 1, count do
+  local log, last = KEYS[k] .. 'l', ARGV[k + 1]
+  local newest = redis.call('ZRANGE', log, 0, 0, 'REV')[1]
+  if newest and newest ~= last then
+    local rank = last ~= '' and redis.call('ZRANK', log, last)
+    local from = rank and rank + 1 or 0
+    local entries = redis.call('ZRANGE', log, from, from + left - 1)
+    found[#found + 1] = 'log ' .. KEYS[k]
+    for _, entry in ipairs(entries) do found[#found + 1] = entry end
+    left = left - #entries
+    if left == 0 then
+      found[#found + 1] = 'rest ' .. KEYS[k]
+      break
+    end
   end
 end
 return found
