@@ -1,0 +1,91 @@
+/** Which addresses a signal may be sent to. Operators choose the names, and whoever owns a name chooses its addresses. */
+import { BlockList, isIP } from "node:net";
+
+/**
+ * - `private`: loopback and networks of an organisation. They are allowed by configuration.
+ * - `never`: link-local, metadata services, multicast, reserved, and addresses that are not addresses of a host.
+ */
+export type AddressClass = "public" | "private" | "never";
+
+type Ranges = readonly (readonly [network: string, prefix: number])[];
+
+/** RFC 1918, RFC 6598, and loopback (RFC 1122 section 3.2.1.3; RFC 4291 section 2.5.3), unique local (RFC 4193). */
+const PRIVATE: Ranges = [
+  ...([
+    ["10.0.0.0", 8],
+    ["172.16.0.0", 12],
+    ["192.168.0.0", 16],
+    ["100.64.0.0", 10],
+    ["127.0.0.0", 8],
+  ] as const),
+  ...([
+    ["::1", 128],
+    ["fc00::", 7],
+  ] as const),
+];
+
+/** The special-purpose registries (RFC 6890), and addresses inside private networks that have metadata of machines. */
+const NEVER: Ranges = [
+  ...([
+    ["0.0.0.0", 8],
+    ["169.254.0.0", 16],
+    ["192.0.0.0", 24],
+    ["192.0.2.0", 24],
+    ["192.88.99.0", 24],
+  ] as const),
+  ...([
+    ["198.18.0.0", 15],
+    ["198.51.100.0", 24],
+    ["203.0.113.0", 24],
+    ["224.0.0.0", 4],
+    ["240.0.0.0", 4],
+  ] as const),
+  ...([
+    ["100.100.100.200", 32],
+    ["fd00:ec2::254", 128],
+  ] as const),
+  // Teredo, benchmarking, ORCHID, documentation, 6to4.
+  ...([
+    ["2001::", 23],
+    ["2001:db8::", 32],
+    ["2002::", 16],
+    ["3fff::", 20],
+  ] as const),
+];
+
+const privateList = listOf(PRIVATE);
+const neverList = listOf(NEVER);
+/** Other IPv6 addresses are not assigned to hosts of the internet. */
+const globalUnicast = listOf([["2000::", 3]]);
+/** IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291 section 2.5.5.2), NAT64 (RFC 6052 section 2.1). */
+const embedding = listOf([
+  ["::ffff:0:0", 96],
+  ["64:ff9b::", 96],
+]);
+
+export function classifyAddress(text: string): AddressClass {
+  const family = isIP(text);
+  if (family === 0 || text.includes("%")) return "never";
+  if (family === 4) return classifyListed(text, "ipv4", "public");
+  if (embedding.check(text, "ipv6")) return classifyListed(lastFourBytes(text), "ipv4", "public");
+  return classifyListed(text, "ipv6", globalUnicast.check(text, "ipv6") ? "public" : "never");
+}
+
+function classifyListed(address: string, family: "ipv4" | "ipv6", unlisted: AddressClass): AddressClass {
+  if (neverList.check(address, family)) return "never";
+  return privateList.check(address, family) ? "private" : unlisted;
+}
+
+function listOf(ranges: Ranges): BlockList {
+  const list = new BlockList();
+  for (const [network, prefix] of ranges) list.addSubnet(network, prefix, network.includes(":") ? "ipv6" : "ipv4");
+  return list;
+}
+
+/** Returns the IPv4 address at the end of an IPv6 address. The URL parser writes an address in its canonical form (RFC 5952). */
+function lastFourBytes(address: string): string {
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const groups = (canonical.split("::").at(-1) as string).split(":").slice(-2);
+  const [high = 0, low = 0] = ["0", ...groups].slice(-2).map((group) => Number.parseInt(group || "0", 16));
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
+}

@@ -1,0 +1,164 @@
+/** An HTTP client for receivers that operators choose: it follows no redirect, keeps no body, and checks the address that it connects to. */
+import { lookup as lookupName } from "node:dns";
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
+import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import type { LookupFunction, Socket } from "node:net";
+import type { DeliveryError } from "../model.ts";
+import { isAllowed, parseTarget, type TargetRules } from "./target.ts";
+
+/** A request to a receiver. */
+export type OutgoingRequest = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** The status of a response, or why there is none. */
+export type SendResult =
+  | { readonly ok: true; readonly status: number }
+  | { readonly ok: false; readonly error: DeliveryError };
+
+export interface Sender {
+  /** Never rejects. */
+  send(request: OutgoingRequest): Promise<SendResult>;
+  close(): void;
+}
+
+export type SenderOptions = TargetRules & {
+  /** The time for everything: name, connection, request, response. */
+  readonly deadlineMs?: number;
+  /** Further authorities that certificates may be of, in PEM. */
+  readonly ca?: string;
+  /** Tests replace the resolver. */
+  readonly lookup?: typeof lookupName;
+};
+
+const DEADLINE_MS = 10_000;
+/** Connections to one origin. */
+const MAX_SOCKETS = 8;
+const IDLE_MS = 30_000;
+const MAX_HEADER_BYTES = 8_192;
+/** A longer body is not read to its end: the connection is closed. */
+const MAX_BODY_BYTES = 16_384;
+
+class AddressRefused extends Error {}
+
+export function createSender(options: SenderOptions): Sender {
+  const { deadlineMs = DEADLINE_MS, ca } = options;
+  const pool = { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: 2, timeout: IDLE_MS };
+  const agents = { http: new HttpAgent(pool), https: new HttpsAgent(pool) };
+  const lookups = { http: checkedLookup(false, options), https: checkedLookup(true, options) };
+
+  function open(url: URL, { headers, body }: OutgoingRequest): ClientRequest {
+    const fields = { ...headers, "user-agent": "session-service", "content-length": Buffer.byteLength(body) };
+    const common = { method: "POST", headers: fields, maxHeaderSize: MAX_HEADER_BYTES };
+    return url.protocol === "https:"
+      ? requestHttps(url, {
+          ...common,
+          agent: agents.https,
+          lookup: lookups.https,
+          ...(ca === undefined ? {} : { ca }),
+        })
+      : requestHttp(url, { ...common, agent: agents.http, lookup: lookups.http });
+  }
+
+  async function send(request: OutgoingRequest): Promise<SendResult> {
+    const url = parseTarget(request.url, options);
+    if (url === undefined) return { ok: false, error: "address_refused" };
+    const deadline = AbortSignal.timeout(deadlineMs);
+    const first = await exchange(open(url, request), request.body, url, options, deadline);
+    // The receiver may have closed a connection that was kept. The request is repeated once, with the same id.
+    return first === "stale" ? finish(await exchange(open(url, request), request.body, url, options, deadline)) : first;
+  }
+
+  return {
+    send,
+    close() {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+function finish(result: SendResult | "stale"): SendResult {
+  return result === "stale" ? { ok: false, error: "unreachable" } : result;
+}
+
+/** Resolves a name. A name that has an address which is not allowed is refused, whatever other addresses it has. */
+function checkedLookup(secure: boolean, { lookup = lookupName, ...rules }: SenderOptions): LookupFunction {
+  return (name, { all, ...options }, callback) => {
+    lookup(name, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, "", 0);
+      const [first] = addresses;
+      const refused = first === undefined || addresses.some(({ address }) => !isAllowed(address, secure, rules));
+      if (refused) return callback(new AddressRefused("the address is not allowed"), "", 0);
+      if (all === true) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+type Phase = "connecting" | "handshake" | "exchange";
+
+/** Sends one request. `stale`: the connection had been kept, and was closed before a response. */
+function exchange(
+  request: ClientRequest,
+  body: string,
+  url: URL,
+  rules: TargetRules,
+  deadline: AbortSignal,
+): Promise<SendResult | "stale"> {
+  const secure = url.protocol === "https:";
+  let phase: Phase = "connecting";
+  const expire = () => request.destroy();
+  return new Promise((resolve) => {
+    request.on("socket", (socket: Socket) => {
+      if (!socket.connecting) phase = "exchange";
+      socket.once("connect", () => {
+        phase = secure ? "handshake" : "exchange";
+        // The address that is really used, however it was found.
+        if (!isAllowed(socket.remoteAddress ?? "", secure, rules)) request.destroy(new AddressRefused());
+      });
+      socket.once("secureConnect", () => {
+        phase = "exchange";
+      });
+    });
+    request.on("response", (response) => {
+      resolve({ ok: true, status: response.statusCode ?? 0 });
+      discard(response);
+    });
+    request.on("upgrade", (_, socket) => {
+      socket.destroy();
+      resolve({ ok: false, error: "invalid_response" });
+    });
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      if (deadline.aborted) return resolve({ ok: false, error: "timeout" });
+      const stale = request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(error.code ?? "");
+      resolve(stale ? "stale" : { ok: false, error: errorOf(error, phase) });
+    });
+    request.on("close", () => {
+      deadline.removeEventListener("abort", expire);
+      resolve({ ok: false, error: deadline.aborted ? "timeout" : "unreachable" });
+    });
+    deadline.addEventListener("abort", expire);
+    if (deadline.aborted) expire();
+    request.end(body);
+  });
+}
+
+/** Reads a body, so that the connection can be used again, unless it is too long. */
+function discard(response: IncomingMessage): void {
+  let length = 0;
+  response.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > MAX_BODY_BYTES) response.destroy();
+  });
+  response.on("error", () => {});
+}
+
+function errorOf(error: NodeJS.ErrnoException, phase: Phase): DeliveryError {
+  if (error instanceof AddressRefused) return "address_refused";
+  if (error.code === "HPE_HEADER_OVERFLOW") return "too_large";
+  if (error.code?.startsWith("HPE_")) return "invalid_response";
+  return phase === "handshake" ? "tls" : "unreachable";
+}

@@ -1,0 +1,30 @@
+/** URLs of receivers, and whether a connection to an address is allowed. */
+import { isIP } from "node:net";
+import { classifyAddress } from "./address.ts";
+
+const MAX_URL_LENGTH = 2_048;
+
+export type TargetRules = {
+  /** Whether private addresses are allowed, and http to them. http to a public address is never allowed. */
+  readonly allowPrivate: boolean;
+};
+
+/** Returns whether a request to this address may be sent. */
+export function isAllowed(address: string, secure: boolean, { allowPrivate }: TargetRules): boolean {
+  const kind = classifyAddress(address);
+  return kind === "public" ? secure : kind === "private" && allowPrivate;
+}
+
+/**
+ * Returns the URL of a receiver, or undefined if nothing is ever sent to it. The parser has written decimal, octal and hexadecimal hosts as
+ * addresses (WHATWG URL section 3.5). Names are resolved, and their addresses checked, when they are connected to.
+ */
+export function parseTarget(text: string, rules: TargetRules): URL | undefined {
+  if (text.length > MAX_URL_LENGTH || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  const secure = url.protocol === "https:";
+  if (!secure && !(rules.allowPrivate && url.protocol === "http:")) return undefined;
+  if (url.username !== "" || url.password !== "" || url.hash !== "" || url.port === "0") return undefined;
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  return isIP(host) !== 0 && !isAllowed(host, secure, rules) ? undefined : url;
+}
