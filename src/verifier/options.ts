@@ -28,9 +28,10 @@ export type VerifierOptions = {
   /** The greatest accepted age of the feed, in ms. Default: 5000; 0 introspects every token. The feed sends a heartbeat every second. */
   readonly maxStalenessMs?: number;
   /**
-   * Reads keys and revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in
-   * which no connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time and the 2 s
-   * that the service's own knowledge may be old. At most `maxStalenessMs`. Default: a stream of the feed.
+   * Polls the revocations when a token is verified, if they are older than this, in ms, instead of following them: for isolates in which no
+   * connection outlives a request (Workers, edge functions, service workers). A logout takes effect within this time and the 2 s that the
+   * service's own knowledge may be old. Keys are read when a token is verified and their `max-age` is over. At most `maxStalenessMs`.
+   * Default: a stream of the feed.
    */
   readonly pollIntervalMs?: number;
   /** How many verified tokens are kept in memory, about 2 KiB each. Default: 10,000; at least 2. */

@@ -75,7 +75,7 @@ export class RevokedSessions {
    */
   noteFailure(error: unknown): ConnectError | undefined {
     const code = error instanceof ConnectError ? error.code : undefined;
-    // The cursor is not valid (another store, or a log trimmed past it), so the feed begins again with a snapshot.
+    // The text is no cursor of this service, so the feed begins again with a snapshot.
     if (code === Code.InvalidArgument) this.cursor = "";
     const fault = code && CREDENTIAL_FAULTS.get(code);
     return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);

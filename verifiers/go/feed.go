@@ -97,7 +97,7 @@ func (f *feed) follow(ctx context.Context) {
 		}
 		f.mu.Lock()
 		if code == "invalid_argument" {
-			// The cursor is not valid (another store, or a log trimmed past it), so the next stream starts from a snapshot.
+			// The text is no cursor of this service, so the next stream starts from a snapshot.
 			f.cursor = ""
 		}
 		f.isFollowing = false

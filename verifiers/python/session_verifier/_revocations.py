@@ -80,7 +80,7 @@ class Revocations:
             self._following = False
             code = error.code if isinstance(error, RpcError) else ""
             if code == "invalid_argument":
-                # The cursor is not valid (another store, or a log trimmed past it): the next stream has a snapshot.
+                # The text is no cursor of this service: the next stream has a snapshot.
                 self._cursor = ""
             if code in CREDENTIAL_FAULTS and not self.known.is_set():
                 fault = AdminTokenError(CREDENTIAL_FAULTS[code])
