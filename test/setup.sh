@@ -22,6 +22,7 @@ command -v grpc_python_plugin >/dev/null || missing="$missing protobuf-compiler-
 /usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="$missing python3-grpcio"
 for program in protoc-gen-go protoc-gen-go-grpc; do command -v "$program" >/dev/null || missing="$missing $program"; done
 command -v go >/dev/null || missing="$missing golang-go"
+[ -d /usr/share/gocode/src/google.golang.org/grpc ] || missing="$missing golang-google-grpc-dev"
 /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing="$missing python3-cryptography"
 [ -x /usr/bin/mypy ] || missing="$missing mypy"
 [ "${CONTAINER:-}" != long ] || command -v buildah >/dev/null || missing="$missing buildah"

@@ -1,10 +1,10 @@
 /** The Go module: its form, and its own tests. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { REFUSALS } from "../../src/verifier/index.ts";
 import { scratch } from "../support/service.ts";
-import { GO, run } from "../support/verifier/languages.ts";
+import { GO, run, runWith } from "../support/verifier/languages.ts";
 
 test("is formatted", async () => {
   expect(await run(GO, "gofmt", "-l", ".")).toBe("");
@@ -31,6 +31,17 @@ test("has an example in its README that compiles, from another module", async ()
   await run(folder, "go", "mod", "edit", "-require", "session-service.example/verifier@v0.0.0");
   await run(folder, "go", "mod", "edit", "-replace", `session-service.example/verifier=${GO}`);
   await run(folder, "go", "vet", ".");
+});
+
+test("has interceptors for gRPC, which pass their tests with Debian's gRPC", async () => {
+  // Debian has the sources of gRPC without a module proxy, in the form that preceded modules.
+  const path = scratch();
+  const here = join(path, "src/session-service.example/verifier");
+  cpSync(GO, here, { recursive: true });
+  symlinkSync(join(GO, "../../test"), join(path, "src/test"));
+  const env = { GO111MODULE: "off", GOFLAGS: "", GOPATH: `${path}:/usr/share/gocode` };
+  expect(await runWith(env, join(here, "grpc"), "gofmt", "-l", ".")).toBe("");
+  await runWith(env, join(here, "grpc"), "go", "test", ".");
 });
 
 test("has the reasons of the verifier in TypeScript", () => {

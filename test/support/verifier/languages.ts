@@ -35,8 +35,13 @@ export const languageEnv = {
 };
 
 /** Runs a program to its end. @throws with its output, if it fails */
-export async function run(cwd: string, program: string, ...args: string[]): Promise<string> {
-  const { stdout } = await execute(program, args, { cwd, env: languageEnv, maxBuffer: 2 ** 30 });
+export function run(cwd: string, program: string, ...args: string[]): Promise<string> {
+  return runWith({}, cwd, program, ...args);
+}
+
+/** Runs a program with further variables of the environment. */
+export async function runWith(env: Record<string, string>, cwd: string, program: string, ...args: string[]) {
+  const { stdout } = await execute(program, args, { cwd, env: { ...languageEnv, ...env }, maxBuffer: 2 ** 30 });
   return stdout;
 }
 

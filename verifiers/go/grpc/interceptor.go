@@ -1,0 +1,75 @@
+// Package verifiergrpc requires a valid access token for every call of a gRPC server.
+//
+//	server := grpc.NewServer(
+//		grpc.UnaryInterceptor(verifiergrpc.Unary(v)),
+//		grpc.StreamInterceptor(verifiergrpc.Stream(v)),
+//	)
+//
+// A handler has the claims of its caller by verifier.CallerClaims(ctx). A token is judged when a call begins: call
+// v.Verify again while a long stream lasts.
+package verifiergrpc
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"session-service.example/verifier"
+)
+
+// Unary returns an interceptor of unary calls. A call without a valid token ends with Unauthenticated and a challenge, or
+// with Unavailable and `retry-after`, in its trailers.
+func Unary(v *verifier.Verifier) grpc.UnaryServerInterceptor {
+	return func(
+		ctx context.Context, request interface{}, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+	) (interface{}, error) {
+		authorized, err := authorize(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		return handler(authorized, request)
+	}
+}
+
+// Stream returns an interceptor of streams, which are refused as unary calls are.
+func Stream(v *verifier.Verifier) grpc.StreamServerInterceptor {
+	return func(
+		service interface{}, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler,
+	) error {
+		authorized, err := authorize(stream.Context(), v)
+		if err != nil {
+			return err
+		}
+		return handler(service, &authorizedStream{stream, authorized})
+	}
+}
+
+// authorizedStream is a stream whose context has the claims of the caller.
+type authorizedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *authorizedStream) Context() context.Context { return s.ctx }
+
+// authorize returns the context for the handler, or the error of the call.
+func authorize(ctx context.Context, v *verifier.Verifier) (context.Context, error) {
+	incoming, _ := metadata.FromIncomingContext(ctx)
+	// Several values are no token, as in a header with a list.
+	caller := v.Authorize(ctx, strings.Join(incoming.Get("authorization"), ", "))
+	if caller.OK {
+		return verifier.WithClaims(ctx, caller.Claims), nil
+	}
+	code, message, name := codes.Unauthenticated, "authentication failed", "Www-Authenticate"
+	if caller.Status == http.StatusServiceUnavailable {
+		code, message, name = codes.Unavailable, "temporarily unavailable", "Retry-After"
+	}
+	// Without the trailer the error is the same.
+	_ = grpc.SetTrailer(ctx, metadata.Pairs(strings.ToLower(name), caller.Header[name]))
+	return nil, status.Error(code, message)
+}
