@@ -50,7 +50,7 @@ export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): Ab
   const over = new AbortController();
   const abort = () => over.abort();
   const timer = realm.setTimeout(abort, parent.aborted ? 0 : delayMs);
-  // As options a controller is its signal: the listener is gone with `over`.
+  // The options read `signal` of the controller, so the listener is removed when `over` aborts.
   parent.addEventListener("abort", abort, over);
   over.signal.addEventListener("abort", () => realm.clearTimeout(timer as never));
   return over;
@@ -63,7 +63,7 @@ export const sleep = (realm: Realm, delayMs: number, signal: AbortSignal): Promi
 /** Calls back at every event that may be a wake-up, until `signal` is aborted. */
 export function onWake(realm: Realm, signal: AbortSignal, callback: (event: WakeEvent) => void): void {
   for (const type of ["visibilitychange", "resume", "pageshow", "online"]) {
-    // Captured: not all of them bubble from the document.
+    // The listeners capture, because not all of these events bubble from the document.
     realm.addEventListener?.(type, callback, { signal, capture: true });
   }
 }

@@ -224,7 +224,7 @@ export function createRenewal(
     },
     /** Another token than `text`, which a service has refused, if there is one. */
     async replace(text: string): Promise<string | undefined> {
-      // A token that replaced a refused one and is refused too: not the token is at fault.
+      // This token replaced a refused one, and is refused too. Then the token is not at fault.
       if (token?.text === text && !token.replacement) await renew(true);
       return token?.text === text ? undefined : token?.text;
     },

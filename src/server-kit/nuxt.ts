@@ -26,6 +26,6 @@ export function sessionHandler(sessions: ServerSessions, options?: GateOptions) 
     // h3 passes a request on whose response has not ended.
     if (user) (context as { user?: User }).user = user;
   };
-  // As `defineEventHandler` marks one.
+  // Marks the function as `defineEventHandler` does.
   return Object.assign(handler, { __is_handler__: true as const });
 }

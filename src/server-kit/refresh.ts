@@ -50,7 +50,7 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 /** Creates a function that refreshes by token. Parallel requests with the same token share one call, and for a while its response. */
 export function createRefresher(deps: RefreshDeps): (token: string, headers: Headers) => Promise<Refreshed> {
   const inFlight = new Map<string, Promise<Refreshed>>();
-  /** In the order in which they expire. */
+  /** Responses that are shared, in the order in which they expire. */
   const shared = new Map<string, { readonly result: Refreshed; readonly untilMs: number }>();
 
   async function refreshAndShare(token: string, headers: Headers): Promise<Refreshed> {

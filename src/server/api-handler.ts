@@ -54,7 +54,7 @@ export type ApiDeps = {
 /** Registers the services of an API. */
 export type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
 
-/** What makes an API: everything that the other one has not. */
+/** The parts in which the two APIs differ. */
 type ApiParts = {
   readonly services: readonly ValidatedService[];
   readonly routes: ApiRoutes;
@@ -151,7 +151,7 @@ function notFound({ notFound: otherwise }: ApiParts) {
   return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
     const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
     if (unknown === undefined) return otherwise(request, response);
-    // Without a call of writeHead: Node then sends trailers alone, as gRPC wants them.
+    // writeHead is not called, because Node then sends the trailers alone, as gRPC wants them.
     for (const name in unknown) response.setHeader(name, unknown[name] ?? "");
     response.end();
   };

@@ -35,7 +35,7 @@ type Deps = {
   readonly entropy: Entropy;
   readonly ring: KeyRing;
   readonly access: AdminAccess;
-  /** With a bounded number of commands waiting for it. */
+  /** The store, with a bound for the commands that wait for it. */
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];

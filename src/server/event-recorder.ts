@@ -15,7 +15,7 @@ const COMMANDS_PER_STEP = 20;
 
 const ID_BYTES = 4;
 
-/** Our own clock, with what the machine has slept until now: other instances were awake. */
+/** Our own clock, plus the time for which the machine has slept, because other instances were awake meanwhile. */
 function steady(): number {
   steadyClock.refresh();
   return steadyClock();

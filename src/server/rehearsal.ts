@@ -30,11 +30,11 @@ type Deps = {
 
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 
-/** What may refuse a request that is fine: a rehearsal has to get through. */
+/** A rehearsal has to get through, so it has none of the limits that may refuse a valid request. */
 const UNLIMITED = {
   rateLimits: { refresh: undefined, failures: undefined, create: undefined },
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },
-  // Without it a stall of this process refuses nothing.
+  // Without a reuse interval no request is too old, whatever stalls this process.
   reuseIntervalMs: 0,
 };
 

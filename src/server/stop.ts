@@ -10,7 +10,7 @@ type Deps = {
   readonly listeners: readonly Pick<Listener, "close">[];
   /** Load balancers are to notice, from now on. */
   readonly onDrain: () => void;
-  /** What waits in requests is to end: streams, above all. */
+  /** Requests that wait have to end, above all streams. */
   readonly onDrained: () => Promise<void>;
   /** No connection is left. */
   readonly onClosed: () => Promise<void>;

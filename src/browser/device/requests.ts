@@ -86,7 +86,7 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
     async register(sid: string, offered: string): Promise<void> {
       await new Promise<void>((resolve) => realm.setTimeout(resolve, HEAD_START_MS));
       const init = { keepalive: true, signal: AbortSignal.timeout(TIMEOUT_MS) };
-      // Without a proof: a session that has a key gets a challenge, one that has none has nothing to renew.
+      // The request has no proof, so a session that has a key gets a challenge, and one that has none has nothing to renew.
       const probe = await post("/refresh", init);
       if (!probe.ok && !(await keys.all()).some((record) => record.sid === sid)) return;
       challenge = offered;

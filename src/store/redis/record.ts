@@ -118,7 +118,7 @@ function words(bytes: Uint8Array, count: number): number[] {
   return Array.from({ length: count }, (_, k) => word(4 * k));
 }
 
-/** Between several audiences: no audience has a control character. */
+/** Separates several audiences. No audience has a control character. */
 const AUDIENCE_SEPARATOR = "\n";
 
 function decodeAudience(text: string): Audience {
