@@ -2,5 +2,6 @@
 export type { AuthInterceptor } from "../browser/interceptor.ts";
 export { SessionEnded, SessionUnavailable } from "./errors.ts";
 export { createFileStore } from "./file-store.ts";
+export { generateProofKey, type ProofKey, proofKeyThumbprint, type StoredKey } from "./proof-key.ts";
 export { createTokenSession, type TokenSession, type TokenSessionOptions } from "./session.ts";
 export type { StoredTokens, TokenStore } from "./token-store.ts";

@@ -1,6 +1,9 @@
 import { authorizedFetch } from "../browser/fetch.ts";
 import { type AuthInterceptor, authInterceptor } from "../browser/interceptor.ts";
+import { boundCall, boundFetch } from "./bound-requests.ts";
 import { createEndpoints } from "./endpoints.ts";
+import { generateProofKey, importProofKey, type ProofKey } from "./proof-key.ts";
+import { createProofs } from "./proofs.ts";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 import { freshToken, loadTokens, refreshTokens } from "./tokens.ts";
 
@@ -10,6 +13,11 @@ export type TokenSessionOptions = {
   /** `client_id` of the session. */
   readonly clientId: string;
   readonly store: TokenStore;
+  /**
+   * Binds the session to a key (DPoP, RFC 9449). `true`: `start` creates one and stores it beside the refresh token. A session that was
+   * started without a key stays as it is. Default: false.
+   */
+  readonly dpop?: boolean | ProofKey;
   /** The origins to which `fetch` and `interceptor` send the access token. Default: that of the service. */
   readonly origins?: readonly string[];
   /** How long a request to the service may take, in ms: less than half of its REUSE_INTERVAL. Default: 4,000. */
@@ -21,8 +29,8 @@ export type TokenSessionOptions = {
 };
 
 export type TokenSession = {
-  /** Stores the refresh token that a login has returned. */
-  start(tokens: Pick<StoredTokens, "refreshToken">): Promise<void>;
+  /** Stores the refresh token that a login has returned, and the key if the login has bound the session to one. */
+  start(tokens: Pick<StoredTokens, "refreshToken" | "key">): Promise<void>;
   /** Returns a valid access token. @throws SessionEnded, SessionUnavailable */
   accessToken(): Promise<string>;
   /** Sends a request with the access token, and once more with another one if it is refused with 401. */
@@ -39,8 +47,12 @@ const REQUEST_TIMEOUT_MS = 4_000;
 export function createTokenSession(options: TokenSessionOptions): TokenSession {
   const { store, requestTimeoutMs = REQUEST_TIMEOUT_MS, fetch = globalThis.fetch, now = Date.now } = options;
   const { service, clientId, origins = [new URL(service).origin] } = options;
-  const endpoints = createEndpoints({ service, clientId, requestTimeoutMs, fetch });
-  const deps = { store, endpoints, now };
+  const { dpop = false } = options;
+  const proofs = createProofs({ now });
+  const endpoints = createEndpoints({ service, clientId, requestTimeoutMs, fetch, proofs });
+  const keyOf = createKeyOf(dpop);
+  const deps = { store, endpoints, now, keyOf };
+  const key = async () => keyOf(await loadTokens(deps));
   let refreshing: Promise<string> | undefined;
 
   function refresh(refused?: string): Promise<string> {
@@ -62,15 +74,29 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
 
   const replace = (refused: string) => refresh(refused).catch(() => undefined);
   return {
-    start: ({ refreshToken }) => store.save({ refreshToken }),
+    async start({ refreshToken, key: given }) {
+      const own = given ?? (dpop === true ? await generateProofKey() : undefined);
+      await store.save({ refreshToken, ...(own && { key: own }) });
+    },
     accessToken,
-    fetch: authorizedFetch(tokenFor, replace, { fetch }),
-    interceptor: authInterceptor(tokenFor, replace),
+    fetch: authorizedFetch(tokenFor, replace, { fetch: boundFetch({ proofs, key }, (request) => fetch(request)) }),
+    interceptor: (next) => authInterceptor(tokenFor, replace)(boundCall({ proofs, key }, next)),
     async end() {
       const stored = await store.load();
       if (stored === undefined) return;
-      await endpoints.revoke(stored.refreshToken);
+      await endpoints.revoke(stored.refreshToken, await keyOf(stored));
       await store.clear();
     },
+  };
+}
+
+/** The key of a keychain is used for every session. Otherwise a stored key is imported once. */
+function createKeyOf(dpop: boolean | ProofKey) {
+  let imported: { readonly d: string; readonly key: Promise<ProofKey> } | undefined;
+  return async ({ key }: StoredTokens): Promise<ProofKey | undefined> => {
+    if (typeof dpop === "object") return dpop;
+    if (key === undefined) return undefined;
+    if (imported?.d !== key.d) imported = { d: key.d, key: importProofKey(key) };
+    return imported.key;
   };
 }

@@ -1,6 +1,10 @@
+import type { StoredKey } from "./proof-key.ts";
+
 /** The tokens of a session as a store keeps them. Times are by the clock of the process that stored them. */
 export type StoredTokens = {
   readonly refreshToken: string;
+  /** The key that the session is bound to; absent without one, and where a keychain has it. */
+  readonly key?: StoredKey;
   /** Absent before the first refresh. */
   readonly access?: {
     readonly token: string;

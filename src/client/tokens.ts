@@ -1,11 +1,14 @@
 /** The access token of a session whose tokens other processes may replace at any time. */
 import type { Endpoints, Granted } from "./endpoints.ts";
 import { SessionEnded, SessionUnavailable } from "./errors.ts";
+import type { ProofKey } from "./proof-key.ts";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 
 type Deps = {
   readonly store: Pick<TokenStore, "load" | "save">;
   readonly endpoints: Pick<Endpoints, "refresh">;
+  /** Returns the key of a session; undefined if it has none. */
+  readonly keyOf: (stored: StoredTokens) => Promise<ProofKey | undefined>;
   readonly now: () => number;
 };
 
@@ -34,7 +37,7 @@ export function freshToken({ access }: StoredTokens, timeMs: number, refused?: s
  * @throws SessionEnded, SessionUnavailable
  */
 export async function refreshTokens(deps: Deps, refused: string | undefined): Promise<string> {
-  const { endpoints, now } = deps;
+  const { endpoints, now, keyOf } = deps;
   let presented: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     // Another process may have refreshed, before this one began or while its token was refused.
@@ -44,7 +47,7 @@ export async function refreshTokens(deps: Deps, refused: string | undefined): Pr
     if (stored.refreshToken === presented) throw new SessionEnded("the session is over");
     presented = stored.refreshToken;
     try {
-      const granted = await endpoints.refresh(presented);
+      const granted = await endpoints.refresh(presented, await keyOf(stored));
       if (granted !== undefined) return await keep(deps, presented, granted);
     } catch (error) {
       const { access } = stored;
@@ -62,8 +65,9 @@ async function keep({ store, now }: Deps, presented: string, granted: Granted): 
   const obtainedAtMs = now();
   const expiresAtMs = obtainedAtMs + lifeMs;
   const refreshAtMs = expiresAtMs - Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE);
-  if ((await store.load())?.refreshToken === presented) {
-    await store.save({ refreshToken, access: { token, obtainedAtMs, refreshAtMs, expiresAtMs } });
+  const stored = await store.load();
+  if (stored?.refreshToken === presented) {
+    await store.save({ ...stored, refreshToken, access: { token, obtainedAtMs, refreshAtMs, expiresAtMs } });
   }
   return token;
 }

@@ -1,0 +1,72 @@
+/** openid-client and oauth4webapi refresh with DPoP, unmodified: with nonces, without, and with a clock that is off. */
+import * as oauth from "oauth4webapi";
+import * as client from "openid-client";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { type Service, startService } from "../support/service.ts";
+import { logIn } from "../support/sessions.ts";
+
+const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+
+describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ DPOP_NONCES: nonces, REUSE_INTERVAL: "0" });
+  });
+  afterAll(() => service.stop());
+  const signIn = () => logIn(service, { clientId: "cli", transport: Transport.TOKEN });
+
+  test.each(["ES256", "RS256", "Ed25519"])("openid-client refreshes and logs out under %s", async (alg) => {
+    const config = await client.discovery(new URL(service.publicUrl), "cli", undefined, client.None(), {
+      algorithm: "oauth2",
+      execute: [client.allowInsecureRequests],
+    });
+    const DPoP = client.getDPoPHandle(config, await client.randomDPoPKeyPair(alg));
+    const { refreshToken } = await signIn();
+    const first = await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
+    const second = await client.refreshTokenGrant(config, first.refresh_token ?? "", undefined, { DPoP });
+    expect(second.token_type).toBe("dpop");
+    expect(claims(second.access_token).cnf).toEqual({ jkt: await DPoP.calculateThumbprint() });
+    // A token that was replaced long ago.
+    await client.refreshTokenGrant(config, refreshToken, undefined, { DPoP });
+    const failure = await client.refreshTokenGrant(config, second.refresh_token ?? "").catch((error: unknown) => error);
+    expect(failure).toMatchObject({ status: 400, error: "invalid_dpop_proof" });
+    // Its revocation has no proof, but its requests to resources do.
+    const call = (method: string, path: string) =>
+      client.fetchProtectedResource(
+        config,
+        second.access_token,
+        new URL(service.publicUrl + path),
+        method,
+        undefined,
+        undefined,
+        { DPoP },
+      );
+    expect((await call("GET", "/v1/auth/sessions")).status).toBe(200);
+    expect((await call("DELETE", "/v1/auth/logout")).status).toBe(200);
+  });
+
+  test.each([
+    ["right", 0],
+    ["an hour late", -3600],
+    ["an hour early", 3600],
+  ])("oauth4webapi refreshes with a clock that is %s", async (_, skew) => {
+    const issuer = new URL(service.publicUrl);
+    const insecure = { [oauth.allowInsecureRequests]: true };
+    const found = await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...insecure });
+    const server = await oauth.processDiscoveryResponse(issuer, found);
+    const cli: oauth.Client = { client_id: "cli", [oauth.clockSkew]: skew };
+    const DPoP = oauth.DPoP(cli, await oauth.generateKeyPair("ES256"));
+    const { refreshToken, sid } = await signIn();
+    const grant = async () => {
+      const options = { DPoP, ...insecure };
+      const response = await oauth.refreshTokenGrantRequest(server, cli, oauth.None(), refreshToken, options);
+      return oauth.processRefreshTokenResponse(server, cli, response);
+    };
+    const granted = await grant().catch((error: unknown) => {
+      if (!oauth.isDPoPNonceError(error)) throw error;
+      return grant();
+    });
+    expect([granted.token_type, claims(granted.access_token).sid]).toEqual(["dpop", sid]);
+  });
+});
