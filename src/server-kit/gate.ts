@@ -58,12 +58,15 @@ function isNavigation({ method, headers }: PageRequest): boolean {
   return headers.get("sec-fetch-mode") === "navigate" || (headers.get("accept") ?? "").includes("text/html");
 }
 
-/** Adds the headers for the browser to a response. */
+/** Adds the headers for the browser to a response. The cookies that the application sets itself come last, so that its logout counts. */
 export function addResponseHeaders(to: Headers, { responseHeaders, setCookies }: Authentication): void {
+  const own = to.getSetCookie();
+  to.delete("set-cookie");
   for (const [name, value] of responseHeaders) {
     // The application may cache on purpose what does not depend on the user, but no response that sets a cookie.
     if (name === "cache-control" && to.has(name) && setCookies.length === 0) continue;
     if (name === "set-cookie" || name === "vary") to.append(name, value);
     else to.set(name, value);
   }
+  for (const line of own) to.append("set-cookie", line);
 }

@@ -9,6 +9,9 @@ type Input<Event> = {
 };
 type EventLike = {
   readonly request: Request;
+  /** In a request for the data of a page, the address of the page. */
+  readonly url: URL;
+  readonly isDataRequest: boolean;
   /** Declare `user: User` in `App.Locals`. */
   readonly locals: object;
   getClientAddress(): string;
@@ -26,8 +29,13 @@ type EventLike = {
  */
 export function sessionHandle(sessions: ServerSessions, options?: GateOptions) {
   const gate = createGate(sessions, options);
+  const dataGate = createGate(sessions, options, () => true);
   return async <Event extends EventLike>({ event, resolve }: Input<Event>): Promise<Response> => {
-    const { authentication, response } = await gate(event.request, event.getClientAddress());
+    const { request, url, isDataRequest } = event;
+    // SvelteKit loads the data of a page by script, from an address of its own, and leads the browser where a redirect leads.
+    const { authentication, response } = isDataRequest
+      ? await dataGate({ method: request.method, url: url.href, headers: request.headers }, event.getClientAddress())
+      : await gate(request, event.getClientAddress());
     if (response) return response;
     (event.locals as { user?: User }).user = authentication.user;
     const resolved = await resolve(event);

@@ -92,7 +92,13 @@ async function runSvelteKit(sessions: ServerSessions): Promise<Running> {
   const resolve = ({ locals }: { readonly locals: { readonly user?: User } }) =>
     new Response(locals.user?.state, { headers: { "x-application": "yes" } });
   return {
-    send: (request) => handle({ event: { request, locals: {}, getClientAddress: () => "192.0.2.7" }, resolve }),
+    send: (request) => {
+      const url = new URL(request.url);
+      return handle({
+        event: { request, url, isDataRequest: false, locals: {}, getClientAddress: () => "192.0.2.7" },
+        resolve,
+      });
+    },
     close: () => {},
   };
 }

@@ -7,7 +7,8 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
 import { type Service, startService } from "../support/service.ts";
-import { startApplication, startRelay } from "./next-application.ts";
+import { type Built, startApplication } from "./application.ts";
+import { startRelay } from "./relay.ts";
 import { COOKIES } from "./world.ts";
 
 const IS_LONG = process.env.PROOF === "long";
@@ -29,7 +30,7 @@ function trouble(random: () => number): number | undefined {
 }
 
 /** @param parts the application, built, and a browser */
-export function navigations(parts: () => { readonly path: string; readonly browser: Browser }): void {
+export function navigations(parts: () => { readonly built: Built; readonly browser: Browser }): void {
   describe("navigations in many tabs", () => {
     let service: Service;
     let behind: Awaited<ReturnType<typeof startRelay>>;
@@ -44,7 +45,7 @@ export function navigations(parts: () => { readonly path: string; readonly brows
         ISSUER: "https://auth.example",
       });
       behind = await startRelay(service.publicUrl);
-      application = await startApplication(parts().path, {
+      application = await startApplication(parts().built, {
         SESSION_SERVICE_URL: behind.url,
         SESSION_ADMIN_URL: service.adminUrl,
         SESSION_ADMIN_TOKEN_FILE: join(service.dataDir, "admin-token"),

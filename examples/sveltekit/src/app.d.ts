@@ -1,0 +1,9 @@
+import type { User } from "@session-service/server";
+
+declare global {
+  namespace App {
+    interface Locals {
+      user: User;
+    }
+  }
+}

@@ -1,0 +1,27 @@
+/** Who is signed in, for everything that SvelteKit renders. */
+import { readFileSync } from "node:fs";
+import { createServerSessions, type ServerSessions } from "@session-service/server";
+import { createVerifier } from "@session-service/verifier";
+
+export const SERVICE = process.env.SESSION_SERVICE_URL ?? "http://127.0.0.1:8080";
+export const ADMIN_URL = process.env.SESSION_ADMIN_URL ?? "http://127.0.0.1:8081";
+export const adminToken = (): string =>
+  readFileSync(process.env.SESSION_ADMIN_TOKEN_FILE ?? "data/admin-token", "utf8").trim();
+
+function create(): ServerSessions {
+  const issuer = process.env.ISSUER ?? "http://127.0.0.1:8080";
+  const audience = process.env.AUDIENCE ?? issuer;
+  const report = (event: unknown) => console.error(event);
+  const verifier = createVerifier({ adminUrl: ADMIN_URL, adminToken, issuer, audience, report });
+  // The feed of logouts is a connection, and the process would wait for its end.
+  process.once("sveltekit:shutdown", () => verifier.close());
+  return createServerSessions({ service: SERVICE, verifier });
+}
+
+const kept = globalThis as typeof globalThis & { serverSessions?: ServerSessions };
+
+export function getSessions(): ServerSessions {
+  // One for the process: a development server loads this module again after a change.
+  kept.serverSessions ??= create();
+  return kept.serverSessions;
+}

@@ -1,0 +1,29 @@
+import { initialOf } from "@session-service/server";
+import { error } from "@sveltejs/kit";
+import { keepNote, notesOf } from "../../lib/notes.server";
+import { SERVICE } from "../../lib/sessions.server";
+import type { Actions, PageServerLoad } from "./$types";
+
+type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
+
+/** The user's sessions, by the access token. */
+async function devicesOf(accessToken: string): Promise<readonly Device[]> {
+  const response = await fetch(`${SERVICE}/v1/auth/sessions`, { headers: { authorization: `Bearer ${accessToken}` } });
+  return response.ok ? (await response.json()).data.sessions : [];
+}
+
+export const load: PageServerLoad = async ({ locals: { user } }) => {
+  // Nobody comes here without a session: the hook has led them to the login.
+  if (user.state !== "active") return { state: user.state };
+  const { sub } = user.claims;
+  const devices = await devicesOf(user.accessToken);
+  return { state: user.state, subject: sub, initial: initialOf(user), notes: notesOf(sub), devices };
+};
+
+export const actions: Actions = {
+  default: async ({ locals: { user }, request }) => {
+    if (user.state !== "active") error(user.state === "ended" ? 401 : 503);
+    const form = await request.formData();
+    keepNote(user.claims.sub, String(form.get("note")).slice(0, 200));
+  },
+};

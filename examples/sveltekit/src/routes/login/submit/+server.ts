@@ -1,0 +1,28 @@
+/** The login: checks a password and creates a session. Yours may be an identity provider's callback instead. */
+import { returnPath } from "@session-service/server";
+import { ADMIN_URL, adminToken } from "../../../lib/sessions.server";
+import type { RequestHandler } from "./$types";
+
+/** Instead of a database, whose passwords are hashed and whose attempts are counted (examples/web/login.ts). */
+const ACCOUNT = { id: "alice", email: "alice@example.com", password: "correct horse" };
+
+const leadTo = (location: string) => new Response(null, { status: 303, headers: { location } });
+
+export const POST: RequestHandler = async ({ request }) => {
+  const form = await request.formData();
+  const next = returnPath(String(form.get("next") ?? ""), "/login");
+  const failure = leadTo(`/login?${new URLSearchParams({ next, failed: "" })}`);
+  if (form.get("email") !== ACCOUNT.email || form.get("password") !== ACCOUNT.password) return failure;
+  const created = await fetch(`${ADMIN_URL}/auth.admin.v1.SessionAdminService/CreateSession`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${adminToken()}`, "content-type": "application/json" },
+    body: JSON.stringify({ subject: ACCOUNT.id, client: { userAgent: request.headers.get("user-agent") ?? "" } }),
+    signal: AbortSignal.timeout(5_000),
+  }).catch(() => undefined);
+  if (!created?.ok) return failure;
+  const { setCookies } = (await created.json()) as { readonly setCookies: readonly string[] };
+  const response = leadTo(next);
+  // The service's own lines: `cookies.set` would have to repeat its attributes.
+  for (const line of setCookies) response.headers.append("set-cookie", line);
+  return response;
+};

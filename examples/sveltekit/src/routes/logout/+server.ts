@@ -1,0 +1,13 @@
+/** The logout, from a form. */
+import { addResponseHeaders } from "@session-service/server";
+import { getSessions } from "../../lib/sessions.server";
+import type { RequestHandler } from "./$types";
+
+export const POST: RequestHandler = async ({ request, getClientAddress }) => {
+  const authentication = await getSessions().signOut(request, getClientAddress());
+  // Not reached: the session goes on, and the page shows it.
+  const location = authentication.user.state === "ended" ? "/" : "/account?failed";
+  const response = new Response(null, { status: 303, headers: { location } });
+  addResponseHeaders(response.headers, authentication);
+  return response;
+};

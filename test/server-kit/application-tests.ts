@@ -1,0 +1,185 @@
+/** What holds for each application of `examples` that a server renders, built and started by its framework, in browsers. */
+import { join } from "node:path";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openContext } from "../support/browser-context.ts";
+import { type Service, startService } from "../support/service.ts";
+import { type Built, buildApplication, type FrameworkName, startApplication } from "./application.ts";
+import { inFirefox } from "./in-firefox.ts";
+import { navigations } from "./navigations.ts";
+import { startRelay } from "./relay.ts";
+import { COOKIES } from "./world.ts";
+
+/** Compiling takes this long on a busy machine. */
+const SETUP_TIMEOUT_MS = 300_000;
+
+export type Running = { readonly service: Service; readonly built: Built; readonly url: string };
+
+/** @param own tests of this application alone */
+export function describeApplication(framework: FrameworkName, own: (running: () => Running) => void = () => {}): void {
+  describe(`examples/${framework}`, () => {
+    let service: Service;
+    let counter: Awaited<ReturnType<typeof startRelay>>;
+    let built: Built;
+    let application: Awaited<ReturnType<typeof startApplication>>;
+    let browser: Browser;
+    let context: BrowserContext;
+    let page: Page;
+    let problems: string[];
+
+    beforeAll(async () => {
+      service = await startService({ ...COOKIES, COOKIE_SECURE: "false", ISSUER: "https://auth.example" });
+      counter = await startRelay(service.publicUrl);
+      built = await buildApplication(framework);
+      application = await startApplication(built, {
+        SESSION_SERVICE_URL: counter.url,
+        SESSION_ADMIN_URL: service.adminUrl,
+        SESSION_ADMIN_TOKEN_FILE: join(service.dataDir, "admin-token"),
+        ISSUER: "https://auth.example",
+      });
+      browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+    }, SETUP_TIMEOUT_MS);
+    afterAll(async () => {
+      await browser?.close();
+      await application?.program.stop();
+      built?.remove();
+      counter?.close();
+      await service?.stop();
+    });
+
+    beforeEach(async () => {
+      await context?.close();
+      counter.isDown = false;
+      problems = [];
+      context = await openContext(browser);
+      page = await openTab();
+    });
+
+    async function openTab(): Promise<Page> {
+      const tab = await context.newPage();
+      // Errors of hydration are among them.
+      tab.on("pageerror", (error) => problems.push(String(error)));
+      tab.on("console", (entry) => entry.type() === "error" && problems.push(entry.text()));
+      return tab;
+    }
+
+    async function signIn(): Promise<void> {
+      await page.goto(`${application.url}/account`);
+      await page.getByLabel("Email").fill("alice@example.com");
+      await page.getByLabel("Password").fill("correct horse");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { name: "Account of alice" }).waitFor();
+    }
+
+    const forgetAccessToken = () => context.clearCookies({ name: "access_token" });
+    const cookieHeader = async () => (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
+
+    test("a visitor is led to the login and back, and a server action knows the user", async () => {
+      await page.goto(application.url);
+      expect(await page.locator("#state").textContent()).toBe("ended");
+      await page.getByRole("link", { name: "Account" }).click();
+      await page.waitForURL("**/login?next=%2Faccount");
+      await signIn();
+      expect(new URL(page.url()).pathname).toBe("/account");
+      await page.getByText("This device").waitFor();
+      await page.getByRole("textbox", { name: "Note" }).fill("Book the train");
+      await page.getByRole("button", { name: "Add" }).click();
+      await page.getByText("Book the train").waitFor();
+      expect(problems).toEqual([]);
+    });
+
+    test("a page view with a valid token makes no refresh, and twenty parallel ones without it make one", async () => {
+      await signIn();
+      const before = counter.refreshes;
+      await page.reload();
+      expect(counter.refreshes).toBe(before);
+      await forgetAccessToken();
+      const pages = await page.evaluate(async () => {
+        const load = async () => (await fetch("/account", { headers: { accept: "text/html" } })).text();
+        return Promise.all(Array.from({ length: 20 }, load));
+      });
+      expect(pages.filter((html) => html.includes("Account of"))).toHaveLength(20);
+      expect(counter.refreshes).toBe(before + 1);
+      expect((await context.cookies()).map(({ name }) => name).sort()).toEqual(["access_token", "refresh_token"]);
+      expect(problems).toEqual([]);
+    });
+
+    test("the page begins with what the server knew: no refresh, no flash, and a token when it needs one", async () => {
+      await signIn();
+      const before = counter.refreshes;
+      const states: string[] = [];
+      await page.exposeFunction("noteState", (state: string) => states.push(state));
+      const observe =
+        "new MutationObserver(note).observe(document, { childList: true, characterData: true, subtree: true })";
+      const note =
+        "const { textContent } = document.getElementById('session') ?? {}; if (textContent) noteState(textContent)";
+      await page.addInitScript(`const note = () => { ${note} }; ${observe}`);
+      const html = await (await page.reload())?.text();
+      expect(html).toContain("Signed in as alice");
+      await page.waitForLoadState("networkidle");
+      expect(new Set(states)).toEqual(new Set(["Signed in as alice"]));
+      expect(counter.refreshes).toBe(before);
+      expect(problems).toEqual([]);
+    });
+
+    test("a server action whose token is gone renews it, and the browser has the new one", async () => {
+      await signIn();
+      await forgetAccessToken();
+      await page.getByRole("textbox", { name: "Note" }).fill("Renew");
+      await page.getByRole("button", { name: "Add" }).click();
+      await page.getByText("Renew", { exact: true }).waitFor();
+      expect((await context.cookies()).map(({ name }) => name)).toContain("access_token");
+    });
+
+    test("while the service cannot decide, pages render as unavailable and nobody is sent to the login", async () => {
+      await signIn();
+      await forgetAccessToken();
+      counter.isDown = true;
+      for (const path of ["/", "/account"]) {
+        await page.goto(application.url + path);
+        expect([new URL(page.url()).pathname, await page.locator("#state").textContent()]).toEqual([
+          path,
+          "unavailable",
+        ]);
+      }
+      counter.isDown = false;
+      await page.reload();
+      expect(await page.locator("#state").textContent()).toBe("active");
+    });
+
+    test("after a logout in one tab the next render of every other shows it", async () => {
+      await signIn();
+      const other = await openTab();
+      await other.goto(`${application.url}/account`);
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.waitForURL(`${application.url}/`);
+      expect(await page.locator("#state").textContent()).toBe("ended");
+      await other.reload();
+      await other.waitForURL("**/login?next=%2Faccount");
+      expect(await context.cookies()).toEqual([]);
+    });
+
+    test("a logout whose access token is gone leaves no cookie behind", async () => {
+      await signIn();
+      await forgetAccessToken();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.waitForURL(`${application.url}/`);
+      expect(await page.locator("#state").textContent()).toBe("ended");
+      expect(await context.cookies()).toEqual([]);
+    });
+
+    test("a form of another site signs nobody out", async () => {
+      await signIn();
+      const headers = { cookie: await cookieHeader(), "sec-fetch-site": "cross-site", origin: "https://evil.example" };
+      expect((await fetch(`${application.url}/logout`, { method: "POST", headers, redirect: "manual" })).status).toBe(
+        403,
+      );
+      await page.reload();
+      expect(await page.locator("#state").textContent()).toBe("active");
+    });
+
+    inFirefox(() => application.url);
+    navigations(() => ({ built, browser }));
+    own(() => ({ service, built, url: application.url }));
+  });
+}
