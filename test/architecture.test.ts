@@ -75,9 +75,10 @@ const HTTP_WALLS: Record<string, readonly string[]> = {
   call: ["routes", "codec"],
   response: ["routes", "codec", "call"],
   connect: ["call", "response"],
+  grpc: ["call", "response"],
   upstream: ["call"],
   client: ["routes", "codec"],
-  node: ["routes", "codec", "call", "response", "connect", "handler.ts", "options.ts"],
+  node: ["routes", "codec", "call", "response", "connect", "grpc", "handler.ts", "options.ts"],
   fetch: ["routes", "codec", "call", "response", "handler.ts", "options.ts"],
 };
 

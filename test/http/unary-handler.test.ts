@@ -113,7 +113,6 @@ const PASSED_ON: Record<string, TestRequest> = {
   "another path": post(`${RICH}/Nothing/`, json),
   "a stream": post(`${RICH}/Count`, { "content-type": "application/connect+json" }),
   "a stream's content type": post(LIST, { "content-type": "application/connect+json" }),
-  gRPC: post(LIST, { "content-type": "application/grpc" }, new Uint8Array(5)),
   "gRPC-Web": post(LIST, { "content-type": "application/grpc-web+proto" }, new Uint8Array(5)),
   "another content type": post(LIST, { "content-type": "text/plain" }),
   "no content type": post(LIST, {}),

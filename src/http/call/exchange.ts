@@ -44,6 +44,12 @@ export interface Exchange<Source> {
   stream(status: number, lines: string[]): ResponseStream;
 }
 
+/** An exchange over HTTP/2. */
+export interface TrailerExchange<Source> extends Exchange<Source> {
+  /** Sends a whole response with status 200 and trailers. */
+  sendWithTrailers(lines: string[], content: Uint8Array | undefined, trailers: string[]): void;
+}
+
 /** Records how much of a body is in memory while it arrives. */
 export interface BodyMeter {
   /** Records that this many bytes of the body are in memory and that more are expected. */

@@ -2,21 +2,15 @@
  * Serves unary calls of the Connect protocol by the way of the routes. connect-node creates streams, real `Headers` and two
  * `AbortController` for each call, which cost more than the call itself. Everything that is no such call goes to the fallback.
  */
-import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ConnectRouter, type ContextValues, type HandlerContext } from "@connectrpc/connect";
-import {
-  createMethodSerializationLookup,
-  createMethodUrl,
-  type MethodSerializationLookup,
-  mergeNonProtocolHeaders,
-  type UniversalHandlerOptions,
-} from "@connectrpc/connect/protocol";
+import { ConnectError } from "@connectrpc/connect";
+import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
 import { Call } from "../call/call.ts";
 import type { Exchange } from "../call/exchange.ts";
 import type { HeaderMap } from "../call/header-map.ts";
 import { callUnary } from "../call/invoke.ts";
-import { type RecordedRpc, recordRoutes } from "../call/recorder.ts";
+import { internalError, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
+import type { RecordedRpc } from "../call/recorder.ts";
 import {
   formOf,
   readMessage,
@@ -26,30 +20,10 @@ import {
   type UnaryForm,
 } from "./unary-request.ts";
 
-/** Options of the handler of unary calls. Those of connect-es have the same meaning here; `acceptCompression` is empty by default. */
-export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {
-  /** The function that registers the services, the same as for a Connect adapter. */
-  readonly routes: (router: ConnectRouter) => void;
-  readonly contextValues?: (request: Source) => ContextValues;
-  /** Returns the error that the client receives instead of another one; undefined to keep it. */
-  readonly translateError?: (error: ConnectError, context: HandlerContext) => ConnectError | undefined;
-  /** Called immediately before the headers of any response are sent; may change them. */
-  readonly onResponse?: (headers: Headers, request: Source) => void;
-}
-
-/** Serves the unary RPCs of the registered services. */
+/** Serves unary calls of the Connect protocol. */
 interface UnaryHandler<Source> {
-  /** Returns the unary RPC with a path. */
-  find(path: string): Procedure | undefined;
   /** Serves a call. Returns false, and leaves the request alone, if it is no call by the Connect protocol. */
   serve(procedure: Procedure, exchange: Exchange<Source>): boolean;
-}
-
-/** A unary RPC and everything needed to serve it. */
-interface Procedure {
-  readonly method: DescMethod;
-  readonly rpc: RecordedRpc;
-  readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
 }
 
 /** What is sent, and the status with which. */
@@ -59,15 +33,7 @@ interface Outcome {
 }
 
 export function createUnary<Source>(options: UnaryOptions<Source>): UnaryHandler<Source> {
-  const procedures = new Map<string, Procedure>();
-  for (const [method, rpc] of recordRoutes(options.routes, options)) {
-    if (rpc.spec.kind !== "unary") continue;
-    const { binaryOptions, jsonOptions } = rpc.options;
-    const serialization = createMethodSerializationLookup(method, binaryOptions, jsonOptions, rpc.options);
-    procedures.set(createMethodUrl("/", method), { method, rpc, serialization });
-  }
   return {
-    find: (path) => procedures.get(path),
     serve(procedure, exchange) {
       const form = formOf(exchange, procedure.method);
       if (form === undefined) return false;
@@ -117,11 +83,7 @@ async function outcomeOf<Source>(
   timeoutError: ConnectError | undefined,
 ): Promise<Outcome> {
   try {
-    // Node calls this as soon as it has parsed a head. One tick later it has parsed what came together with the head: a small body.
-    await undefined;
-    // The gate comes before the body: the message of a refused request is never read, decompressed or parsed.
-    const gated = rpc.options.requestGate?.(call);
-    if (gated !== undefined) await gated;
+    await passGate(rpc, call);
     if (rpc.options.requireConnectProtocolHeader) requireVersion(exchange.headers, form);
     const compression = requestCompression(rpc.options.acceptCompression, exchange.headers, form);
     if (timeoutError !== undefined) throw timeoutError;
@@ -143,10 +105,7 @@ function fail<Source>(
   reason: unknown,
 ): Outcome {
   const { responseHeader: header } = call;
-  const error =
-    reason instanceof ConnectError
-      ? reason
-      : new ConnectError("internal error", Code.Internal, undefined, undefined, reason);
+  const error = reason instanceof ConnectError ? reason : internalError(reason);
   header.set("content-type", "application/json");
   // The metadata of an error that another server has sent is not passed on, as in connect-es.
   if (!error.isWireError) mergeNonProtocolHeaders(header, error.metadata);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
 import type { BodyChunks } from "../call/body-chunks.ts";
-import type { BodyMeter, Exchange, ResponseStream } from "../call/exchange.ts";
+import type { BodyMeter, ResponseStream, TrailerExchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { isAscii } from "../codec/bytes.ts";
 import { createRequestHandler } from "../handler.ts";
@@ -17,6 +17,7 @@ import {
   endStream,
   isClosed,
   type NodeResponse,
+  sendWithTrailers,
   write,
   writeHead,
 } from "./node-response.ts";
@@ -66,7 +67,7 @@ function bodyIsLost(): Error {
   return new Error(message);
 }
 
-export class NodeExchange implements Exchange<NodeRequest> {
+export class NodeExchange implements TrailerExchange<NodeRequest> {
   readonly gzip = nodeGzip;
   readonly source: NodeRequest;
   readonly target: string;
@@ -217,6 +218,10 @@ export class NodeExchange implements Exchange<NodeRequest> {
       if (content === undefined) response.end();
       else response.end(content, typeof content === "string" && isAscii(content) ? "latin1" : "utf8");
     }
+  }
+
+  sendWithTrailers(lines: string[], content: Uint8Array | undefined, trailers: string[]): void {
+    if (!isClosed(this.#response)) sendWithTrailers(this.#response, lines, content, trailers);
   }
 
   sendServerError(): void {

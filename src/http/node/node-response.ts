@@ -56,15 +56,32 @@ export function writeHead(response: NodeResponse, status: number, own: string[])
     response.writeHead(status, lines);
     return;
   }
-  // The compatibility API of HTTP/2 takes one value or one array per name.
-  const grouped = new Map<string, string | string[]>();
+  for (const [name, value] of grouped(lines)) if (!CONNECTION_HEADERS.has(name)) response.setHeader(name, value);
+  response.writeHead(status);
+}
+
+/** Sends a whole response with status 200 and trailers. */
+export function sendWithTrailers(
+  response: NodeResponse,
+  lines: string[],
+  content: Uint8Array | undefined,
+  trailers: string[],
+): void {
+  writeHead(response, 200, lines);
+  response.addTrailers(Object.fromEntries(grouped(trailers)) as Record<string, string>);
+  if (content === undefined) response.end();
+  else response.end(content);
+}
+
+/** The compatibility API of HTTP/2 takes one value or one array per name. */
+function grouped(lines: readonly string[]): Map<string, string | string[]> {
+  const fields = new Map<string, string | string[]>();
   for (let i = 0; i < lines.length; i += 2) {
     const [name = "", value = ""] = [lines[i], lines[i + 1]];
-    const other = grouped.get(name);
-    grouped.set(name, other === undefined ? value : [...(Array.isArray(other) ? other : [other]), value]);
+    const other = fields.get(name);
+    fields.set(name, other === undefined ? value : [...(Array.isArray(other) ? other : [other]), value]);
   }
-  for (const [name, value] of grouped) if (!CONNECTION_HEADERS.has(name)) response.setHeader(name, value);
-  response.writeHead(status);
+  return fields;
 }
 
 /** HTTP/2 forbids these headers (RFC 9113 section 8.2.2). */

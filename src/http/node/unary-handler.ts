@@ -1,4 +1,6 @@
-import { createUnary, type UnaryOptions } from "../connect/unary-handler.ts";
+import { createProcedures, type UnaryOptions } from "../call/procedures.ts";
+import { createUnary } from "../connect/unary-handler.ts";
+import { createGrpcUnary } from "../grpc/unary-handler.ts";
 import { NodeExchange, type NodeHandler, type NodeRequest } from "./node-handler.ts";
 
 export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
@@ -6,17 +8,23 @@ export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
   readonly fallback: NodeHandler;
 };
 
-/** Serves unary calls of the Connect protocol, by POST and by GET, on node:http, node:https and node:http2 (compatibility API). */
+/**
+ * Serves unary calls of the Connect protocol, by POST and by GET, and of gRPC over HTTP/2, on node:http, node:https and node:http2
+ * (compatibility API).
+ */
 export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
-  const unary = createUnary(options);
+  const procedures = createProcedures(options);
+  const connect = createUnary(options);
+  const grpc = createGrpcUnary(options);
   return (request, response) => {
     const { url = "", method = "" } = request;
     const mark = url.indexOf("?");
-    const procedure = unary.find(mark === -1 ? url : url.slice(0, mark));
+    const procedure = procedures.get(mark === -1 ? url : url.slice(0, mark));
     if (procedure !== undefined) {
       // connect-node leaves connections open, too.
       const exchange = new NodeExchange(request, response, url, method, true);
-      if (unary.serve(procedure, exchange)) return;
+      if (connect.serve(procedure, exchange)) return;
+      if (exchange.fullDuplex && grpc.serve(procedure, exchange)) return;
     }
     options.fallback(request, response);
   };

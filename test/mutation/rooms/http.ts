@@ -57,8 +57,8 @@ export const HTTP: readonly Room[] = [
   },
   {
     name: "http/connect",
-    files: /^src\/http\/connect\/.*\.ts$/,
-    stages: [http("unary-handler"), ["test/server/http.test.ts", "test/attacks/smuggling.test.ts"]],
+    files: /^src\/http\/(?:connect|grpc)\/.*\.ts$/,
+    stages: [http("unary-handler", "grpc-unary"), ["test/server/http.test.ts", "test/attacks/smuggling.test.ts"]],
   },
   { name: "http/call", files: /^src\/http\/bounds\.ts$/, stages: [http("bounds"), ...ALL] },
   { name: "http/call", files: /^src\/http\/[^/]*\.ts$/, stages: ALL },

@@ -1,0 +1,54 @@
+/** What the handlers of unary calls share, whatever their protocol. */
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import {
+  createMethodSerializationLookup,
+  createMethodUrl,
+  type MethodSerializationLookup,
+  type UniversalHandlerOptions,
+} from "@connectrpc/connect/protocol";
+import type { Call } from "./call.ts";
+import { type RecordedRpc, recordRoutes } from "./recorder.ts";
+
+/** Options of the handler of unary calls. Those of connect-es have the same meaning here; `acceptCompression` is empty by default. */
+export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {
+  /** The function that registers the services, the same as for a Connect adapter. */
+  readonly routes: (router: ConnectRouter) => void;
+  readonly contextValues?: (request: Source) => ContextValues;
+  /** Returns the error that the client receives instead of another one; undefined to keep it. */
+  readonly translateError?: (error: ConnectError, context: HandlerContext) => ConnectError | undefined;
+  /** Called immediately before the headers of any response are sent; may change them. */
+  readonly onResponse?: (headers: Headers, request: Source) => void;
+}
+
+/** A unary RPC and everything needed to serve it. */
+export interface Procedure {
+  readonly method: DescMethod;
+  readonly rpc: RecordedRpc;
+  readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
+}
+
+/** Returns the unary RPCs of the registered services by their paths. */
+export function createProcedures<Source>(options: UnaryOptions<Source>): ReadonlyMap<string, Procedure> {
+  const procedures = new Map<string, Procedure>();
+  for (const [method, rpc] of recordRoutes(options.routes, options)) {
+    if (rpc.spec.kind !== "unary") continue;
+    const { binaryOptions, jsonOptions } = rpc.options;
+    const serialization = createMethodSerializationLookup(method, binaryOptions, jsonOptions, rpc.options);
+    procedures.set(createMethodUrl("/", method), { method, rpc, serialization });
+  }
+  return procedures;
+}
+
+/** The gate comes before the body: the message of a refused request is never read, decompressed or parsed. */
+export async function passGate({ options: { requestGate } }: RecordedRpc, call: Call): Promise<void> {
+  // Node calls handlers as soon as it has parsed a head. One tick later it has parsed what came together with the head: a small body.
+  await undefined;
+  const gated = requestGate?.(call);
+  if (gated !== undefined) await gated;
+}
+
+/** Returns the error that a client receives for one that is no ConnectError. */
+export function internalError(reason: unknown): ConnectError {
+  return new ConnectError("internal error", Code.Internal, undefined, undefined, reason);
+}
