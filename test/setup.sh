@@ -72,6 +72,12 @@ if ! cmp -s test/frameworks/package-lock.json test/frameworks/node_modules/.inst
   cp test/frameworks/package-lock.json test/frameworks/node_modules/.installed
 fi
 
+# Receivers of signals. No scripts: they need none.
+if ! cmp -s test/receivers/package-lock.json test/receivers/node_modules/.installed; then
+  npm ci --prefix test/receivers --ignore-scripts --no-audit --no-fund --loglevel error >&2
+  cp test/receivers/package-lock.json test/receivers/node_modules/.installed
+fi
+
 # The runtimes besides Node and browsers. No scripts: they would only link the program of the platform.
 if ! cmp -s test/runtimes/package-lock.json test/runtimes/node_modules/.installed; then
   npm ci --prefix test/runtimes --ignore-scripts --no-audit --no-fund --loglevel error >&2

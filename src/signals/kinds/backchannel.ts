@@ -1,0 +1,32 @@
+/** OpenID Connect Back-Channel Logout 1.0. */
+import { secondsOf } from "../../session/time.ts";
+import type { OutgoingRequest } from "../send/sender.ts";
+import type { RequestContext, SentSignal } from "./context.ts";
+
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
+/** Section 4 recommends a short life. A later attempt has a token of its own, with the same `jti`. */
+const LIFE_SECONDS = 120;
+
+/** Returns the request of section 2.5. There is never a `nonce` (section 2.4). */
+export function backchannelRequest(
+  signal: SentSignal,
+  { endpoint, audience }: { readonly endpoint: string; readonly audience: readonly string[] },
+  { issuer, now, signClaims }: Pick<RequestContext, "issuer" | "now" | "signClaims">,
+): OutgoingRequest {
+  const iat = secondsOf(now);
+  const token = signClaims("logout+jwt", {
+    iss: issuer,
+    ...(signal.subject === undefined ? {} : { sub: signal.subject }),
+    aud: audience.length === 1 ? audience[0] : audience,
+    iat,
+    exp: iat + LIFE_SECONDS,
+    jti: signal.id,
+    sid: signal.sessionId,
+    events: { [LOGOUT_EVENT]: {} },
+  });
+  return {
+    url: endpoint,
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: new URLSearchParams({ logout_token: token }).toString(),
+  };
+}

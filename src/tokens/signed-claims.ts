@@ -1,0 +1,18 @@
+import type { SigningKeys } from "./access-token.ts";
+
+/**
+ * Returns a function that signs claims by the current key (RFC 7515 section 7.1). A token of another type is never an access token: those
+ * are recognised by their whole header.
+ */
+export function createClaimsSigner(keys: SigningKeys) {
+  return (typ: string, claims: Readonly<Record<string, unknown>>): string => {
+    const { signing } = keys.current;
+    const own = JSON.parse(Buffer.from(signing.header, "base64url").toString()) as { readonly alg: string };
+    const input = [{ typ, alg: own.alg, kid: signing.kid }, claims].map(segment).join(".");
+    return `${input}.${signing.sign(input)}`;
+  };
+}
+
+function segment(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
+}
