@@ -42,10 +42,11 @@ export function tagOfEndings(text: string): string {
 
 const LOG = "log ";
 const REST = "rest ";
+const NEXT = "next ";
 
 /** What the revocations script returned of some partitions. */
 export type LogPiece = {
-  /** The last entry of each partition that has news. */
+  /** The entry after which the next reading begins, for each partition that has news. */
   readonly lastEntries: ReadonlyMap<string, string>;
   /** The partition with which the next piece begins, if there is more. */
   readonly rest: string | undefined;
@@ -59,7 +60,7 @@ export function pieceOf(texts: readonly string[]): LogPiece {
   for (const text of texts) {
     if (text.startsWith(LOG)) tag = text.slice(LOG.length);
     else if (text.startsWith(REST)) rest = text.slice(REST.length);
-    else if (tag !== "") lastEntries.set(tag, text);
+    else if (tag !== "") lastEntries.set(tag, text.startsWith(NEXT) ? text.slice(NEXT.length) : text);
   }
   return { lastEntries, rest };
 }

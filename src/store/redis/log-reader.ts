@@ -39,7 +39,8 @@ export class LogReader {
   }
 
   /**
-   * Returns what was appended since the reading that gave `cursor`, each entry once. A cursor other than that of the last reading here
+   * Returns what was appended since the reading that gave `cursor`, each entry once, or twice if it was appended in the millisecond of
+   * the reading. A cursor other than that of the last reading here
    * returns all that the log holds.
    *
    * A position is an entry, not a time, because every node has its own clock. What is appended later follows it in the log, whatever the
