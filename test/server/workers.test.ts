@@ -54,6 +54,7 @@ test("all workers serve the ports of one ready line, and their metrics are one",
   const running = await startWorkers();
   expect(running.stdout().trim().split("\n")).toHaveLength(1);
   expect(workersOf(running)).toHaveLength(WORKERS);
+  await waitFor(running, () => (running.stderr().includes('"workers_ready"') ? true : undefined));
   for (let created = 1; created <= 4; created++) {
     await logIn(running);
     // A worker that is slow to report is counted as of its last report.

@@ -22,7 +22,7 @@ async function startTwo() {
   const lines: Line[] = [];
   const next = { start: startReady };
   const supervisor = await supervise(2, {
-    log: { error: (line: Line) => lines.push(line) } as unknown as Logger,
+    log: { info: () => {}, error: (line: Line) => lines.push(line) } as unknown as Logger,
     out: () => {},
     env: {},
     fork: () => {

@@ -17,6 +17,12 @@ export function residentMemory(pid: number): number | undefined {
   });
 }
 
+/** The processes that a process has started. */
+export function childrenOf(pid: number): readonly number[] {
+  const text = orUndefined(() => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")) ?? "";
+  return text.split(" ").filter(Boolean).map(Number);
+}
+
 /** How long all threads have run on a core so far, s. What the machine does besides disturbs it least of all measures. */
 export function cpuTime(pid: number): number | undefined {
   return orUndefined(() => {

@@ -121,9 +121,9 @@ export type Generator = Pick<Server, "stop"> & {
   run(slice: Slice): Promise<Load>;
 };
 
-export function startGenerator(): Generator {
+export function startGenerator(place: Place = "load"): Generator {
   const generator = join(import.meta.dirname, "generator.ts");
-  const launched = launch("load", process.execPath, [generator], { out: "ipc" });
+  const launched = launch(place, process.execPath, [generator], { out: "ipc" });
   const { child, failed } = launched;
   const send = async (order: Order): Promise<unknown> => {
     child.send(order);

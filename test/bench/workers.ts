@@ -1,0 +1,95 @@
+/**
+ * `npm run bench:workers`: refreshes on one worker and on several (`WORKERS`), in rounds that take turns. Each client opens new
+ * connections in each round, because the system distributes connections, not requests.
+ *
+ *     npm run bench:workers -- [--workers 2] [--rounds 11] [--slice 1]
+ *
+ * The load and Redis need cores of their own. On fewer than two cores more than there are workers, the rate says what the machine has
+ * left, and the CPU time of a request is the figure that counts. `cores` is how many the service kept busy.
+ *
+ * Exit code 1 when a response has an unexpected status.
+ */
+import { availableParallelism, loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { median } from "../support/median.ts";
+import { childrenOf, cpuTime } from "./refresh/proc.ts";
+import { type Generator, startGenerator, startRedis } from "./refresh/processes.ts";
+import { refreshJson } from "./refresh/requests.ts";
+import { createKeys, logIn, type Service, startService, type World } from "./refresh/service.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    workers: { type: "string", default: "2" },
+    rounds: { type: "string", default: "11" },
+    slice: { type: "string", default: "1" },
+  },
+});
+/** Clients of each generator. */
+const CLIENTS = 32;
+const WARM_ROUNDS = 3;
+
+type Round = { readonly rate: number; readonly cpuUs: number; readonly cores: number };
+type Contender = { readonly service: Service; readonly generators: readonly Generator[]; readonly rounds: Round[] };
+
+/** What the supervisor and its workers have taken of the processors, s. */
+const cpuOf = ({ pid }: Service) =>
+  [pid, ...childrenOf(pid)].reduce((sum, each) => sum + (cpuTime(each) ?? Number.NaN), 0);
+
+/** @param generators so many, for one alone may be slower than the workers */
+async function open(world: World, workers: number, generators: number): Promise<Contender> {
+  // A client comes back within the reuse interval, and would get a repeat.
+  const env = { WORKERS: String(workers), REUSE_INTERVAL: "0" };
+  const service = await startService(world, env, "anywhere");
+  const started = Array.from({ length: generators }, () => startGenerator("anywhere"));
+  for (const generator of started) {
+    const credentials = (await logIn(service, CLIENTS)).map(({ refreshToken }) => refreshToken);
+    await generator.load({
+      name: "refresh",
+      port: service.port,
+      ...refreshJson(service.port),
+      use: "adopt",
+      credentials,
+    });
+  }
+  return { service, generators: started, rounds: [] };
+}
+
+async function takeTurn({ service, generators }: Contender): Promise<Round> {
+  const [before, begin] = [cpuOf(service), performance.now()];
+  const slice = { name: "refresh", seconds: Number(options.slice) };
+  const loads = await Promise.all(generators.map((generator) => generator.run(slice)));
+  const [cpu, seconds] = [cpuOf(service) - before, (performance.now() - begin) / 1000];
+  const statuses = new Set(loads.flatMap(({ responses }) => Object.keys(responses)));
+  if (statuses.size !== 1 || !statuses.has("200")) {
+    process.stderr.write(
+      `unexpected responses: ${loads.map(({ responses }) => JSON.stringify(responses)).join(" ")}\n`,
+    );
+    process.exit(1);
+  }
+  const requests = loads.reduce((sum, load) => sum + load.rate * load.seconds, 0);
+  return { rate: requests / seconds, cpuUs: (cpu * 1e6) / requests, cores: cpu / seconds };
+}
+
+const workers = Number(options.workers);
+const redis = await startRedis();
+const world = { redisPort: redis.port, keysFile: await createKeys() };
+const contenders = [await open(world, 1, workers), await open(world, workers, workers)] as const;
+for (let round = -WARM_ROUNDS; round < Number(options.rounds); round++) {
+  for (const contender of contenders) {
+    const taken = await takeTurn(contender);
+    if (round >= 0) contender.rounds.push(taken);
+  }
+}
+
+const [one, several] = contenders;
+const middle = (rounds: readonly Round[], figure: keyof Round) => median(rounds.map((round) => round[figure]));
+const ratio = (figure: keyof Round) =>
+  median(several.rounds.map((round, i) => round[figure] / (one.rounds[i]?.[figure] ?? Number.NaN)));
+const row = (name: string, { rounds }: Contender) =>
+  `${name.padEnd(10)} ${middle(rounds, "rate").toFixed(0).padStart(8)} ${middle(rounds, "cpuUs").toFixed(0).padStart(8)} ${middle(rounds, "cores").toFixed(2).padStart(6)}`;
+console.log(`processors ${availableParallelism()}, load average ${loadavg()[0]?.toFixed(1)}, rounds ${options.rounds}`);
+console.log("workers      rate/s   CPU µs  cores");
+console.log(row("1", one));
+console.log(row(String(workers), several));
+console.log(`ratio: rate ${ratio("rate").toFixed(2)}, CPU of a request ${ratio("cpuUs").toFixed(3)}`);
+process.exit(0);
