@@ -7,6 +7,7 @@
  * with the log, so that a failover to older data moves both back together.
  */
 import type { Revocation } from "../session/model.ts";
+import type { SessionStore } from "../session/ports.ts";
 import type { WallMs } from "../session/time.ts";
 import type { DeliveryError, Signal, Subscription, SubscriptionDefinition, SubscriptionState } from "./model.ts";
 
@@ -103,3 +104,8 @@ export interface SignalStore {
   readonly log: SignalLog;
   readonly subscriptions: SubscriptionStore;
 }
+
+export type StoreWithSignals = SessionStore & { readonly signals: SignalStore };
+
+/** How long the log keeps, in ms, what a subscription has not read, unless it is configured. */
+export const DEFAULT_RETENTION_MS = 86_400_000;

@@ -19,6 +19,7 @@ import { proofKeysContract } from "./contract/proof-keys.ts";
 import { revocationsContract } from "./contract/revocations.ts";
 import { revokeAllContract } from "./contract/revoke-all.ts";
 import { rotateContract } from "./contract/rotate.ts";
+import { signalsContract } from "./contract/signals.ts";
 import { transportsContract } from "./contract/transports.ts";
 
 export function storeContract(name: string, start: () => Promise<Backend>): void {
@@ -45,6 +46,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     });
     describe("a session for one transport", () => transportsContract(context));
     revocationsContract(context);
+    describe("signals", () => signalsContract(context));
 
     test("a closed store is unavailable", async () => {
       const other = await context().backend.open();

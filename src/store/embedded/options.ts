@@ -14,4 +14,6 @@ export type EmbeddedStoreOptions = {
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
   readonly markerLifeMs: number;
+  /** How long the signal log keeps what a subscription has not read, in ms. Default: a day. */
+  readonly signalsRetentionMs?: number;
 };

@@ -86,6 +86,41 @@ export const MIGRATIONS = [
      changed_at INTEGER NOT NULL
    );
    CREATE INDEX subject_ends_by_subject ON subject_ends (subject);`,
+  // Signals (src/signals/ports.ts), the subscriptions with their cursors, and one row: who reads the log, and an end of all whose signals
+  // are to be appended, with the session to continue after.
+  `CREATE TABLE signals (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     sid TEXT NOT NULL,
+     ended_at INTEGER NOT NULL,
+     reason TEXT NOT NULL,
+     client TEXT NOT NULL,
+     subject TEXT NOT NULL
+   );
+   CREATE TABLE subscriptions (
+     id TEXT PRIMARY KEY,
+     definition TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     state TEXT NOT NULL DEFAULT 'active',
+     because TEXT NOT NULL DEFAULT '',
+     failures INTEGER NOT NULL DEFAULT 0,
+     last_error TEXT NOT NULL DEFAULT '',
+     last_error_at INTEGER NOT NULL DEFAULT 0,
+     number INTEGER NOT NULL,
+     sid TEXT NOT NULL,
+     delivered INTEGER NOT NULL DEFAULT 0,
+     dead_letters INTEGER NOT NULL DEFAULT 0
+   );
+   CREATE TABLE signal_state (
+     holder TEXT NOT NULL DEFAULT '',
+     fence INTEGER NOT NULL DEFAULT 0,
+     held_until INTEGER NOT NULL DEFAULT 0,
+     created_after INTEGER NOT NULL DEFAULT 0,
+     created_until INTEGER NOT NULL DEFAULT 0,
+     ended_at INTEGER NOT NULL DEFAULT 0,
+     from_time INTEGER NOT NULL DEFAULT 0,
+     from_sid TEXT NOT NULL DEFAULT ''
+   );
+   INSERT INTO signal_state (holder) VALUES ('');`,
 ] as const;
 const VERSION = MIGRATIONS.length;
 

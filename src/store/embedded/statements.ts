@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { ENDED, ENDED_UNTIL } from "./ended.ts";
 import { eventStatements } from "./event-statements.ts";
 import { SWEEP } from "./schema.ts";
+import { signalStatements } from "./signal-statements.ts";
 import { subjectStatements } from "./subject-statements.ts";
 
 export type Statements = ReturnType<typeof prepareStatements>;
@@ -62,6 +63,7 @@ export function prepareStatements(db: DatabaseSync) {
     ),
 
     ...eventStatements(db),
+    ...signalStatements(db),
 
     marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? AND reason <> 'expired' LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),

@@ -10,13 +10,10 @@ import type { DatabaseSync } from "node:sqlite";
 import type { DevicePresentation } from "../../session/device-binding.ts";
 import type { DeviceKey } from "../../session/device-ports.ts";
 import type { Origin, SessionEventLog } from "../../session/events.ts";
-import type { SessionFilter } from "../../session/filter.ts";
 import type { Authentication, EndReason, NewSession, Revocation, SessionId } from "../../session/model.ts";
 import {
   type CreateOutcome,
   type ElevateOutcome,
-  type EndAllOptions,
-  type EndAllOutcome,
   type EndingHolder,
   type EndOutcome,
   type EndOwnedOutcome,
@@ -25,13 +22,12 @@ import {
   type RegisterKeyOutcome,
   type RevocationBatch,
   type RotateOutcome,
-  type SessionPage,
-  type SessionStore,
   StoreUnavailable,
   type UnbindOutcome,
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
+import { DEFAULT_RETENTION_MS, type SignalStore, type StoreWithSignals } from "../../signals/ports.ts";
 import { noteOf, REUSE_NOTES } from "../due-text.ts";
 import { watchChanges } from "./changes.ts";
 import { StoreClock } from "./clock.ts";
@@ -43,13 +39,15 @@ import type { EmbeddedStoreOptions } from "./options.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { SessionSteps } from "./session-steps.ts";
 import { SessionTable } from "./session-table.ts";
+import { SignalSteps } from "./signal-steps.ts";
+import { createEmbeddedSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { SubjectSteps } from "./subject-steps.ts";
 import { Subjects } from "./subjects.ts";
 import { type Durability, Transactions } from "./transactions.ts";
 
 /** @throws StoreUnavailable when the file cannot be opened, is corrupt, or was made by a newer version */
-export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore {
+export function createEmbeddedStore(options: EmbeddedStoreOptions): StoreWithSignals {
   try {
     return whenUnlocked(() => openDatabase(options.path, (db) => new EmbeddedStore(db, options)));
   } catch (cause) {
@@ -58,7 +56,7 @@ export function createEmbeddedStore(options: EmbeddedStoreOptions): SessionStore
   }
 }
 
-class EmbeddedStore implements SessionStore {
+class EmbeddedStore implements StoreWithSignals {
   readonly #db: DatabaseSync;
   readonly #sql: Statements;
   readonly #transactions: Transactions;
@@ -69,6 +67,8 @@ class EmbeddedStore implements SessionStore {
   readonly #log: RevocationLog;
   readonly #steps: SessionSteps;
   readonly #subjects: Subjects;
+  readonly #signals: SignalSteps;
+  readonly signals: SignalStore;
   readonly #wakers: ReturnType<typeof watchChanges>;
   /** The entries of the running transaction. They are published once it is committed. */
   #appended: Revocation[] = [];
@@ -77,6 +77,12 @@ class EmbeddedStore implements SessionStore {
   readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
   readonly dueRecords: SessionEventLog["dueRecords"] = () => this.#events.dueRecords();
   readonly claimRecord: SessionEventLog["claimRecord"] = (record) => this.#events.claimRecord(record);
+  readonly list: StoreWithSignals["list"] = (...given) => this.#lists.ofSubject(...given);
+  readonly listAll: StoreWithSignals["listAll"] = (...given) => this.#lists.ofAll(...given);
+  readonly count: StoreWithSignals["count"] = () => this.#lists.count();
+  readonly endAll: StoreWithSignals["endAll"] = (user, reason, options = {}) =>
+    this.#subjects.endAll(user, reason, options);
+  readonly onRevocation: StoreWithSignals["onRevocation"] = (wake) => this.#wakers.add(wake);
 
   constructor(db: DatabaseSync, options: EmbeddedStoreOptions) {
     this.#db = db;
@@ -97,12 +103,19 @@ class EmbeddedStore implements SessionStore {
     this.#subjects = new Subjects({
       sql: this.#sql,
       sessions: this.#sessions,
-      steps: new SubjectSteps({ sql: this.#sql, sessions: this.#sessions, end: (...given) => this.#end(...given) }),
+      steps: new SubjectSteps({
+        sql: this.#sql,
+        sessions: this.#sessions,
+        end: (...given) => this.#end(...given),
+        endedWithAll: (sid) => this.#signals.appendEndOfAll(sid),
+      }),
       end: (...given) => this.#end(...given),
       leaveCreated: (...given) => this.#events.leaveCreated(...given),
       read: (step) => this.#transactions.read(step),
       write: (durability, step) => this.#write(durability, step),
     });
+    this.#signals = new SignalSteps(this.#sql, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
+    this.signals = createEmbeddedSignals(this.#sql, this.#signals, this.#transactions);
     this.#wakers = watchChanges(this.#sql);
   }
 
@@ -144,18 +157,6 @@ class EmbeddedStore implements SessionStore {
     return this.#transactions.read((now) => this.#steps.find(sid, now));
   }
 
-  list(subject: string, limit: number, from: string | undefined, filter?: SessionFilter): Promise<SessionPage> {
-    return this.#lists.ofSubject(subject, limit, from, filter);
-  }
-
-  listAll(limit: number, from: string | undefined, filter: SessionFilter): Promise<SessionPage> {
-    return this.#lists.ofAll(limit, from, filter);
-  }
-
-  count(): Promise<number> {
-    return this.#lists.count();
-  }
-
   async end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome> {
     const outcome = this.#write("FULL", (now): EndOutcome | undefined => {
       const live = this.#sessions.live(sid, now);
@@ -182,13 +183,11 @@ class EmbeddedStore implements SessionStore {
     });
   }
 
-  endAll(subject: string, reason: EndReason, options: EndAllOptions = {}): Promise<EndAllOutcome> {
-    return this.#subjects.endAll(subject, reason, options);
-  }
-
   async revokeAll(createdBefore: StoreMs | undefined, origin?: Origin): Promise<StoreMs> {
     const revokedUntil = this.#write("FULL", (now) => {
+      const before = Number(this.#sql.endedUntil.get()?.time);
       const until = this.#sessions.endAll(createdBefore, now);
+      this.#signals.beginEndOfAll(before, until, now);
       this.#log.appendAll(until, now);
       this.#events.leaveEndOfAll(until, origin, now);
       return until;
@@ -211,10 +210,6 @@ class EmbeddedStore implements SessionStore {
     return batch;
   }
 
-  onRevocation(wake: (hint: readonly Revocation[]) => void): () => void {
-    return this.#wakers.add(wake);
-  }
-
   now(): StoreMs {
     return this.#clock.read();
   }
@@ -235,6 +230,7 @@ class EmbeddedStore implements SessionStore {
 
   /** @param note the note of its due record */
   #end(sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject = ""): void {
+    this.#signals.append(sid, reason, now, subject);
     this.#sql.remove.run(sid);
     this.#events.leaveEnded(sid, reason, note, subject, now);
     this.#appended.push(this.#log.append(sid, reason, now));

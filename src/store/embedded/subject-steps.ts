@@ -29,6 +29,8 @@ type Deps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly end: EndStep;
+  /** Appends the signal of a session that ended with all others, unless that was done. */
+  readonly endedWithAll: (sid: SessionId) => void;
 };
 
 /** An end of many that is under way, or was: then `created_until` is 0. */
@@ -119,7 +121,7 @@ export class SubjectSteps {
 
   /** Ends some of the sessions that are past their lifetimes. */
   expire(now: StoreMs): ExpireOutcome {
-    const { sql, end } = this.#deps;
+    const { sql, end, endedWithAll } = this.#deps;
     const rows = sql.expired.all(now, AT_ONCE) as {
       readonly sid: SessionId;
       readonly subject: string;
@@ -128,8 +130,10 @@ export class SubjectSteps {
     const ended: ExpiredSession[] = [];
     for (const row of rows) {
       const { sid, subject } = row;
-      if (row.ended) sql.remove.run(sid);
-      else {
+      if (row.ended) {
+        endedWithAll(sid);
+        sql.remove.run(sid);
+      } else {
         end(sid, "expired", now, EXPIRED_NOTE, subject);
         ended.push({ sid, subject });
       }

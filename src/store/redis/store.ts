@@ -20,6 +20,7 @@ import type {
 } from "../../session/ports.ts";
 import type { PresentedToken } from "../../session/rotation.ts";
 import { type StoreMs, toStoreTime, wallMs } from "../../session/time.ts";
+import type { SignalStore, StoreWithSignals } from "../../signals/ports.ts";
 import { noteOf } from "../due-text.ts";
 import { createInSteps } from "./create.ts";
 import { RedisDevices } from "./devices.ts";
@@ -52,18 +53,21 @@ import {
 } from "./replies.ts";
 import { revokeAll } from "./revoke-all.ts";
 import type { Argument } from "./script-call.ts";
+import { createRedisSignals } from "./signals.ts";
 import { subscribe } from "./subscription.ts";
 
 export type RedisStoreOptions = LinkOptions & {
   /** How long an ended session is remembered, in ms: at least the longest life of an access token. */
   readonly markerLifeMs: number;
+  /** How long the signal log keeps what a subscription has not read, in ms. Default: a day. */
+  readonly signalsRetentionMs?: number;
 };
 
 /**
  * Connects, waiting for Redis no longer than one command: until Redis is there, calls fail as unavailable.
  * @throws StoreRefused when Redis can be reached and must not be used
  */
-export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {
+export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
   const store = new RedisStore(options);
   try {
     await store.start();
@@ -74,7 +78,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   }
 }
 
-class RedisStore implements SessionStore {
+class RedisStore implements StoreWithSignals {
   readonly #options: RedisStoreOptions;
   readonly #link: Link;
   readonly #acknowledge: Acknowledge;
@@ -86,6 +90,7 @@ class RedisStore implements SessionStore {
   readonly #lists: SessionLists;
   readonly #devices: RedisDevices;
   readonly #clustered: boolean;
+  readonly signals: SignalStore;
 
   readonly recordEvents: SessionEventLog["recordEvents"] = (...given) => this.#events.recordEvents(...given);
   readonly events: SessionEventLog["events"] = (of) => this.#events.events(of);
@@ -110,6 +115,7 @@ class RedisStore implements SessionStore {
     this.#log = new LogReader(this.#link, this.#clustered, (tag) => this.#ends.finish(tag));
     this.#lists = new SessionLists(this.#link, this.#clustered);
     this.#devices = new RedisDevices(this.#link, this.#acknowledge, options.reuseIntervalMs);
+    this.signals = createRedisSignals(this.#link, this.#acknowledge, this.#clustered, options.signalsRetentionMs);
   }
 
   start(): Promise<void> {

@@ -85,6 +85,7 @@ test("a file of an older version keeps its sessions, and learns what the newer o
   db.exec(
     "DROP INDEX sessions_by_creation; DROP TABLE events; DROP TABLE due; DROP TABLE subject_ends; PRAGMA user_version = 1",
   );
+  db.exec("DROP TABLE signals; DROP TABLE subscriptions; DROP TABLE signal_state");
   db.close();
 
   now -= SECOND; // the clock was set back since: what is there ends all the same

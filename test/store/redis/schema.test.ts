@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
-import type { SessionStore } from "../../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../../src/session/time.ts";
+import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../../src/signals/ports.ts";
 import { tagOfSession, tagOfSubject } from "../../../src/store/redis/partitions.ts";
 import { loadScripts } from "../../../src/store/redis/scripts.ts";
 import { createRedisStore } from "../../../src/store/redis/store.ts";
@@ -42,6 +42,7 @@ function pattern(text: string): RegExp {
   const parts = text.split(/(<[^>]+>|\{a7\})/).map((part) => {
     if (part === "{a7}") return "\\{[0-9a-f]{2}\\}";
     if (part === "<session>") return session;
+    if (part === "<subscription>") return "[a-z]+";
     if (part === "<time>") return "\\d{13}";
     if (part.startsWith("<")) return "[^]+";
     return part.replace(/[{}*+]/g, "\\$&");
@@ -62,13 +63,15 @@ const LIVES: Readonly<Record<string, number | undefined>> = {
   "the life of an access token and 60 s": MARKER_LIFE,
   "32 days after its last entry is of no use": MARKER_LIFE + DAYS_32,
   "32 days": DAYS_32,
+  "`SIGNALS_RETENTION` and 32 days": DEFAULT_RETENTION_MS + DAYS_32,
+  "none: deleted when all are appended": undefined,
   "`EVENT_RETENTION` after the last one": RETENTION,
 };
 
 const ORIGIN = { address: "192.0.2.7", admin: "support", requestId: "r1" };
 
 let redis: Redis;
-let store: SessionStore;
+let store: StoreWithSignals;
 /** A session that was refreshed, and is live. */
 let live: SessionId;
 
@@ -93,6 +96,9 @@ async function login(user: string, more: Parameters<typeof newSession>[1] = {}, 
 
 async function useEveryVerb(): Promise<SessionId> {
   const user = subject();
+  const definition = { kind: "webhook", endpoint: "https://a.test/", filter: {}, audience: [] } as const;
+  await store.signals.subscriptions.create("subscription", definition, wallMs(1_794_000_000_000));
+  await store.signals.log.lease([0], "instance", 30 * SECOND);
   const authentication = { time: wallMs(5_000), methods: ["otp"], contextClass: "gold" };
   const [kept, recorded] = [await login(user, { authentication, deviceRequired: true }), await login(user)];
   const ended = await login(subject());
@@ -159,7 +165,7 @@ test("every field of a hash is described, and every one that is described is the
     for (const field of await redis.hkeys(key)) {
       const described = rows.filter((row) => row.key.test(key) && row.field.test(field));
       expect(described, `${key} ${field}`).toHaveLength(1);
-      expect(key.endsWith("u") || sessions(field)).toBe(true);
+      expect(/[ufb]$/.test(key) || sessions(field)).toBe(true);
       found.add(described[0]);
     }
   }

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
 import { parseRedisUrl, type RedisTarget } from "../../../src/config/redis-url.ts";
 import type { EndReason } from "../../../src/session/model.ts";
-import type { EndAllOptions, SessionStore } from "../../../src/session/ports.ts";
+import type { EndAllOptions } from "../../../src/session/ports.ts";
 import { type StoreMs, storeMs, wallMs } from "../../../src/session/time.ts";
+import type { StoreWithSignals } from "../../../src/signals/ports.ts";
 import { noteOf } from "../../../src/store/due-text.ts";
 import { createEmbeddedStore } from "../../../src/store/embedded/store.ts";
 import { TAGS, tagOfSubject } from "../../../src/store/redis/partitions.ts";
@@ -18,7 +19,7 @@ import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {
   /** Another instance on the same data. */
-  open(): Promise<SessionStore>;
+  open(): Promise<StoreWithSignals>;
   now(): StoreMs;
   advance(ms: number): Promise<void>;
   /** Begins the end of what a subject has, of which it must be much, as an instance does that dies after its first step. */
@@ -50,7 +51,7 @@ export function redisOptions(url: string, more: Partial<RedisStoreOptions> = {})
 export async function embeddedBackend(): Promise<Backend> {
   const directory = mkdtempSync(join(tmpdir(), "store-"));
   let now = Date.now();
-  const stores: SessionStore[] = [];
+  const stores: StoreWithSignals[] = [];
   const open = () => {
     const store = createEmbeddedStore({
       path: join(directory, "sessions.db"),
@@ -121,7 +122,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
   let now = Date.now() + AHEAD_MS;
   const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, now)));
   await setClock();
-  const stores: SessionStore[] = [];
+  const stores: StoreWithSignals[] = [];
   const scripts = loadScripts(MOVABLE_CLOCK);
   const anyTime = [0, Number.MAX_SAFE_INTEGER, 0];
   return {

@@ -1,9 +1,10 @@
 /** A store that is open while the tests of a `describe` run, and what its tests do again and again. */
 import { afterAll, beforeAll } from "vitest";
 import type { NewSession, SessionId } from "../../../src/session/model.ts";
-import type { RotateOutcome, SessionStore } from "../../../src/session/ports.ts";
+import type { RotateOutcome } from "../../../src/session/ports.ts";
 import type { PresentedToken } from "../../../src/session/rotation.ts";
 import { storeMs } from "../../../src/session/time.ts";
+import type { StoreWithSignals } from "../../../src/signals/ports.ts";
 import type { Backend } from "./backends.ts";
 import { newSession, nonce } from "./sessions.ts";
 
@@ -14,7 +15,7 @@ export type Login = { readonly sid: SessionId; readonly first: PresentedToken };
 
 export type Context = {
   readonly backend: Backend;
-  readonly store: SessionStore;
+  readonly store: StoreWithSignals;
   /** Creates a session and its first token. */
   login(user: string, more?: Partial<NewSession>): Promise<Login>;
   /** Presents a token that must be served. */
@@ -37,7 +38,7 @@ export function openContext(start: () => Promise<Backend>): () => Context {
   };
 }
 
-function contextOf(backend: Backend, store: SessionStore): Context {
+function contextOf(backend: Backend, store: StoreWithSignals): Context {
   return {
     backend,
     store,

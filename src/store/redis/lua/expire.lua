@@ -29,7 +29,8 @@ local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
 
 local reply, least, gone, due, logged = { 'swept', rest, '' }, math.huge, {}, {}, {}
-local ended_all, horizons = ended_until(partition), redis.call('GET', partition .. 'h')
+local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g'), {}
+local horizons, unsignalled, switch = states[1], states[2], states[3]
 local marker_life = tonumber(ARGV[5])
 
 local function look(entry, record)
@@ -39,11 +40,14 @@ local function look(entry, record)
     least = math.min(least, expiry)
   elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
     least = now -- it may be about to end with its subject's others
+  elseif created <= ended_all and unsignalled then
+    least = now -- its signal may have to be appended (signals.lua)
   else
     gone[#gone + 1] = entry
     if created <= ended_all then return end
     local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end
+    if switch then ends[#ends + 1] = { sid, 'expired', record, subject } end
     logged[#logged + 1] = sid .. ' ' .. now .. ' ' .. now + marker_life .. ' expired'
     due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', ARGV[6], subject }, '\n')
     reply[#reply + 1], reply[#reply + 2] = sid, subject
@@ -67,6 +71,7 @@ end
 if #logged > 0 then
   redis.call('HSET', partition .. 'r', unpack(due))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  if switch then append_signals(partition, switch, ends, now) end
   append_to_log(partition, logged, now, marker_life)
 end
 if least < math.huge then reply[3] = string.format('%.0f', math.max(0, least - now)) end

@@ -24,6 +24,16 @@
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
 --                   record is due, when the event was, its kind, who asked (due-text.ts) and the subject. record.lua removes a due
 --                   record, mostly a moment later.
+--   {a7}g           for how long signals are kept, ms, how many there have been, and the sid of the last one, or '-'. Present while there
+--                   are subscriptions to signals.
+--   {a7}z           signal log (src/signals/ports.ts), a ZSET by number: '<number> <sid> <ended at> <reason> <length of the client id, bytes>
+--                   <client id><subject>'.
+--   {a7}f           who reads it, a HASH. The field '*' is the lease: '<holder> <fence> <until>'. A subscription has '<number> <sid> <delivered>
+--                   <dead letters>': its cursor, with the sid of the last signal before it ('-' where there was none), and its counters.
+--   {a7}j           an end of all whose signals are to be appended: '<created after> <created until> <ended at> <entry>', the entry of the order
+--                   of creation to continue after.
+--   {00}b           subscriptions, a HASH. The field of an id has the definition; that of '=' and the id has six lines: time of
+--                   creation, state, reason, failures, last error, time of it.
 --
 -- This is the head of a record. The subject (I2 length, text) follows it, and then what only the service reads (record.ts).
 -- The fields are: version, g, n (two words), c (two words), f, cs, ct, created, idle timeout, absolute lifetime
@@ -189,24 +199,54 @@ local function append_to_log(partition, entries, now, marker_life)
   redis.pcall('PUBLISH', 'session-revocations', table.concat(entries, '\n')) -- a hint may be lost: readers read the log anyway
 end
 
+-- Appends to the signal log. `switch` is the value of {a7}g. Each of `ends` is { sid, reason, record or false, subject without a record }.
+local function append_signals(partition, switch, ends, now)
+  local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
+  local log, keep, count = partition .. 'z', string.match(switch, '^(%d+) (%d+) ')
+  local added = {}
+  for _, ending in ipairs(ends) do
+    local sid, reason, record, subject = unpack(ending)
+    local client = ''
+    if record then
+      local length, at
+      subject, length, at = struct.unpack('>I2c0B', record, BODY)
+      client = length == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + length - 1)
+    end
+    count = count + 1
+    local number = string.format('%.0f', count)
+    added[#added + 1] = number
+    added[#added + 1] = table.concat({ number, sid, string.format('%.0f', now), reason, #client, client .. subject }, ' ')
+  end
+  redis.call('ZADD', log, unpack(added))
+  redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
+  -- Looks at one more than were added, so that what is too old never accumulates.
+  for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
+    if now - string.match(signal, '^%S+ %S+ (%d+)') > tonumber(keep) then redis.call('ZREM', log, signal) end
+  end
+  redis.call('PEXPIREAT', log, now + keep + shift + LOG_SLACK)
+end
+
 -- Ends sessions of `subject`: deletes them, writes their markers, appends to the log, leaves due records with `note` unless that is '',
 -- and wakes the readers. The caller updates the index afterwards. Redis undoes nothing of a script that fails, and a missing permission
 -- is the only thing that can fail halfway. So the permissions are checked before anything is written.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return end
-  for command in string.gmatch('DEL SET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
+  for command in string.gmatch('DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL', '%u+') do
     if not redis.acl_check_cmd(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
   end
   local _, _, remove_from_order = order_functions()
   local expires = now + marker_life
-  local keys, entries, order_entries, due = {}, {}, {}, {}
+  local keys, entries, order_entries, due, ends = {}, {}, {}, {}, {}
+  for k, sid in ipairs(sids) do keys[k] = partition .. 's' .. sid end
+  local records = redis.call('MGET', partition .. 'g', unpack(keys))
+  local switch = table.remove(records, 1)
   for k, sid in ipairs(sids) do
-    local key = partition .. 's' .. sid
-    local record = redis.call('GET', key)
+    local record = records[k]
     if record then order_entries[#order_entries + 1] = entry_of(record, sid) end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
-    keys[k] = key
+    if switch then ends[k] = { sid, reason, record, subject } end
     due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, note, subject }, '\n')
   end
   remove_from_order(partition .. 'o', order_entries)
@@ -215,6 +255,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
     redis.call('HSET', partition .. 'r', unpack(due))
     redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
   end
+  if switch then append_signals(partition, switch, ends, now) end
   append_to_log(partition, entries, now, marker_life)
 end
 

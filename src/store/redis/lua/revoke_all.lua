@@ -5,7 +5,13 @@
 -- Returns 'ended'
 local partition = KEYS[1]
 local marker_life = tonumber(ARGV[2])
-local created_until = string.format('%.0f', math.max(tonumber(ARGV[1]), ended_until(partition)))
+local ended_before = ended_until(partition)
+local created_until = string.format('%.0f', math.max(tonumber(ARGV[1]), ended_before))
+if redis.call('GET', partition .. 'g') then
+  local after, from = string.match(redis.call('GET', partition .. 'j') or '', '^(%d+) %d+ %d+ (.*)$')
+  local times = string.format('%s %s %.0f ', after or string.format('%.0f', ended_before), created_until, now)
+  redis.call('SET', partition .. 'j', times .. (from or ''))
+end
 redis.call('SET', partition .. 'e', created_until)
 if ARGV[3] ~= '' then
   redis.call('HSET', partition .. 'r', ARGV[4], table.concat({ now, now, 'revoked_all', ARGV[3], '' }, '\n'))

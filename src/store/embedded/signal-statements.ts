@@ -1,0 +1,50 @@
+import type { DatabaseSync } from "node:sqlite";
+import { SWEEP } from "./schema.ts";
+
+/** The statements about signals. */
+export function signalStatements(db: DatabaseSync) {
+  return {
+    isSubscribed: db.prepare("SELECT 1 FROM subscriptions LIMIT 1"),
+    appendSignal: db.prepare("INSERT INTO signals (sid, ended_at, reason, client, subject) VALUES (?, ?, ?, ?, ?)"),
+    sweepSignals: db.prepare(
+      `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,
+    ),
+    // The last signal that all have read stays: a reader recognises by it that the log is the same.
+    trimSignals: db.prepare("DELETE FROM signals WHERE number < (SELECT min(number) FROM subscriptions)"),
+    clearSignals: db.prepare("DELETE FROM signals"),
+    signalsAfter: db.prepare("SELECT * FROM signals WHERE number >= ? ORDER BY number LIMIT ?"),
+    signal: db.prepare("SELECT sid FROM signals WHERE number = ?"),
+    lastSignal: db.prepare(
+      `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'signals'), 0) AS number,
+       coalesce((SELECT sid FROM signals ORDER BY number DESC LIMIT 1), '-') AS sid`,
+    ),
+
+    signalState: db.prepare("SELECT * FROM signal_state"),
+    holdSignals: db.prepare("UPDATE signal_state SET holder = ?, fence = ?, held_until = ?"),
+    giveBackSignals: db.prepare("UPDATE signal_state SET holder = '', held_until = 0"),
+    beginSignals: db.prepare(
+      "UPDATE signal_state SET created_after = ?, created_until = ?, ended_at = ?, from_time = ?, from_sid = ?",
+    ),
+    endedWithAll: db.prepare(
+      `SELECT sid, subject, created_at, fixed FROM sessions
+       WHERE (created_at, sid) > (?, ?) AND created_at > ? AND created_at <= ? ORDER BY created_at, sid LIMIT ?`,
+    ),
+
+    subscriptions: db.prepare("SELECT * FROM subscriptions ORDER BY id"),
+    subscription: db.prepare("SELECT * FROM subscriptions WHERE id = ?"),
+    countSubscriptions: db.prepare("SELECT count(*) AS count FROM subscriptions"),
+    subscribe: db.prepare("INSERT INTO subscriptions (id, definition, created_at, number, sid) VALUES (?, ?, ?, ?, ?)"),
+    define: db.prepare("UPDATE subscriptions SET definition = ? WHERE id = ?"),
+    pause: db.prepare("UPDATE subscriptions SET state = 'paused', because = ? WHERE id = ?"),
+    resume: db.prepare("UPDATE subscriptions SET state = 'active', because = '', failures = 0 WHERE id = ?"),
+    succeed: db.prepare("UPDATE subscriptions SET failures = 0 WHERE id = ?"),
+    fail: db.prepare(
+      "UPDATE subscriptions SET failures = failures + 1, last_error = ?, last_error_at = ? WHERE id = ?",
+    ),
+    unsubscribe: db.prepare("DELETE FROM subscriptions WHERE id = ?"),
+    advance: db.prepare("UPDATE subscriptions SET number = ?, sid = ? WHERE id = ? AND number < ?"),
+    countDelivered: db.prepare(
+      "UPDATE subscriptions SET delivered = delivered + ?, dead_letters = dead_letters + ? WHERE id = ?",
+    ),
+  };
+}

@@ -1,0 +1,84 @@
+/** Appends to the signal log, within transactions that end sessions. Without a subscription it costs one look at an empty table. */
+import type { SessionId } from "../../session/model.ts";
+import type { StoreMs } from "../../session/time.ts";
+import type { SignalReason } from "../../signals/model.ts";
+import type { SessionRow } from "./rows.ts";
+import type { Statements } from "./statements.ts";
+
+/** Signals of an end of all that one step appends: some 1 ms. */
+const AT_ONCE = 64;
+
+/** An end of all whose signals are not all appended; none if `created_until` is 0. Sessions up to (`from_time`, `from_sid`) are done. */
+type EndOfAll = {
+  readonly created_after: StoreMs;
+  readonly created_until: StoreMs;
+  readonly ended_at: StoreMs;
+  readonly from_time: StoreMs;
+  readonly from_sid: string;
+};
+
+type Row = Pick<SessionRow, "sid" | "subject" | "created_at" | "fixed">;
+
+export class SignalSteps {
+  readonly #sql: Statements;
+  readonly #retentionMs: number;
+
+  constructor(sql: Statements, retentionMs: number) {
+    this.#sql = sql;
+    this.#retentionMs = retentionMs;
+  }
+
+  /** @param subject that of a session which is not there */
+  append(sid: SessionId, reason: SignalReason, now: StoreMs, subject: string): void {
+    const sql = this.#sql;
+    if (sql.isSubscribed.get() === undefined) return;
+    const row = sql.session.get(sid) as SessionRow | undefined;
+    sql.appendSignal.run(sid, now, reason, row === undefined ? "" : clientOf(row), row?.subject ?? subject);
+    sql.sweepSignals.run(now - this.#retentionMs);
+  }
+
+  /** @param before until when sessions were created that had ended already */
+  beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
+    if (this.#sql.isSubscribed.get() === undefined || until <= before) return;
+    const pending = this.pending();
+    if (pending === undefined) this.#sql.beginSignals.run(before, until, now, 0, "");
+    else this.#sql.beginSignals.run(pending.created_after, until, now, pending.from_time, pending.from_sid);
+  }
+
+  pending(): EndOfAll | undefined {
+    const state = this.#sql.signalState.get() as EndOfAll;
+    return state.created_until > 0 ? state : undefined;
+  }
+
+  /** Appends some of the signals of an end of all. */
+  continueEndOfAll(): void {
+    const pending = this.pending();
+    if (pending === undefined) return;
+    const { created_after, created_until, ended_at, from_time, from_sid } = pending;
+    const range = [from_time, from_sid, created_after, created_until, AT_ONCE] as const;
+    const rows = this.#sql.endedWithAll.all(...range) as Row[];
+    for (const row of rows) this.#appendEndOfAll(row, ended_at);
+    const last = rows.at(-1);
+    if (rows.length < AT_ONCE || last === undefined) this.#sql.beginSignals.run(0, 0, 0, 0, "");
+    else this.#sql.beginSignals.run(created_after, created_until, ended_at, last.created_at, last.sid);
+  }
+
+  /** Appends the signal of a session that ended with all others, before its row is deleted. */
+  appendEndOfAll(sid: SessionId): void {
+    const pending = this.pending();
+    if (pending === undefined) return;
+    const row = this.#sql.session.get(sid) as SessionRow | undefined;
+    if (row === undefined || row.created_at <= pending.created_after || row.created_at > pending.created_until) return;
+    const isDone =
+      row.created_at < pending.from_time || (row.created_at === pending.from_time && sid <= pending.from_sid);
+    if (!isDone) this.#appendEndOfAll(row, pending.ended_at);
+  }
+
+  #appendEndOfAll(row: Row, endedAt: StoreMs): void {
+    this.#sql.appendSignal.run(row.sid, endedAt, "revoked_all", clientOf(row), row.subject);
+  }
+}
+
+function clientOf({ fixed }: Pick<SessionRow, "fixed">): string {
+  return (JSON.parse(fixed) as { readonly clientId: string }).clientId;
+}

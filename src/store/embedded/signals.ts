@@ -1,0 +1,225 @@
+/** Signals in the embedded store: one log with one partition, which all processes on the file share. */
+import type { SessionId } from "../../session/model.ts";
+import type { StoreMs, WallMs } from "../../session/time.ts";
+import {
+  type DeliveryError,
+  MAX_SUBSCRIPTIONS,
+  type Subscription,
+  type SubscriptionDefinition,
+  type SubscriptionState,
+} from "../../signals/model.ts";
+import type {
+  AdvanceOutcome,
+  Cursor,
+  DeliveryCounts,
+  Lease,
+  ReadOutcome,
+  SignalLog,
+  SignalStore,
+  SubscriptionStore,
+} from "../../signals/ports.ts";
+import { cursorOf, NO_SESSION, type Position, positionOf, signalOf, subscriptionOf } from "../signal-text.ts";
+import type { SignalSteps } from "./signal-steps.ts";
+import type { Statements } from "./statements.ts";
+import type { Transactions } from "./transactions.ts";
+
+type Holder = { readonly holder: string; readonly fence: number; readonly held_until: StoreMs };
+
+type SignalRow = Position & {
+  readonly sid: SessionId;
+  readonly ended_at: number;
+  readonly reason: string;
+  readonly client: string;
+  readonly subject: string;
+};
+
+type SubscriptionRow = Position & {
+  readonly id: string;
+  readonly definition: string;
+  readonly created_at: number;
+  readonly state: string;
+  readonly because: string;
+  readonly failures: number;
+  readonly last_error: string;
+  readonly last_error_at: number;
+  readonly delivered: number;
+  readonly dead_letters: number;
+};
+
+export function createEmbeddedSignals(sql: Statements, steps: SignalSteps, transactions: Transactions): SignalStore {
+  return {
+    log: new EmbeddedSignalLog(sql, steps, transactions),
+    subscriptions: new EmbeddedSubscriptions(sql, transactions),
+  };
+}
+
+class EmbeddedSignalLog implements SignalLog {
+  readonly partitions = 1;
+  readonly #sql: Statements;
+  readonly #steps: SignalSteps;
+  readonly #transactions: Transactions;
+
+  constructor(sql: Statements, steps: SignalSteps, transactions: Transactions) {
+    this.#sql = sql;
+    this.#steps = steps;
+    this.#transactions = transactions;
+  }
+
+  partitionOf(): number {
+    return 0;
+  }
+
+  async lease(partitions: readonly number[], holder: string, ms: number): Promise<readonly Lease[]> {
+    if (partitions.length === 0) return [];
+    return this.#transactions.write("NORMAL", (now) => {
+      const sql = this.#sql;
+      if (sql.isSubscribed.get() === undefined) return [];
+      const before = sql.signalState.get() as Holder;
+      const left = before.held_until - now;
+      const isHeld = before.holder === holder;
+      if (!isHeld && left > 0 && left <= Math.max(ms, LONGEST_LEASE_MS)) return [];
+      if (!isHeld && ms === 0) return [];
+      const fence = isHeld ? before.fence : before.fence + 1;
+      sql.holdSignals.run(holder, fence, now + ms);
+      return ms === 0 ? [] : [{ partition: 0, holder, fence }];
+    });
+  }
+
+  async release(leases: readonly Lease[]): Promise<void> {
+    for (const { holder } of leases) await this.lease([0], holder, 0);
+  }
+
+  async ends(): Promise<readonly Cursor[]> {
+    return this.#transactions.read(() => {
+      const end = cursorOf(this.#sql.lastSignal.get() as Position);
+      return [(this.#steps.pending() === undefined ? end : `${end}+`) as Cursor];
+    });
+  }
+
+  async read(_partition: number, after: Cursor, limit: number): Promise<ReadOutcome> {
+    const pending = this.#transactions.read(() => this.#steps.pending());
+    if (pending !== undefined) this.#transactions.write("NORMAL", () => this.#steps.continueEndOfAll());
+    return this.#transactions.read(() => this.#read(positionOf(after), limit));
+  }
+
+  #read({ number, sid }: Position, limit: number): ReadOutcome {
+    const last = this.#sql.lastSignal.get() as Position;
+    if (number > last.number) return { ok: false, reason: "rewound" };
+    const rows = this.#sql.signalsAfter.all(number, limit + 1) as SignalRow[];
+    const oldest = rows[0]?.number ?? last.number + 1;
+    if (oldest === number) {
+      if (rows[0]?.sid !== sid) return { ok: false, reason: "rewound" };
+      rows.shift();
+    } else if (oldest > number + 1) {
+      const before = cursorOf({ number: oldest - 1, sid: NO_SESSION });
+      return { ok: false, reason: "behind", oldest: before, lost: oldest - 1 - number };
+    }
+    const signals = rows.slice(0, limit).map((row) => ({
+      signal: signalOf({ ...row, endedAt: row.ended_at }),
+      cursor: cursorOf(row),
+    }));
+    return { ok: true, signals, more: signals.length === limit || this.#steps.pending() !== undefined };
+  }
+
+  async cursors(): Promise<ReadonlyMap<string, Cursor>> {
+    return this.#transactions.read(() => {
+      const rows = this.#sql.subscriptions.all() as SubscriptionRow[];
+      return new Map(rows.map((row) => [row.id, cursorOf(row)]));
+    });
+  }
+
+  async advance(lease: Lease, subscription: string, to: Cursor, counts: DeliveryCounts): Promise<AdvanceOutcome> {
+    const { number, sid } = positionOf(to);
+    return this.#transactions.write("NORMAL", (): AdvanceOutcome => {
+      const sql = this.#sql;
+      const { holder, fence } = sql.signalState.get() as Holder;
+      const isKnown = sql.subscription.get(subscription) !== undefined;
+      if (holder !== lease.holder || fence !== lease.fence || !isKnown) return { ok: false, reason: "lost" };
+      const there = sql.signal.get(number)?.sid ?? sid;
+      if (number > (sql.lastSignal.get() as Position).number || (sid !== NO_SESSION && there !== sid)) {
+        return { ok: false, reason: "rewound" };
+      }
+      sql.advance.run(number, sid, subscription, number);
+      sql.countDelivered.run(counts.delivered, counts.deadLetters, subscription);
+      sql.trimSignals.run();
+      return { ok: true };
+    });
+  }
+}
+
+/** A lease that lasts longer was taken before the clock was set. */
+const LONGEST_LEASE_MS = 600_000;
+
+class EmbeddedSubscriptions implements SubscriptionStore {
+  readonly #sql: Statements;
+  readonly #transactions: Transactions;
+
+  constructor(sql: Statements, transactions: Transactions) {
+    this.#sql = sql;
+    this.#transactions = transactions;
+  }
+
+  async create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean> {
+    const text = JSON.stringify(definition);
+    return this.#transactions.write("FULL", () => {
+      const before = this.#row(id);
+      if (before !== undefined) return before.definition === text;
+      if (Number(this.#sql.countSubscriptions.get()?.count) >= MAX_SUBSCRIPTIONS) return false;
+      const { number, sid } = this.#sql.lastSignal.get() as Position;
+      this.#sql.subscribe.run(id, text, createdAt, number, sid);
+      return true;
+    });
+  }
+
+  async get(id: string): Promise<Subscription | undefined> {
+    const row = this.#transactions.read(() => this.#row(id));
+    return row && subscriptionOfRow(row);
+  }
+
+  async list(): Promise<readonly Subscription[]> {
+    return this.#transactions.read(() => this.#sql.subscriptions.all() as SubscriptionRow[]).map(subscriptionOfRow);
+  }
+
+  async define(id: string, definition: SubscriptionDefinition): Promise<boolean> {
+    return this.#change(() => this.#sql.define.run(JSON.stringify(definition), id));
+  }
+
+  async setState(id: string, state: SubscriptionState): Promise<boolean> {
+    return this.#change(() =>
+      state.state === "paused" ? this.#sql.pause.run(state.because, id) : this.#sql.resume.run(id),
+    );
+  }
+
+  async recordAttempt(id: string, failure: { readonly error: DeliveryError; readonly at: WallMs } | undefined) {
+    return this.#change(() =>
+      failure === undefined ? this.#sql.succeed.run(id) : this.#sql.fail.run(failure.error, failure.at, id),
+    );
+  }
+
+  async delete(id: string): Promise<boolean> {
+    return this.#transactions.write("FULL", () => {
+      const isDeleted = this.#sql.unsubscribe.run(id).changes > 0;
+      if (this.#sql.isSubscribed.get() === undefined) {
+        this.#sql.clearSignals.run();
+        this.#sql.beginSignals.run(0, 0, 0, 0, "");
+        this.#sql.giveBackSignals.run();
+      }
+      return isDeleted;
+    });
+  }
+
+  #change(step: () => { readonly changes: number | bigint }): boolean {
+    return this.#transactions.write("FULL", () => step().changes > 0);
+  }
+
+  #row(id: string): SubscriptionRow | undefined {
+    return this.#sql.subscription.get(id) as SubscriptionRow | undefined;
+  }
+}
+
+function subscriptionOfRow(row: SubscriptionRow): Subscription {
+  const { id, definition, created_at, state, because, failures, last_error, last_error_at, delivered } = row;
+  const status = { createdAt: created_at, state, because, failures };
+  const error = { lastError: last_error, lastErrorAt: String(last_error_at) };
+  return subscriptionOf(id, definition, { ...status, ...error }, { delivered, deadLetters: row.dead_letters });
+}

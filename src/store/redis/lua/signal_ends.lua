@@ -1,0 +1,10 @@
+#!lua flags=allow-oom
+-- Returns the end of the signal log of partitions.
+-- KEYS  any partitions of one slot
+-- Returns for each the number and the sid of its last signal; followed by '+' if an end of all still has to append signals.
+local ends = {}
+for k, partition in ipairs(KEYS) do
+  local states = redis.call('MGET', partition .. 'g', partition .. 'j')
+  ends[k] = (string.match(states[1] or '', '^%d+ (.*)$') or '0 -') .. (states[1] and states[2] and '+' or '')
+end
+return ends

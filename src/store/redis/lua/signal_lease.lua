@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- Takes, extends or gives back the right to read the signal log of partitions.
+-- KEYS  any partitions of one slot
+-- ARGV  1 the holder, 2 for how long, ms, 0 to give it back, 3 for how long signals are kept, ms
+-- Returns for each partition the fence of the holder, or '0' if the holder does not have the lease.
+local fences, holder, life = {}, ARGV[1], tonumber(ARGV[2])
+for k, partition in ipairs(KEYS) do
+  local readers, log = partition .. 'f', redis.call('GET', partition .. 'g')
+  fences[k] = '0'
+  if log then
+    local owner, fence, held = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) (%d+)$')
+    local left = owner and tonumber(held) - now or 0
+    if owner == holder or left <= 0 or left > math.max(life, 600000) then
+      fence = owner == holder and fence or string.format('%.0f', (fence or 0) + 1)
+      if owner == holder or life > 0 then
+        redis.call('HSET', readers, '*', holder .. ' ' .. fence .. ' ' .. string.format('%.0f', now + life))
+      end
+      fences[k] = life > 0 and fence or '0'
+    end
+    local keep, rest = string.match(log, '^(%d+)( .*)$')
+    if keep ~= ARGV[3] then redis.call('SET', partition .. 'g', ARGV[3] .. rest) end
+  end
+end
+return fences

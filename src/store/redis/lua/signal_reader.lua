@@ -1,0 +1,25 @@
+#!lua flags=allow-oom
+-- Adds a subscription to the readers of partitions, at the present end of their logs, or removes it. Without readers nothing is logged.
+-- KEYS  any partitions of one slot
+-- ARGV  1 'add' or 'remove', 2 the subscription, 3 for how long signals are kept, ms
+-- Returns a list of 'done'
+for _, partition in ipairs(KEYS) do
+  local readers, switch = partition .. 'f', partition .. 'g'
+  -- In a cluster every second key stands for no partition (link.ts).
+  if string.sub(partition, -1) ~= '}' then
+    -- nothing
+  elseif ARGV[1] == 'add' then
+    local log = redis.call('GET', switch)
+    if not log then redis.call('SET', switch, ARGV[3] .. ' 0 -') end
+    if not redis.call('HGET', readers, ARGV[2]) then
+      redis.call('HSET', readers, ARGV[2], (log and string.match(log, '^%d+ (.*)$') or '0 -') .. ' 0 0')
+    end
+  else
+    redis.call('HDEL', readers, ARGV[2])
+    local left = redis.call('HRANDFIELD', readers, 2)
+    if #left == 0 or (#left == 1 and left[1] == '*') then
+      redis.call('DEL', switch, readers, partition .. 'z', partition .. 'j')
+    end
+  end
+end
+return { 'done' }

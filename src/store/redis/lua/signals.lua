@@ -1,0 +1,59 @@
+#!lua flags=allow-oom
+-- Returns signals of a partition, after it has appended some of those that an end of all still has to append.
+-- KEYS  1 partition
+-- ARGV  1 the number of the last signal before them, 2 its sid, or '-', 3 the most to return
+-- Returns 'rewound' if that signal is not the one that the log has, or had; 'behind' and the number of the oldest that is there, or of the
+-- next one, if some in between are gone; or 'more' or 'end', then signals.
+local CHUNKS = 2 -- some 0.1 ms
+local partition, after, sid, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local log = partition .. 'z'
+
+-- Appends the signals of sessions that ended with all others, in order of creation.
+local function continue(job, switch)
+  local earlier = order_functions()
+  local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
+  local order = partition .. 'o'
+  local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
+  local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)
+  local entries, keys, ends, done = {}, {}, {}, #chunks < CHUNKS
+  for _, chunk in ipairs(chunks) do
+    for at = 1, #chunk, ENTRY do
+      local entry = string.sub(chunk, at, at + ENTRY - 1)
+      local created = struct.unpack('>I6', entry)
+      if created > tonumber(created_until) then
+        done = true
+      elseif from == '' or earlier(from, entry) then
+        from = entry
+        if created > tonumber(created_after) then
+          entries[#entries + 1], keys[#keys + 1] = entry, partition .. 's' .. string.sub(entry, -ID)
+        end
+      end
+    end
+  end
+  local records = #keys > 0 and redis.call('MGET', unpack(keys))
+  for k, entry in ipairs(entries) do ends[k] = { string.sub(entry, -ID), 'revoked_all', records[k], '' } end
+  if #ends > 0 then append_signals(partition, switch, ends, tonumber(ended_at)) end
+  if done then
+    redis.call('DEL', partition .. 'j')
+  else
+    redis.call('SET', partition .. 'j', table.concat({ created_after, created_until, ended_at, from }, ' '))
+  end
+  return not done
+end
+
+local states = redis.call('MGET', partition .. 'g', partition .. 'j')
+local more = states[1] and states[2] and continue(states[2], states[1])
+local count = tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0)
+if after > count then return { 'rewound' } end
+local found = redis.call('ZRANGE', log, after, '+inf', 'BYSCORE', 'LIMIT', 0, most + 1)
+local number, name = string.match(found[1] or '', '^(%d+) (%S+) ')
+if number and tonumber(number) == after then
+  if name ~= sid then return { 'rewound' } end
+  table.remove(found, 1)
+else
+  local oldest = tonumber(number or count + 1)
+  if oldest > after + 1 then return { 'behind', string.format('%.0f', oldest) } end
+  found[most + 1] = nil
+end
+table.insert(found, 1, (more or #found == most) and 'more' or 'end')
+return found

@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- Reads and changes subscriptions to signals.
+-- KEYS  1 the first partition
+-- ARGV  1 what to do, 2 the subscription, then: 'create' the definition, the time and the most subscriptions; 'define' the definition; 'state' the
+--       state and its reason; 'attempt' an error and its time, or '' and '' for none; 'delete' and 'list' nothing
+-- Returns for 'list' field, value, field, value, …; otherwise 'done', 'missing', or 'there' or 'full' for 'create'
+local subscriptions, verb, id = KEYS[1] .. 'b', ARGV[1], ARGV[2]
+if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
+
+local before = redis.call('HGET', subscriptions, id)
+if verb == 'create' then
+  if before then return before == ARGV[3] and 'done' or 'there' end
+  if #redis.call('HRANDFIELD', subscriptions, 1000) >= 2 * tonumber(ARGV[5]) then return 'full' end
+  redis.call('HSET', subscriptions, id, ARGV[3], '=' .. id, ARGV[4] .. '\nactive\n\n0\n\n')
+  return 'done'
+end
+if not before then return 'missing' end
+local created, state, reason, failures, failed, time =
+  string.match(redis.call('HGET', subscriptions, '=' .. id), '^(.*)\n(.*)\n(.*)\n(.*)\n(.*)\n(.*)$')
+if verb == 'define' then
+  redis.call('HSET', subscriptions, id, ARGV[3])
+elseif verb == 'delete' then
+  redis.call('HDEL', subscriptions, id, '=' .. id)
+else
+  if verb == 'state' then
+    state, reason = ARGV[3], ARGV[4]
+    if state == 'active' then failures = '0' end
+  elseif ARGV[3] == '' then
+    failures = '0'
+  else
+    failures, failed, time = string.format('%.0f', failures + 1), ARGV[3], ARGV[4]
+  end
+  redis.call('HSET', subscriptions, '=' .. id, table.concat({ created, state, reason, failures, failed, time }, '\n'))
+end
+return 'done'

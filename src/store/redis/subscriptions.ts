@@ -1,0 +1,113 @@
+import type { WallMs } from "../../session/time.ts";
+import {
+  type DeliveryError,
+  MAX_SUBSCRIPTIONS,
+  type Subscription,
+  type SubscriptionDefinition,
+  type SubscriptionState,
+} from "../../signals/model.ts";
+import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
+import { subscriptionOf } from "../signal-text.ts";
+import type { Link } from "./link.ts";
+import { FIRST_TAG, TAGS } from "./partitions.ts";
+import type { Acknowledge } from "./replicas.ts";
+import { buffers, text } from "./replies.ts";
+import type { Argument } from "./script-call.ts";
+import type { RedisSignalLog } from "./signal-log.ts";
+
+/** The prefix of the field that has what changes without the operator. */
+const STATUS = "=";
+const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
+
+export class RedisSubscriptions implements SubscriptionStore {
+  readonly #link: Pick<Link, "run">;
+  readonly #acknowledge: Acknowledge;
+  readonly #log: RedisSignalLog;
+  readonly #retentionMs: number;
+
+  constructor(link: Pick<Link, "run">, acknowledge: Acknowledge, log: RedisSignalLog, retentionMs: number) {
+    this.#link = link;
+    this.#acknowledge = acknowledge;
+    this.#log = log;
+    this.#retentionMs = retentionMs;
+  }
+
+  /** The row comes first, so a cursor without one belongs to a subscription that was deleted. Done again, it goes on where it failed. */
+  async create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean> {
+    const args = [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS];
+    const outcome = await this.#change("create", id, args);
+    if (outcome !== "done") return false;
+    await this.#log.eachPartition("signal_reader", TAGS, ["add", id, this.#retentionMs]);
+    await this.#acknowledge(FIRST_TAG, ["b"]);
+    return true;
+  }
+
+  async get(id: string): Promise<Subscription | undefined> {
+    return (await this.list()).find((subscription) => subscription.id === id);
+  }
+
+  async list(): Promise<readonly Subscription[]> {
+    const counts = sum((await this.#log.readers(TAGS)).flatMap((readers) => [...readers]));
+    const reply = buffers(await this.#link.run("subscription", [FIRST_TAG], ["list", ""])).map(String);
+    const fields = new Map<string, string>();
+    for (let at = 0; at < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
+    for (const id of counts.keys()) if (!fields.has(id)) await this.#removeReaders(id);
+    const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS)).toSorted();
+    return ids.map((id) => {
+      const [createdAt, state = "", because = "", failures, lastError = "", lastErrorAt = ""] =
+        fields.get(`${STATUS}${id}`)?.split("\n") ?? [];
+      const status = {
+        createdAt: Number(createdAt),
+        state,
+        because,
+        failures: Number(failures),
+        lastError,
+        lastErrorAt,
+      };
+      return subscriptionOf(id, fields.get(id) ?? "", status, counts.get(id) ?? NONE);
+    });
+  }
+
+  define(id: string, definition: SubscriptionDefinition): Promise<boolean> {
+    return this.#changed("define", id, [JSON.stringify(definition)]);
+  }
+
+  setState(id: string, state: SubscriptionState): Promise<boolean> {
+    return this.#changed("state", id, [state.state, state.state === "paused" ? state.because : ""]);
+  }
+
+  recordAttempt(id: string, failure: { readonly error: DeliveryError; readonly at: WallMs } | undefined) {
+    return this.#changed("attempt", id, [failure?.error ?? "", failure?.at ?? ""]);
+  }
+
+  async delete(id: string): Promise<boolean> {
+    const outcome = await this.#changed("delete", id, []);
+    await this.#removeReaders(id);
+    return outcome;
+  }
+
+  async #removeReaders(id: string): Promise<void> {
+    await this.#log.eachPartition("signal_reader", TAGS, ["remove", id, this.#retentionMs]);
+  }
+
+  async #changed(verb: string, id: string, args: readonly Argument[]): Promise<boolean> {
+    const outcome = await this.#change(verb, id, args);
+    if (outcome === "done" && verb !== "delete") await this.#acknowledge(FIRST_TAG, ["b"]);
+    return outcome === "done";
+  }
+
+  async #change(verb: string, id: string, args: readonly Argument[]): Promise<string> {
+    return text(await this.#link.run("subscription", [FIRST_TAG], [verb, id, ...args]));
+  }
+}
+
+function sum(
+  readers: readonly (readonly [string, { readonly counts: DeliveryCounts }])[],
+): Map<string, DeliveryCounts> {
+  const counts = new Map<string, DeliveryCounts>();
+  for (const [id, { counts: own }] of readers) {
+    const { delivered, deadLetters } = counts.get(id) ?? NONE;
+    counts.set(id, { delivered: delivered + own.delivered, deadLetters: deadLetters + own.deadLetters });
+  }
+  return counts;
+}

@@ -1,0 +1,76 @@
+/** What both stores hold of subscriptions, and the texts of cursors. */
+import type { SessionId } from "../session/model.ts";
+import { storeMs, wallMs } from "../session/time.ts";
+import {
+  type DeliveryError,
+  type Signal,
+  type SignalReason,
+  type Subscription,
+  type SubscriptionDefinition,
+  type SubscriptionState,
+  signalId,
+} from "../signals/model.ts";
+import type { Cursor, DeliveryCounts } from "../signals/ports.ts";
+
+/** The number of the last signal before a cursor, and its session; `-` where there was none. */
+export type Position = { readonly number: number; readonly sid: string };
+
+export const NO_SESSION = "-";
+
+export function cursorOf({ number, sid }: Position): Cursor {
+  return `${number} ${sid}` as Cursor;
+}
+
+export function positionOf(cursor: Cursor): Position {
+  const [number = "", sid = NO_SESSION] = cursor.split(" ");
+  return { number: Number(number), sid };
+}
+
+type Known = {
+  readonly sid: SessionId;
+  readonly reason: string;
+  readonly endedAt: number;
+  readonly client: string;
+  readonly subject: string;
+};
+
+export function signalOf({ sid, reason, endedAt, client, subject }: Known): Signal {
+  const ending = { sessionId: sid, reason: reason as SignalReason, endedAt: storeMs(endedAt) };
+  return {
+    id: signalId(ending),
+    ...ending,
+    ...(subject !== "" && { subject }),
+    ...(client !== "" && { clientId: client }),
+  };
+}
+
+/** What changes without the operator. */
+export type StatusText = {
+  readonly createdAt: number;
+  readonly state: string;
+  readonly because: string;
+  readonly failures: number;
+  readonly lastError: string;
+  readonly lastErrorAt: string;
+};
+
+export function subscriptionOf(
+  id: string,
+  definition: string,
+  status: StatusText,
+  counts: DeliveryCounts,
+): Subscription {
+  const { createdAt, state, because, failures, lastError, lastErrorAt } = status;
+  const parsed = JSON.parse(definition) as SubscriptionDefinition;
+  const current = { state, ...(because !== "" && { because }) } as SubscriptionState;
+  return {
+    ...parsed,
+    ...current,
+    id,
+    createdAt: wallMs(createdAt),
+    failures,
+    ...(lastError !== "" && { lastError: lastError as DeliveryError, lastErrorAt: wallMs(Number(lastErrorAt)) }),
+    delivered: counts.delivered,
+    deadLetters: counts.deadLetters,
+  };
+}
