@@ -1,12 +1,14 @@
-import { bearerToken } from "./bearer-token.ts";
-import { type Accepted, REFUSED, type Refusal } from "./verdict.ts";
+import { bearerToken, dpopToken } from "./bearer-token.ts";
+import type { ProofRefusal, ProofRefused } from "./dpop/proof.ts";
+import { PROOF_ALGORITHMS } from "./dpop/proof-key.ts";
+import { type Accepted, REFUSED, type Refusal, type Verdict } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
 /** The response to a request that is not authorized: 401 with a challenge (RFC 6750 section 3), or 503. */
 export type Rejection = {
   readonly ok: false;
   /** The reason, for the log. `absent`: the request has no `Authorization` header. */
-  readonly reason: Refusal | "absent";
+  readonly reason: Refusal | ProofRefusal | "absent";
   readonly status: 401 | 503;
   readonly headers: Readonly<Record<string, string>>;
   /** The body in JSON, without the reason. */
@@ -23,6 +25,9 @@ const unauthenticated = (challenge: string): Omit<Rejection, "reason"> => ({
 });
 const ABSENT = unauthenticated("Bearer");
 const BAD = unauthenticated('Bearer error="invalid_token"');
+const ALGORITHMS = `algs="${PROOF_ALGORITHMS.join(" ")}"`;
+const BAD_BOUND = unauthenticated(`DPoP error="invalid_token", ${ALGORITHMS}`);
+const BAD_PROOF = unauthenticated(`DPoP error="invalid_dpop_proof", ${ALGORITHMS}`);
 const UNAVAILABLE: Omit<Rejection, "reason"> = {
   ok: false,
   status: 503,
@@ -30,27 +35,67 @@ const UNAVAILABLE: Omit<Rejection, "reason"> = {
   body: '{"error":{"code":"E503_UNAVAILABLE","message":"temporarily unavailable, try again"}}',
 };
 
+export type AdapterOptions = {
+  /** The origin at which clients reach this service, such as `https://api.example.com`. Without it bound tokens (DPoP) are refused. */
+  readonly origin?: string;
+};
+
+/** A request, as `fetch` has it. */
+export type CallerRequest = {
+  readonly method: string;
+  /**
+   * The URL by which its client has sent it. It has to come from the configuration, not from the header `Host`: a proof for another
+   * service would be accepted otherwise.
+   */
+  readonly url: string;
+  readonly headers: { get(name: string): string | null };
+};
+
 /**
- * Verifies the token of an `Authorization: Bearer` header (RFC 6750 section 2.1). Never rejects.
+ * Verifies the token of an `Authorization` header: with the scheme Bearer (RFC 6750 section 2.1), and of a whole request also with the
+ * scheme DPoP and a proof (RFC 9449 section 7). Never rejects.
  *
  * For frameworks without an adapter here.
  *
- * @param authorization the header's value; null or undefined if there is none
+ * @param given the header's value, null or undefined if there is none; or the request
  * @example
  * ```ts
  * import { authorize, type Verifier } from "@session-service/verifier";
  *
  * async function handle(verifier: Verifier, request: Request): Promise<Response> {
- *   const caller = await authorize(verifier, request.headers.get("authorization"));
+ *   const { method, headers } = request;
+ *   const url = `https://api.example.com${new URL(request.url).pathname}`;
+ *   const caller = await authorize(verifier, { method, url, headers });
  *   if (!caller.ok) return new Response(caller.body, { status: caller.status, headers: caller.headers });
  *   return Response.json({ hello: caller.claims.sub });
  * }
  * ```
  */
-export async function authorize(verifier: Verifier, authorization: string | null | undefined): Promise<Authorization> {
+export async function authorize(
+  verifier: Verifier,
+  given: string | null | undefined | CallerRequest,
+): Promise<Authorization> {
+  const request = typeof given === "object" && given !== null ? given : undefined;
+  const authorization =
+    request === undefined ? (given as string | null | undefined) : request.headers.get("authorization");
   if (!authorization) return { ...ABSENT, reason: "absent" };
+  const boundToken = request && dpopToken(authorization);
+  if (request !== undefined && boundToken !== undefined) return authorizeBound(verifier, boundToken, request);
   const token = bearerToken(authorization);
   const verdict = token ? await verifier.verify(token) : REFUSED.malformed;
+  return verdict.ok ? verdict : rejection(verdict, BAD);
+}
+
+async function authorizeBound(verifier: Verifier, token: string, request: CallerRequest): Promise<Authorization> {
+  const { method, url, headers } = request;
+  const verdict = await verifier.verifyBound(token, { method, url, proof: headers.get("dpop") });
   if (verdict.ok) return verdict;
-  return { ...(verdict.reason === "unavailable" ? UNAVAILABLE : BAD), reason: verdict.reason };
+  return rejection(verdict, verdict.reason.startsWith("proof_") ? BAD_PROOF : BAD_BOUND);
+}
+
+function rejection(
+  { reason }: Extract<Verdict, { readonly ok: false }> | ProofRefused,
+  refused: Omit<Rejection, "reason">,
+): Rejection {
+  return { ...(reason === "unavailable" ? UNAVAILABLE : refused), reason };
 }

@@ -1,5 +1,5 @@
 import { Code, ConnectError, createContextKey, type Interceptor } from "@connectrpc/connect";
-import { authorize } from "./bearer.ts";
+import { type AdapterOptions, authorize } from "./bearer.ts";
 import type { Claims } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -22,9 +22,12 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
  *   createServer(connectNodeAdapter({ routes: () => {}, interceptors: [accessTokenInterceptor(verifier)] }));
  * ```
  */
-export function accessTokenInterceptor(verifier: Verifier): Interceptor {
+export function accessTokenInterceptor(verifier: Verifier, { origin }: AdapterOptions = {}): Interceptor {
   return (next) => async (request) => {
-    const caller = await authorize(verifier, request.header.get("authorization"));
+    const { requestMethod: method, url, header: headers } = request;
+    const given =
+      origin === undefined ? headers.get("authorization") : { method, url: origin + new URL(url).pathname, headers };
+    const caller = await authorize(verifier, given);
     if (!caller.ok) {
       const { "content-type": _, ...headers } = caller.headers;
       throw caller.status === 401

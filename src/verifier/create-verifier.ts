@@ -1,4 +1,5 @@
 import { createAdminClient } from "./admin-client.ts";
+import { verifyProof } from "./dpop/verify-proof.ts";
 import type { Key } from "./key.ts";
 import type { VerifierOptions } from "./options.ts";
 import { checkToken, NodeKeySet } from "./token.ts";
@@ -8,6 +9,7 @@ import { createVerifierOn, type Runtime, type Verifier } from "./verifier.ts";
 const NODE: Runtime<Key, NodeKeySet> = {
   createKeys: (deps) => new NodeKeySet(deps),
   checkToken,
+  verifyProof,
   createAdminClient,
 };
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { authorize } from "./bearer.ts";
+import { type AdapterOptions, authorize } from "./bearer.ts";
 import type { Claims } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -26,9 +26,9 @@ export function getCallerClaims(request: object): Claims | undefined {
  * };
  * ```
  */
-export function accessTokenMiddleware(verifier: Verifier) {
+export function accessTokenMiddleware(verifier: Verifier, { origin }: AdapterOptions = {}) {
   return async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
-    const caller = await authorize(verifier, request.headers.authorization);
+    const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {
       response.writeHead(caller.status, caller.headers).end(caller.body);
       return;
@@ -36,6 +36,15 @@ export function accessTokenMiddleware(verifier: Verifier) {
     claimsByRequest.set(request, caller.claims);
     next();
   };
+}
+
+/** Frameworks that shorten the URL for their handlers keep the whole one. */
+type HookedRequest = Pick<IncomingMessage, "headers" | "method" | "url"> & { readonly originalUrl?: string };
+
+function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRequest, origin: string | undefined) {
+  if (origin === undefined) return headers.authorization;
+  const get = (name: string) => headers[name]?.toString() ?? null;
+  return { method, url: `${origin}${originalUrl}`, headers: { get } };
 }
 
 /** The methods of a Fastify reply that the hook calls. */
@@ -61,9 +70,9 @@ type Reply = {
  * };
  * ```
  */
-export function accessTokenHook(verifier: Verifier) {
-  return async (request: Pick<IncomingMessage, "headers">, reply: Reply): Promise<unknown> => {
-    const caller = await authorize(verifier, request.headers.authorization);
+export function accessTokenHook(verifier: Verifier, { origin }: AdapterOptions = {}) {
+  return async (request: HookedRequest, reply: Reply): Promise<unknown> => {
+    const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {
       return reply
         .code(caller.status)

@@ -1,7 +1,9 @@
 /** The functions and types that an internal service imports to verify access tokens. docs/verifier.md explains them. */
-export { type Authorization, authorize, type Rejection } from "./bearer.ts";
+export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
 export { accessTokenInterceptor, callerClaims } from "./connect.ts";
 export { createVerifier } from "./create-verifier.ts";
+export type { ProvingRequest } from "./dpop/bound.ts";
+export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
 export { accessTokenHook, accessTokenMiddleware, getCallerClaims } from "./hooks.ts";
 export type { VerifierOptions } from "./options.ts";
 export type { Report, VerifierEvent } from "./report.ts";

@@ -29,6 +29,8 @@ export type Expectations = {
   readonly audiences: ReadonlySet<string>;
   /** Whether the claim `device_bound` is required. */
   readonly requireDeviceBound?: boolean;
+  /** Whether the token may be bound to a key. The proof of the key is then checked by the caller. */
+  readonly allowsBound?: boolean;
   /**
    * The wall clock, in ms since the epoch. There is no leeway: a token that is rejected a second early is refreshed, but one that is
    * accepted late may be revoked.
@@ -84,7 +86,7 @@ function findFault(claims: Readonly<Record<string, unknown>>, expected: Expectat
   if (!audiences.every((each) => typeof each === "string")) return "malformed";
   if (!audiences.some((each) => expected.audiences.has(each))) return "wrong_audience";
   // The token is bound to a key (RFC 7800) whose possession was not proven. As a bearer token it may be stolen.
-  if (cnf !== undefined) return "not_bearer";
+  if (cnf !== undefined && expected.allowsBound !== true) return "not_bearer";
   const nowMs = expected.clock();
   if (nbf !== undefined && !(isTime(nbf) && nowMs >= nbf * 1000)) return "not_yet_valid";
   if (nowMs >= exp * 1000) return "expired"; // a token is expired on or after this time (RFC 7519 section 4.1.4)

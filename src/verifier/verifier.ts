@@ -1,5 +1,8 @@
 import { afterReading } from "../clock/after-reading.ts";
 import type { AdminClient } from "./admin-api.ts";
+import { type ProvingRequest, type VerifyProof, verifyBound } from "./dpop/bound.ts";
+import { PROOF_LIFE_MS, type ProofRefused } from "./dpop/proof.ts";
+import { createReplays } from "./dpop/replays.ts";
 import { holdProcess } from "./hold-process.ts";
 import { Introspection } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
@@ -17,6 +20,11 @@ import { type Accepted, type Claims, REFUSED, REFUSED_PROMISES, type Verdict } f
 export interface Verifier {
   /** Decides whether to accept an access token. Never rejects. */
   verify(token: string): Promise<Verdict>;
+  /**
+   * Decides whether to accept an access token that is bound to a key, with the proof of its request (DPoP, RFC 9449 section 7). A proof is
+   * accepted once. Never rejects.
+   */
+  verifyBound(token: string, request: ProvingRequest): Promise<Verdict | ProofRefused>;
   /** Returns the age of what is known of revocations, in ms. Infinity before the feed has delivered it, and without a feed. */
   stalenessMs(): number;
   /**
@@ -37,6 +45,7 @@ export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
    * verify: the token is then unavailable.
    */
   readonly checkToken: (token: string, keys: Keys, expected: Expectations) => CheckResult | Promise<CheckResult>;
+  readonly verifyProof: VerifyProof;
   readonly createAdminClient: (options: VerifierOptions, signal: AbortSignal) => AdminClient | undefined;
 };
 
@@ -71,19 +80,26 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
   const onDemand = isOnDemand ? new OnDemand({ keys, polls, clock, monotonic, signal }) : undefined;
   const shareMs = isOnDemand ? Number.NEGATIVE_INFINITY : settings.maxStalenessMs;
-  const core = new VerifierCore({
+  const shared = {
     settings,
     keys,
-    check: (token) => runtime.checkToken(token, keys, settings),
     revocations: stream ?? polls,
     introspection:
       client && settings.policy === "introspect" ? new Introspection({ client, shareMs, signal }) : undefined,
     onDemand,
-  });
+  };
+  const createCore = (expected: Expectations) =>
+    new VerifierCore({ ...shared, check: (token) => runtime.checkToken(token, keys, expected) });
+  const core = createCore(settings);
+  const boundCore = createCore({ ...settings, allowsBound: true });
+  const { verifyProof } = runtime;
+  const replays = createReplays({ windowMs: PROOF_LIFE_MS, monotonic });
+  const bound = { verify: (token: string) => boundCore.verify(token), verifyProof, replays, clock };
   const followed = onDemand === undefined ? Promise.all([keys.ready, stream?.ready]).then(() => {}) : undefined;
   followed?.catch(() => {}); // whoever awaits it reports the error
   return {
     verify: (token) => core.verify(token),
+    verifyBound: (token, request) => verifyBound(bound, token, request),
     stalenessMs: () => (stream ?? polls)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     get ready() {
       const ready = followed ?? (onDemand as OnDemand).ready();

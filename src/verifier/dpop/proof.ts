@@ -30,8 +30,8 @@ export const PROOF_REFUSALS = [
   "proof_replayed",
   "proof_other_key",
 ] as const;
-type ProofRefusal = (typeof PROOF_REFUSALS)[number];
-type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal };
+export type ProofRefusal = (typeof PROOF_REFUSALS)[number];
+export type ProofRefused = { readonly ok: false; readonly reason: ProofRefusal };
 
 export type ProofExpectation = {
   readonly method: string;

@@ -4,11 +4,13 @@ import { createVerifierOn, type Runtime, type Verifier } from "../verifier.ts";
 import { createAdminClient } from "./admin-client.ts";
 import { importKey, type Key } from "./key.ts";
 import { checkToken } from "./token.ts";
+import { verifyProof } from "./verify-proof.ts";
 
 /** Every runtime with WebCrypto and fetch. */
 const WEB: Runtime<Key, KeySet<Key>> = {
   createKeys: (deps) => new KeySet(deps, importKey),
   checkToken,
+  verifyProof,
   createAdminClient,
 };
 

@@ -1,0 +1,49 @@
+import { REFUSED, type Verdict } from "../verdict.ts";
+import { type ProofExpectation, type ProofRefused, type ProofResult, proofUrl, refuseProof } from "./proof.ts";
+import type { Replays } from "./replays.ts";
+
+/** What a request proves with (RFC 9449 section 7). */
+export type ProvingRequest = {
+  readonly method: string;
+  /** The URL by which its client has sent it: behind a proxy that is the public one. */
+  readonly url: string;
+  /** The value of the header `DPoP`; null or undefined if there is none. Several headers are joined with commas. */
+  readonly proof: string | null | undefined;
+};
+
+export type VerifyProof = (text: string, expected: ProofExpectation) => ProofResult | Promise<ProofResult>;
+
+type Deps = {
+  /** Decides about a token as if it had been proven. */
+  readonly verify: (token: string) => Promise<Verdict>;
+  readonly verifyProof: VerifyProof;
+  readonly replays: Replays;
+  readonly clock: () => number;
+};
+
+/** Decides whether to accept a token with the proof of its request. Never rejects. */
+export async function verifyBound(deps: Deps, token: string, request: ProvingRequest): Promise<Verdict | ProofRefused> {
+  const verdict = await deps.verify(token);
+  if (!verdict.ok) return verdict;
+  try {
+    return (await findFault(deps, token, request, verdict.claims.cnf)) ?? verdict;
+  } catch {
+    return REFUSED.unavailable; // the runtime cannot verify
+  }
+}
+
+async function findFault(
+  { verifyProof, replays, clock }: Deps,
+  accessToken: string,
+  { method, url, proof }: ProvingRequest,
+  cnf: unknown,
+): Promise<ProofRefused | undefined> {
+  if (!proof) return refuseProof("proof_absent");
+  const known = proofUrl(url);
+  const urls = known === undefined ? [] : [known];
+  const result = await verifyProof(proof, { method, urls, nowMs: clock(), accessToken });
+  if (!result.ok) return result;
+  const { jkt } = { jkt: undefined, ...(cnf as object | undefined) };
+  if (jkt !== result.thumbprint) return refuseProof("proof_other_key");
+  return replays.isNew(result.id) ? undefined : refuseProof("proof_replayed");
+}
