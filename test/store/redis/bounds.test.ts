@@ -70,9 +70,9 @@ async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> 
 
 /** The most elements that a command may return: its LIMIT, or where it names ranks, those from the first to the last. */
 function rangeLimit([command, , from, to, ...options]: readonly string[]): number {
-  if (/^zrange$/i.test(String(command))) return Number(to) - Number(from) + 1;
   const args = options.map(String);
   const at = args.indexOf("LIMIT");
+  if (at < 0 && /^zrange$/i.test(String(command))) return Number(to) - Number(from) + 1;
   return at < 0 ? Number.POSITIVE_INFINITY : Number(args[at + 2]);
 }
 
