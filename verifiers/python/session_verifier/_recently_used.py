@@ -11,11 +11,11 @@ class RecentlyUsed(Generic[V]):
     """
 
     def __init__(self, size: int) -> None:
-        self._young: dict[str | bytes, V] = {}
-        self._old: dict[str | bytes, V] = {}
+        self._young: dict[str, V] = {}
+        self._old: dict[str, V] = {}
         self._half = size // 2
 
-    def get(self, name: str | bytes) -> V | None:
+    def get(self, name: str) -> V | None:
         young = self._young.get(name)
         if young is not None:
             return young
@@ -24,7 +24,7 @@ class RecentlyUsed(Generic[V]):
             self.set(name, old)
         return old
 
-    def set(self, name: str | bytes, value: V) -> None:
+    def set(self, name: str, value: V) -> None:
         if len(self._young) >= self._half:
             self._old = self._young
             self._young = {}

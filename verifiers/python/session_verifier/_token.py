@@ -1,6 +1,5 @@
 """Checks a token with the keys and the clock alone."""
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,8 @@ MAX_LENGTH = 16_384
 #: All accepted algorithms have signatures of 64 bytes, which are 86 characters.
 SIGNATURE_BYTES = 64
 SIGNATURE_LENGTH = 86
+#: The validity of the signature of a longer text is not remembered: anybody may present one.
+MAX_REMEMBERED = 2048
 #: The media type of access tokens (RFC 9068 section 4, RFC 7515 section 4.1.9).
 TYPE = re.compile(r"(application/)?at\+jwt", re.IGNORECASE | re.ASCII)
 #: A member that could change the verification is rejected (RFC 8725 section 3.10).
@@ -49,8 +50,7 @@ def check_token(token: str, keys: KeySet, settings: Settings) -> Checked | Reaso
     key = known if known is not None else _find_key(header, keys)
     if not isinstance(key, Key):
         return key
-    # The segments are base64url, so the text is ASCII.
-    if not _is_authentic(token.encode(), end, signature, key, keys):
+    if not _is_authentic(token, end, signature, key, keys):
         return "forged"
     if known is None:
         keys.remember_header(header, key)
@@ -60,14 +60,15 @@ def check_token(token: str, keys: KeySet, settings: Settings) -> Checked | Reaso
     return _find_fault(claims, settings) or _checked(claims, key)
 
 
-def _is_authentic(token: bytes, end: int, signature: bytes, key: Key, keys: KeySet) -> bool:
+def _is_authentic(token: str, end: int, signature: bytes, key: Key, keys: KeySet) -> bool:
     """The validity of recent signatures is remembered: a refused token may be presented again and again."""
-    digest = hashlib.sha256(token).digest()
-    known = keys.signatures.get(digest)
+    known = keys.signatures.get(token)
     if known is not None and known[0] is key:
         return known[1]
-    is_valid = key.verifies(token[:end], signature)
-    keys.signatures.set(digest, (key, is_valid))
+    # The segments are base64url, so the text is ASCII.
+    is_valid = key.verifies(token[:end].encode("ascii"), signature)
+    if len(token) <= MAX_REMEMBERED:
+        keys.signatures.set(token, (key, is_valid))
     return is_valid
 
 
