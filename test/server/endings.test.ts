@@ -1,10 +1,15 @@
-/** Every way in which a session can end, through the real service: one event, one entry of the feed, one count, with its reason. */
-import { describe, expect, test } from "vitest";
+/** Every way in which a session can end, through the real service: one event, one entry of the feed, one signal, one count, with its reason. */
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { REVOCATION_REASONS } from "../../src/api/admin/enums.ts";
 import type { EndReason } from "../../src/session/model.ts";
-import { aService, STORES } from "../support/every-protocol.ts";
+import { systemClock, wallMs } from "../../src/session/time.ts";
+import type { SignalLog } from "../../src/signals/ports.ts";
+import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
+import { createRedisStore } from "../../src/store/redis/store.ts";
+import { aService, type ServiceOnStore, STORES } from "../support/every-protocol.ts";
 import type { Service } from "../support/service.ts";
 import {
   admin,
@@ -17,6 +22,8 @@ import {
   somebody,
   successor,
 } from "../support/sessions.ts";
+import { redisOptions } from "../support/store/backends.ts";
+import { MARKER_LIFE, REUSE_INTERVAL } from "../support/store/sessions.ts";
 import { until } from "../support/until.ts";
 
 const rpc = SessionService.method;
@@ -134,8 +141,40 @@ const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = 
   },
 };
 
-describe.each(STORES)("on the %s store", (store) => {
-  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2" }, store);
+/** Another instance on the store of a service. */
+async function openStoreOf({ redisUrl, dataDir }: ServiceOnStore) {
+  if (redisUrl !== undefined) return createRedisStore(redisOptions(redisUrl, { commandTimeoutMs: 5_000 }));
+  const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
+  return createEmbeddedStore({ path: join(dataDir, "sessions.db"), clock: systemClock, ...lives });
+}
+
+/** All signals of a log that a subscription has not read. */
+async function unread(log: SignalLog, subscription: string) {
+  const found: string[][] = [];
+  for (let partition = 0; partition < log.partitions; partition++) {
+    let cursor = (await log.cursors(partition)).get(subscription);
+    for (let more = cursor !== undefined; more && cursor !== undefined; ) {
+      const read = await log.read(partition, cursor, 100);
+      if (!read.ok) throw new Error(read.reason);
+      for (const { signal } of read.signals) found.push([signal.sessionId, signal.reason]);
+      cursor = read.signals.at(-1)?.cursor ?? cursor;
+      more = read.more;
+    }
+  }
+  return found;
+}
+
+describe.each(STORES)("on the %s store", (kind) => {
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2" }, kind);
+
+  let store: Awaited<ReturnType<typeof openStoreOf>>;
+  beforeAll(async () => {
+    store = await openStoreOf(service);
+    await store.ping();
+    const everything = { kind: "ssf_poll", filter: {}, audience: [] } as const;
+    await store.signals.subscriptions.create("all", everything, wallMs(Date.now()));
+    return () => store.close();
+  });
 
   /** The ends of a subject's sessions among its events, once all of them are there. */
   async function endsOf(subject: string, count: number) {
@@ -162,7 +201,7 @@ describe.each(STORES)("on the %s store", (store) => {
     return entries;
   }
 
-  test("every way to end is one event, one entry of the feed and one count", async () => {
+  test("every way to end is one event, one entry of the feed, one signal and one count", async () => {
     const expected = new Map<string, EndReason>();
     const subjects: [subject: string, count: number][] = [];
     for (const [reason, ways] of Object.entries(WAYS) as [EndReason, (typeof WAYS)[EndReason]][]) {
@@ -176,6 +215,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const wantedEvents = [...expected].map(([sid, reason]) => [sid, REVOCATION_REASONS[reason]]);
     expect(events.toSorted()).toEqual(wantedEvents.toSorted());
     expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
+    expect((await unread(store.signals.log, "all")).toSorted()).toEqual([...expected].toSorted());
     const exposed = await (await fetch(`${service.adminUrl}/metrics`, { headers: asAdmin(service) })).text();
     for (const [reason, sids] of Map.groupBy(expected.keys(), (sid) => expected.get(sid))) {
       expect(exposed).toContain(`session_ended_total{reason="${reason}"} ${sids.length}\n`);

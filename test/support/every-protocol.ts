@@ -6,11 +6,14 @@ import { type Service, startService, withKeys } from "./service.ts";
 
 export const STORES = ["embedded", "redis"] as const;
 
+/** The service of a `describe`, and where its Redis is if it has one. */
+export type ServiceOnStore = Service & { readonly redisUrl: string | undefined };
+
 /** A service that runs while the tests of a `describe` do, on a store of its own. Its properties can be read in the tests. */
 export function aService(
   env: Readonly<Record<string, string>> = {},
   store: (typeof STORES)[number] = "embedded",
-): Service {
+): ServiceOnStore {
   let service: Service | undefined;
   let redis: RedisServer | undefined;
   beforeAll(async () => {
@@ -22,11 +25,14 @@ export function aService(
     await service?.stop();
     await redis?.stop();
   });
-  return onceStarted(() => service);
+  return onceStarted(
+    () => service,
+    () => redis?.url,
+  );
 }
 
 /** A service that is started later than those that name it are written. */
-function onceStarted(find: () => Service | undefined): Service {
+function onceStarted(find: () => Service | undefined, redisUrl: () => string | undefined): ServiceOnStore {
   const started = () => {
     const service = find();
     if (service === undefined) throw new Error("the service has not started");
@@ -47,6 +53,9 @@ function onceStarted(find: () => Service | undefined): Service {
     },
     get adminToken() {
       return started().adminToken;
+    },
+    get redisUrl() {
+      return redisUrl();
     },
     get dataDir() {
       return started().dataDir;

@@ -1,0 +1,89 @@
+/** A failover to older data loses no signal that the data has, and lets no former holder of a lease move cursors. */
+import { expect, test } from "vitest";
+import { wallMs } from "../../../src/session/time.ts";
+import { tagOfSubject } from "../../../src/store/redis/partitions.ts";
+import { createRedisStore } from "../../../src/store/redis/store.ts";
+import { redisOptions } from "../../support/store/backends.ts";
+import { server } from "../../support/store/redis.ts";
+import { newSession, nonce, subject } from "../../support/store/sessions.ts";
+
+const LEASE_MS = 60_000;
+const NONE = { delivered: 0, deadLetters: 0 };
+const DEFINITION = { kind: "webhook", endpoint: "https://a.test/", filter: {}, audience: [] } as const;
+
+async function aStore() {
+  const redis = await server();
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 5_000 }));
+  await store.ping();
+  await store.signals.subscriptions.create("sub", DEFINITION, wallMs(0));
+  const user = subject();
+  const { log } = store.signals;
+  const keys = ["g", "z", "f"].map((key) => `${tagOfSubject(user)}${key}`);
+  return {
+    store,
+    log,
+    async endOne() {
+      const session = newSession(user);
+      await store.create(session, nonce(), 100);
+      await store.end(session.sid, "logout");
+      return { sid: session.sid, partition: log.partitionOf(session) };
+    },
+    async leaseOf(partition: number, holder: string) {
+      const [lease] = await log.lease([partition], holder, LEASE_MS);
+      if (lease === undefined) throw new Error("no lease");
+      return lease;
+    },
+    async readFrom(partition: number, cursor = "") {
+      const after = cursor || (await log.cursors(partition)).get("sub");
+      const read = await log.read(partition, after as Parameters<typeof log.read>[1], 10);
+      return read.ok ? read.signals.map((one) => ({ sid: one.signal.sessionId, cursor: one.cursor })) : read.reason;
+    },
+    /** What replicas have at this moment. @returns a failover to them */
+    async replicate() {
+      const dumps = await Promise.all(keys.map((key) => redis.admin.dumpBuffer(key)));
+      return async () => {
+        for (const [at, key] of keys.entries()) await redis.admin.restore(key, 0, dumps[at] ?? "", "REPLACE");
+      };
+    },
+  };
+}
+
+test("a reader that is ahead of the data reads again from the stored cursor", async () => {
+  const { store, log, endOne, leaseOf, readFrom, replicate } = await aStore();
+  const { sid: first, partition } = await endOne();
+  const lease = await leaseOf(partition, "one");
+  const failOver = await replicate();
+  const { sid: lost } = await endOne();
+  const read = await readFrom(partition);
+  expect(read).toMatchObject([{ sid: first }, { sid: lost }]);
+  const ahead = typeof read === "string" ? undefined : read[1]?.cursor;
+  if (ahead === undefined) throw new Error("no cursor");
+  await failOver();
+  expect(await readFrom(partition, ahead)).toBe("rewound");
+  const { sid: next } = await endOne(); // it has the number of the one that was lost
+  expect(await readFrom(partition, ahead)).toBe("rewound");
+  expect(await log.advance(lease, "sub", ahead, NONE)).toEqual({ ok: false, reason: "rewound" });
+  expect(await readFrom(partition)).toMatchObject([{ sid: first }, { sid: next }]);
+  await store.close();
+});
+
+test("a lease that the data does not know moves no cursor", async () => {
+  const { store, log, endOne, leaseOf, readFrom, replicate } = await aStore();
+  const { partition } = await endOne();
+  const former = await leaseOf(partition, "one");
+  const failOver = await replicate();
+  await log.release([former]);
+  const lost = await leaseOf(partition, "two");
+  await failOver();
+  const read = await readFrom(partition);
+  const cursor = typeof read === "string" ? undefined : read[0]?.cursor;
+  if (cursor === undefined) throw new Error("no cursor");
+  expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
+  await log.release([former]);
+  const next = await leaseOf(partition, "three");
+  expect(next.fence).toBe(lost.fence); // the number alone would not tell them apart
+  expect(await log.advance(lost, "sub", cursor, NONE)).toEqual({ ok: false, reason: "lost" });
+  expect(await log.advance(next, "sub", cursor, { delivered: 1, deadLetters: 0 })).toEqual({ ok: true });
+  expect(await store.signals.subscriptions.list()).toMatchObject([{ delivered: 1 }]);
+  await store.close();
+});
