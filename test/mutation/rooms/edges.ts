@@ -37,6 +37,11 @@ export const EDGES: readonly Room[] = [
     stages: [testsOf("forward-auth")("forward-auth"), testsOf("forward-auth")("gateways")],
   },
   {
+    name: "signals",
+    files: /^src\/signals\/.*\.ts$/,
+    stages: [testsOf("signals")("address", "sender", "kinds", "delivery", "delivery.search")],
+  },
+  {
     name: "clock",
     files: /^src\/clock\/.*\.ts$/,
     stages: [testsOf("clock")("steady", "turns"), limits("stall", "admission"), listener("late-connections")],

@@ -1,0 +1,246 @@
+/**
+ * Delivers signals. One instance at a time reads a partition of the log, for all subscriptions, while it holds the partition's lease.
+ * Each signal is delivered at least once: cursors move after receivers have accepted, and whoever holds the lease next reads on from them.
+ */
+import type { PushKind } from "../kinds/request.ts";
+import type { Subscription } from "../model.ts";
+import type { Cursor, Lease } from "../ports.ts";
+import { type Destination, Dispatch } from "./dispatch.ts";
+import { eachOf } from "./each-of.ts";
+import { Lane, type Line } from "./lane.ts";
+import type { DeliveryDeps } from "./ports.ts";
+
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+/** How often subscriptions are read again, and cursors stored. */
+const REFRESH_MS = 5_000;
+const READ_LIMIT = 16;
+
+type Held = { readonly lease: Lease; readonly until: number };
+
+export class Delivery {
+  readonly #deps: DeliveryDeps;
+  readonly #dispatch: Dispatch;
+  readonly #destinations = new Map<string, Destination>();
+  readonly #held = new Map<number, Held>();
+  /** Partitions that are being read; true if they must be read again. */
+  readonly #reading = new Map<number, boolean>();
+  /** The ends of the partitions up to which everything was read. */
+  readonly #seen = new Map<number, Cursor>();
+  #renewedAt = Number.NEGATIVE_INFINITY;
+  #refreshedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: DeliveryDeps) {
+    this.#deps = deps;
+    this.#dispatch = new Dispatch(deps, {
+      onRoom: ({ partition }) => this.hint(partition),
+      onPaused: ({ id }) => this.#destinations.delete(id),
+    });
+  }
+
+  /** Requests under way. */
+  get inFlight(): number {
+    return [...this.#destinations.values()].reduce((sum, { lane }) => sum + lane.inFlight, 0);
+  }
+
+  /** Does what is due: leases, subscriptions, cursors, and what no hint has announced. Called about once a second. */
+  async round(): Promise<void> {
+    const now = this.#deps.clock();
+    try {
+      this.#expireLeases(now);
+      if (now - this.#refreshedAt >= REFRESH_MS) {
+        await this.#refresh();
+        await this.flush();
+        this.#refreshedAt = now;
+      }
+      if (now - this.#renewedAt >= RENEW_MS) await this.#renew(now);
+      await this.#openLines();
+      await this.#readNew();
+    } catch (error) {
+      this.#deps.events.onFailure(error);
+    }
+    for (const destination of this.#destinations.values()) this.#dispatch.wake(destination);
+  }
+
+  /** Reads a partition soon: something was appended to it. */
+  hint(partition: number): void {
+    if (!this.#held.has(partition)) return;
+    void this.#read(partition).catch(this.#deps.events.onFailure);
+  }
+
+  /** Stores how far receivers have accepted. */
+  async flush(): Promise<void> {
+    const lines = [...this.#destinations.values()].flatMap((destination) =>
+      [...destination.lane.lines].map((line) => ({ destination, line })),
+    );
+    await eachOf(lines, ({ destination, line }) => this.#advance(destination, line));
+  }
+
+  /** Stops sending, and gives the leases back. Requests under way are sent again by another instance. */
+  async stop(): Promise<void> {
+    this.#dispatch.stop();
+    await this.flush();
+    const leases = [...this.#held.values()].map(({ lease }) => lease);
+    this.#held.clear();
+    await this.#deps.log.release(leases);
+  }
+
+  async #renew(now: number): Promise<void> {
+    const { log, holder } = this.#deps;
+    // Without subscriptions nothing is read, and another instance that has some is not kept waiting.
+    const partitions = this.#destinations.size === 0 ? [] : Array.from({ length: log.partitions }, (_, index) => index);
+    if (partitions.length === 0) return;
+    const leases = await log.lease(partitions, holder, LEASE_MS);
+    this.#renewedAt = now;
+    const held = new Map(leases.map((lease) => [lease.partition, lease]));
+    for (const [partition, { lease }] of this.#held) {
+      if (held.get(partition)?.fence !== lease.fence) this.#release(partition);
+    }
+    for (const lease of leases) this.#held.set(lease.partition, { lease, until: now + LEASE_MS });
+  }
+
+  #expireLeases(now: number): void {
+    for (const [partition, { until }] of this.#held) if (until <= now) this.#release(partition);
+  }
+
+  #release(partition: number): void {
+    this.#held.delete(partition);
+    this.#closeLines(partition);
+  }
+
+  #closeLines(partition: number): void {
+    this.#seen.delete(partition);
+    for (const { lane } of this.#destinations.values()) lane.close(partition);
+  }
+
+  async #refresh(): Promise<void> {
+    const active = new Map<string, Destination["subscription"]>();
+    for (const one of await this.#deps.subscriptions.list()) {
+      if (isDelivered(one)) active.set(one.id, one);
+    }
+    for (const [id, { lane }] of this.#destinations) {
+      if (active.has(id)) continue;
+      lane.closeAll();
+      this.#destinations.delete(id);
+    }
+    for (const [id, subscription] of active) {
+      const known = this.#destinations.get(id);
+      if (known === undefined) this.#destinations.set(id, { lane: new Lane(), subscription, recording: false });
+      else known.subscription = subscription;
+    }
+  }
+
+  /** Opens the lines of partitions that this instance holds, for subscriptions that have none there. */
+  async #openLines(): Promise<void> {
+    const all = [...this.#destinations.values()];
+    const missing = [...this.#held].filter(([partition]) => all.some(({ lane }) => lane.line(partition) === undefined));
+    await eachOf(missing, async ([partition, { lease }]) => {
+      const cursors = await this.#deps.log.cursors(partition);
+      if (this.#held.get(partition)?.lease.fence !== lease.fence) return;
+      for (const { lane, subscription } of all) {
+        const cursor = cursors.get(subscription.id);
+        if (cursor !== undefined && lane.line(partition) === undefined) lane.open(partition, cursor);
+      }
+      this.#seen.delete(partition);
+    });
+  }
+
+  async #readNew(): Promise<void> {
+    if (this.#held.size === 0) return;
+    const ends = await this.#deps.log.ends();
+    const behind = [...this.#held.keys()].filter(
+      (partition) => this.#seen.get(partition) !== ends[partition] || this.#linesOf(partition).some(hasMore),
+    );
+    await eachOf(behind, async (partition) => {
+      const end = ends[partition];
+      if ((await this.#read(partition)) && end !== undefined) this.#seen.set(partition, end);
+    });
+  }
+
+  /** Reads a partition for all subscriptions. While it is being read, a call has it read once more. @returns whether it was read */
+  async #read(partition: number): Promise<boolean> {
+    if (this.#reading.has(partition)) {
+      this.#reading.set(partition, true);
+      return false;
+    }
+    try {
+      do {
+        this.#reading.set(partition, false);
+        await this.#readOnce(partition);
+      } while (this.#reading.get(partition));
+      return true;
+    } finally {
+      this.#reading.delete(partition);
+    }
+  }
+
+  async #readOnce(partition: number): Promise<void> {
+    const open: { readonly destination: Destination; readonly line: Line }[] = [];
+    for (const destination of [...this.#destinations.values()]) {
+      const line = destination.lane.line(partition);
+      if (line === undefined) continue;
+      // A full line has room again when its cursor moves.
+      if (destination.lane.room(line) === 0) await this.#advance(destination, line);
+      if (destination.lane.room(line) > 0) open.push({ destination, line });
+      else line.more = true;
+    }
+    // Subscriptions that have read equally far share one reading.
+    for (const [after, readers] of Map.groupBy(open, ({ line }) => line.position)) {
+      const outcome = await this.#deps.log.read(partition, after, READ_LIMIT);
+      if (!outcome.ok && outcome.reason === "rewound") return this.#closeLines(partition);
+      for (const { destination, line } of readers) {
+        const { lane, subscription } = destination;
+        if (!line.open || line.position !== after) continue;
+        if (outcome.ok) lane.add(line, outcome.signals, outcome.more, subscription.filter);
+        else await this.#skipLost(destination, line, outcome);
+        // What was skipped may leave room at once.
+        if (line.more && lane.room(line) > 0) this.#reading.set(partition, true);
+        this.#dispatch.wake(destination);
+      }
+    }
+  }
+
+  /** The log is shorter than the subscription needed: the loss is counted and reported, and reading goes on from the oldest entry. */
+  async #skipLost(
+    { lane, subscription: { id } }: Destination,
+    line: Line,
+    { oldest, lost }: { readonly oldest: Cursor; readonly lost: number },
+  ): Promise<void> {
+    const { log, subscriptions, wallClock, events } = this.#deps;
+    const lease = this.#held.get(line.partition)?.lease;
+    if (lease === undefined) return;
+    const moved = await log.advance(lease, id, oldest, { delivered: 0, deadLetters: lost });
+    lane.close(line.partition);
+    if (!moved.ok) return;
+    lane.open(line.partition, oldest);
+    events.onLoss(id, lost);
+    await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
+  }
+
+  async #advance({ lane, subscription }: Destination, line: Line): Promise<void> {
+    const progress = lane.progress(line);
+    const lease = this.#held.get(line.partition)?.lease;
+    if (progress === undefined || lease === undefined || !line.open || line.storing) return;
+    line.storing = true;
+    try {
+      const outcome = await this.#deps.log.advance(lease, subscription.id, progress.to, progress.counts);
+      if (outcome.ok) lane.stored(line, progress.to);
+      else if (outcome.reason === "rewound") this.#closeLines(line.partition);
+      else if (line.open) lane.close(line.partition);
+    } finally {
+      line.storing = false;
+    }
+  }
+
+  #linesOf(partition: number): Line[] {
+    return [...this.#destinations.values()].flatMap(({ lane }) => lane.line(partition) ?? []);
+  }
+}
+
+function hasMore({ more }: Line): boolean {
+  return more;
+}
+
+function isDelivered(one: Subscription): one is Subscription & { readonly kind: PushKind; readonly endpoint: string } {
+  return one.state === "active" && one.kind !== "ssf_poll" && one.endpoint !== undefined;
+}

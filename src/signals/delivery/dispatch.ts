@@ -1,0 +1,123 @@
+/** Sends what lanes have to deliver, a bounded amount in each turn of the event loop, so that no logout waits for it. */
+import { toWallClock } from "../../session/time.ts";
+import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
+import type { DeliveryError, PauseReason, Subscription } from "../model.ts";
+import type { Item, Lane, Line } from "./lane.ts";
+import type { DeliveryDeps } from "./ports.ts";
+
+/** A subscription that is delivered to. */
+export type Destination = {
+  readonly lane: Lane;
+  subscription: Subscription & { readonly kind: PushKind; readonly endpoint: string };
+  /** Whether the result of an attempt is being stored; another result waits for the next attempt. */
+  recording: boolean;
+};
+
+/** Requests that are begun in one turn: each may need a signature, which takes some 0.1 ms. */
+const MAX_PER_TURN = 8;
+/** Standard Webhooks: the receiver wants no more. */
+const GONE = 410;
+
+interface DispatchListener {
+  /** More may be read into a line. */
+  onRoom(line: Line): void;
+  /** Nothing more is delivered to a subscription. */
+  onPaused(subscription: Subscription): void;
+}
+
+export class Dispatch {
+  readonly #deps: DeliveryDeps;
+  readonly #awake = new Set<Destination>();
+  readonly #listener: DispatchListener;
+  #scheduled = false;
+  #stopped = false;
+
+  constructor(deps: DeliveryDeps, listener: DispatchListener) {
+    this.#deps = deps;
+    this.#listener = listener;
+  }
+
+  /** Sends what is due, from the next turn on. */
+  wake(destination: Destination): void {
+    this.#awake.add(destination);
+    if (this.#scheduled || this.#stopped) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#turn());
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#awake.clear();
+  }
+
+  #turn(): void {
+    this.#scheduled = false;
+    let left = MAX_PER_TURN;
+    for (const destination of [...this.#awake]) {
+      this.#awake.delete(destination);
+      const items = destination.lane.take(this.#deps.clock(), left);
+      left -= items.length;
+      for (const item of items) void this.#deliver(destination, item);
+      // It may have more. It goes to the end, so that all have their turn.
+      if (items.length > 0) this.#awake.add(destination);
+      if (left === 0) break;
+    }
+    const [next] = this.#awake;
+    if (next !== undefined) this.wake(next);
+  }
+
+  async #deliver(destination: Destination, item: Item): Promise<void> {
+    const { lane, subscription } = destination;
+    const { clock, wallClock, fraction, store, events } = this.#deps;
+    const { sessionId, endedAt } = item.signal;
+    const endedAtWall = toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
+    const { error, because } = await this.#attempt(destination, { ...item.signal, endedAt: endedAtWall });
+    const failedBefore = lane.failures > 0;
+    const settled = lane.settle(item, error, clock(), fraction());
+    events.onAttempt(subscription.kind, error, wallClock() - endedAtWall);
+    if (error !== undefined || failedBefore) void this.#record(destination, error);
+    const pause = because ?? (settled === "pause" ? "failing" : undefined);
+    if (pause !== undefined) return this.#pause(destination, pause);
+    if (item.line.more && item.line.open) this.#listener.onRoom(item.line);
+    this.wake(destination);
+  }
+
+  async #attempt({ subscription }: Destination, signal: Parameters<(typeof KINDS)[PushKind]["request"]>[0]) {
+    const { issuer, signClaims, openSecret, sender, wallClock, events } = this.#deps;
+    const { kind, sealedSecret } = subscription;
+    try {
+      const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
+      const request = KINDS[kind].request(signal, subscription, { issuer, signClaims, secret, now: wallClock() });
+      const result = await sender.send(request);
+      if (!result.ok) return { error: result.error };
+      const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;
+      return { error: errorOfStatus(kind, result.status), because };
+    } catch (error) {
+      // Its secret cannot be opened. It is retried as what the receiver refuses: an operator may restore the key ring.
+      events.onFailure(error);
+      return { error: "refused" as const };
+    }
+  }
+
+  async #record(destination: Destination, error: DeliveryError | undefined): Promise<void> {
+    if (destination.recording) return;
+    destination.recording = true;
+    const { subscriptions, wallClock, events } = this.#deps;
+    const failure = error === undefined ? undefined : { error, at: wallClock() };
+    await subscriptions.recordAttempt(destination.subscription.id, failure).catch(events.onFailure);
+    destination.recording = false;
+  }
+
+  async #pause({ lane, subscription }: Destination, because: PauseReason): Promise<void> {
+    const { subscriptions, events } = this.#deps;
+    try {
+      await subscriptions.setState(subscription.id, { state: "paused", because });
+    } catch (error) {
+      // It stays active, and the next failure pauses it.
+      return events.onFailure(error);
+    }
+    lane.closeAll();
+    this.#listener.onPaused(subscription);
+    events.onPause(subscription.id, because);
+  }
+}

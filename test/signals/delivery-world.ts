@@ -1,0 +1,93 @@
+/** Instances that deliver from one store, receivers with faults, and a clock that tests move. */
+import { wallMs } from "../../src/session/time.ts";
+import { Delivery } from "../../src/signals/delivery/delivery.ts";
+import type { DeliveryError, PauseReason } from "../../src/signals/model.ts";
+import type { OutgoingRequest, Sender, SendResult } from "../../src/signals/send/sender.ts";
+import { MemoryStore } from "./memory-store.ts";
+
+/** `lost`: it accepts, and its response is lost. `hold`: it responds when `release` is called. */
+export type Behaviour = "accept" | "fail" | "lost" | "hold" | number | DeliveryError;
+
+export type Receipt = { readonly to: string; readonly id: string };
+
+export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 } = {}) {
+  const store = new MemoryStore();
+  const receipts: Receipt[] = [];
+  const paused: [string, PauseReason][] = [];
+  const losses: [string, number][] = [];
+  let held: (() => void)[] = [];
+  let instances = 0;
+  const world = {
+    store,
+    receipts,
+    paused,
+    losses,
+    /** What receivers do, one by one or all of them. */
+    behaviour: (_receipt: Receipt): Behaviour => behaviour,
+    attempts: 0,
+    release() {
+      for (const respond of held) respond();
+      held = [];
+    },
+    instance: (sender: Sender = scripted) => startInstance(`instance${instances++}`, sender),
+    /** Lets everything run that can run now. */
+    async quiet() {
+      for (let turn = 0; turn < 12; turn++) await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+
+  async function receive({ url, headers }: OutgoingRequest): Promise<SendResult> {
+    const receipt = { to: new URL(url).hostname.split(".")[0] as string, id: headers["webhook-id"] as string };
+    world.attempts++;
+    const does = world.behaviour(receipt);
+    if (typeof does === "number") return { ok: true, status: does };
+    if (does === "fail") return { ok: true, status: 500 };
+    if (does !== "accept" && does !== "lost" && does !== "hold") return { ok: false, error: does };
+    receipts.push(receipt);
+    if (does === "hold") await new Promise<void>((resolve) => held.push(resolve));
+    return does === "lost" ? { ok: false, error: "timeout" } : { ok: true, status: 200 };
+  }
+
+  const scripted: Sender = { send: receive, close() {} };
+
+  function startInstance(holder: string, sender: Sender) {
+    const life = { alive: true };
+    const delivery = new Delivery({
+      ...store.seenBy(life),
+      holder,
+      sender: {
+        send: async (request) => {
+          if (!life.alive) return new Promise<never>(() => {});
+          const result = await sender.send(request);
+          return life.alive ? result : new Promise<never>(() => {});
+        },
+        close() {},
+      },
+      issuer: "https://auth.example",
+      signClaims: () => "",
+      openSecret: (sealed) => sealed,
+      store: { onRevocation: () => () => {}, shiftMs: () => 0 },
+      clock: () => store.now,
+      wallClock: () => wallMs(store.now),
+      fraction: () => fraction,
+      events: {
+        onAttempt() {},
+        onPause: (id, because) => paused.push([id, because]),
+        onLoss: (id, signals) => losses.push([id, signals]),
+        onFailure() {},
+      },
+    });
+    return {
+      delivery,
+      /** Does not wait for the round: the store may never reply. */
+      async round() {
+        if (life.alive) void delivery.round();
+        await world.quiet();
+      },
+      kill() {
+        life.alive = false;
+      },
+    };
+  }
+  return world;
+}

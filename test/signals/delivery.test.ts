@@ -1,0 +1,161 @@
+import { expect, test } from "vitest";
+import { backoffMs, GIVE_UP_MS } from "../../src/signals/delivery/lane.ts";
+import { createSender } from "../../src/signals/send/sender.ts";
+import { type Behaviour, createWorld } from "./delivery-world.ts";
+import { startReceiver } from "./world.ts";
+
+const HOUR_MS = 3_600_000;
+
+type World = ReturnType<typeof createWorld>;
+
+/** Lets time pass in steps, with a round of an instance in each. */
+async function passTime(world: World, instance: ReturnType<World["instance"]>, ms: number, stepMs: number) {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    world.store.now += stepMs;
+    await instance.round();
+  }
+}
+
+function worldWith(behaviour: Behaviour = "accept", fraction?: number) {
+  const world = createWorld({ behaviour, ...(fraction === undefined ? {} : { fraction }) });
+  world.store.add("one");
+  return { world, store: world.store, instance: world.instance() };
+}
+
+test("retries wait a random time, up to twice as long after each, an hour at the most", () => {
+  expect([1, 2, 3, 12, 13, 1_000].map((failures) => backoffMs(failures, 1))).toEqual([
+    ...[1_000, 2_000, 4_000, 2_048_000, HOUR_MS, HOUR_MS],
+  ]);
+  expect(backoffMs(5, 0)).toBe(0);
+});
+
+test.each<Behaviour>(["fail", "unreachable", "timeout", 302, "invalid_response"])(
+  "a receiver that fails for an hour gets everything afterwards, once: %s",
+  async (fault) => {
+    const { world, store, instance } = worldWith();
+    let now: Behaviour = fault;
+    world.behaviour = () => now;
+    await instance.round();
+    const signals = Array.from({ length: 40 }, (_, session) => store.append(session));
+    await passTime(world, instance, HOUR_MS, 10_000);
+    // One attempt at a time, at growing intervals: not 40 every second.
+    expect(world.attempts).toBeLessThan(100);
+    now = "accept";
+    await passTime(world, instance, 2 * HOUR_MS, 10_000);
+    expect(world.receipts.map(({ id }) => id).sort()).toEqual(signals.map(({ id }) => id).sort());
+    expect(store.subscriptions.get("one")).toMatchObject({
+      state: "active",
+      delivered: 40,
+      deadLetters: 0,
+      failures: 0,
+    });
+  },
+);
+
+test("a receiver that fails for a day is paused, and after it is resumed it gets everything", async () => {
+  const { world, store, instance } = worldWith("unreachable");
+  await instance.round();
+  const signals = [0, 1, 2].map((session) => store.append(session));
+  await passTime(world, instance, GIVE_UP_MS - HOUR_MS, 60_000);
+  expect(world.paused).toEqual([]);
+  await passTime(world, instance, 3 * HOUR_MS, 60_000);
+  expect(world.paused).toEqual([["one", "failing"]]);
+  const { attempts } = world;
+  await passTime(world, instance, HOUR_MS, 60_000);
+  expect(world.attempts).toBe(attempts);
+  world.behaviour = () => "accept";
+  store.subscriptions.set("one", { ...store.subscriptions.get("one"), state: "active" } as never);
+  await passTime(world, instance, 60_000, 6_000);
+  expect(world.receipts.map(({ id }) => id).sort()).toEqual(signals.map(({ id }) => id).sort());
+});
+
+test("a signal that the receiver refuses again and again, while it accepts others, is a dead letter", async () => {
+  const { world, store, instance } = worldWith("accept", 0);
+  await instance.round();
+  const refused = store.append(0);
+  world.behaviour = ({ id }) => (id === refused.id ? 400 : "accept");
+  for (let session = 2; session < 60; session += 2) {
+    store.append(session);
+    await passTime(world, instance, 6_000, 6_000);
+  }
+  await passTime(world, instance, 6_000, 6_000);
+  expect(store.subscriptions.get("one")).toMatchObject({ state: "active", delivered: 29, deadLetters: 1 });
+});
+
+test("a receiver that refuses everything loses nothing", async () => {
+  const { world, store, instance } = worldWith(401, 0);
+  await instance.round();
+  for (let session = 0; session < 20; session++) store.append(session);
+  await passTime(world, instance, HOUR_MS, 10_000);
+  expect(world.attempts).toBeGreaterThan(20);
+  world.behaviour = () => "accept";
+  await passTime(world, instance, HOUR_MS, 10_000);
+  expect(store.subscriptions.get("one")).toMatchObject({ delivered: 20, deadLetters: 0 });
+});
+
+test("410 of a webhook pauses it: the receiver wants no more", async () => {
+  const { world, store, instance } = worldWith(410);
+  await instance.round();
+  store.append(0);
+  await passTime(world, instance, 60_000, 1_000);
+  expect([world.attempts, world.paused]).toEqual([1, [["one", "receiver"]]]);
+});
+
+test("what the log no longer has is counted and reported, and the rest is delivered", async () => {
+  const { world, store, instance } = worldWith();
+  for (let i = 0; i < 10; i++) store.append(0);
+  store.starts[0] = 7;
+  await passTime(world, instance, 60_000, 6_000);
+  expect(world.losses).toEqual([["one", 7]]);
+  expect(world.receipts).toHaveLength(3);
+  const counts = { delivered: 3, deadLetters: 7, lastError: "behind_retention" };
+  expect(store.subscriptions.get("one")).toMatchObject(counts);
+});
+
+test("a filter leaves signals out, and the cursor passes them", async () => {
+  const { world, store, instance } = worldWith();
+  store.add("two", { filter: { reasons: ["reuse"] } });
+  for (let i = 0; i < 100; i++) store.append(i);
+  await passTime(world, instance, 60_000, 6_000);
+  expect(world.receipts.filter(({ to }) => to === "one")).toHaveLength(100);
+  expect(world.receipts.filter(({ to }) => to === "two")).toHaveLength(0);
+  expect(store.cursors.map((cursors) => cursors.get("two"))).toEqual([50, 50]);
+});
+
+test("a slow receiver has a bounded number of requests, and others do not wait for it", async () => {
+  const { world, store, instance } = worldWith();
+  store.add("two");
+  world.behaviour = ({ to }) => (to === "one" ? "hold" : "accept");
+  for (let i = 0; i < 100; i++) store.append(i);
+  await passTime(world, instance, 30_000, 6_000);
+  const received = (id: string) => world.receipts.filter(({ to }) => to === id).length;
+  expect([received("one"), received("two")]).toEqual([8, 100]);
+});
+
+test("who stops gives the leases back, and another instance goes on at once", async () => {
+  const { world, store, instance } = worldWith();
+  const other = world.instance();
+  await instance.round();
+  store.append(0);
+  await passTime(world, instance, 1_000, 1_000);
+  await instance.delivery.stop();
+  store.append(2);
+  await passTime(world, other, 1_000, 1_000);
+  expect(world.receipts).toHaveLength(2);
+});
+
+test("real receivers over real sockets: 500, a redirect and silence are retried until they accept", async () => {
+  const { world, store } = worldWith();
+  const statuses = [500, 302, 404, 204];
+  const receiver = await startReceiver((_, count) => statuses[count - 1] ?? 200);
+  const sender = createSender({ allowPrivate: true });
+  store.add("one", { endpoint: receiver.url });
+  const instance = world.instance(sender);
+  const signal = store.append(0);
+  for (let turn = 0; turn < 500 && store.subscriptions.get("one")?.delivered !== 1; turn++) {
+    await passTime(world, instance, 10_000, 10_000);
+  }
+  expect(receiver.received.map(({ headers }) => headers["webhook-id"])).toEqual(Array(4).fill(signal.id));
+  sender.close();
+  await receiver.close();
+});
