@@ -13,6 +13,7 @@ import type { RateLimit } from "../session/ports.ts";
 import { consoleCookie, readConsoleCookie } from "./cookie.ts";
 import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
+import type { SignInRecords } from "./sign-in-records.ts";
 import { createSignIns, type SignIns } from "./sign-ins.ts";
 
 const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
@@ -40,6 +41,7 @@ export type ConsoleDeps = {
   readonly log: { readonly info: Log; readonly error: Log };
   readonly failureLimit: RateLimit;
   readonly sourceOf: (request: Request) => NodeRequestSource;
+  readonly signIns: SignInRecords;
   /** Returns what the live page shows (live.ts). */
   readonly live: () => Promise<unknown>;
 };
@@ -56,7 +58,7 @@ type Exchange = {
 /** Serves the paths below `/console`. The calls of a signed-in page go to `rpc`. */
 export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   const secret = () => randomBytes(32).toString("base64url");
-  const signIns = createSignIns({ access: deps.access, clock: Date.now, secret });
+  const signIns = createSignIns({ access: deps.access, records: deps.signIns, secret });
   const files = consoleFiles();
   const serve = (request: Request, response: Response) => {
     const path = pathOf(request);
@@ -98,12 +100,12 @@ async function handle(
   const operation = `${request.method} ${path}`;
   if (operation === `POST ${ROOT}/session`) return signIn(deps, signIns, exchange);
   if (operation === `DELETE ${ROOT}/session`) {
-    const name = cookie && signIns.find(cookie)?.admin.name;
-    if (cookie !== undefined) signIns.remove(cookie);
+    const name = cookie && (await signIns.find(cookie))?.admin.name;
+    if (cookie !== undefined) await signIns.remove(cookie);
     if (name) record(deps.log, { event: "console_signed_out", by: name }, source);
     return sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
   }
-  const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
+  const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
   if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
   const { admin, token, expiresAt } = signedIn;
   if (operation === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
@@ -125,8 +127,8 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
   const { request, response, source, secure } = exchange;
   const token = tokenIn(request.headers, await readBody(request, MAX_BODY_BYTES));
   if (token === undefined) return refuse(response, 400, "invalid_argument");
-  const cookie = signIns.add(token);
-  const signedIn = cookie === undefined ? undefined : signIns.find(cookie);
+  const cookie = await signIns.add(token);
+  const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
   if (cookie === undefined || signedIn === undefined) {
     const requester: Requester = {
       address: () => source.address(),
@@ -141,7 +143,7 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
     return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
   }
   // The response replaces the cookie of an earlier sign-in.
-  if (exchange.cookie !== undefined) signIns.remove(exchange.cookie);
+  if (exchange.cookie !== undefined) await signIns.remove(exchange.cookie);
   const { admin, expiresAt } = signedIn;
   record(deps.log, { event: "console_signed_in", by: admin.name }, source);
   sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });

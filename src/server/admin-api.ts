@@ -13,6 +13,7 @@ import { connectError, type PlainResponse, unknownMethod } from "../api/errors/r
 import type { Config } from "../config/config.ts";
 import { type ConsoleDeps, consoleRoute } from "../console/handler.ts";
 import { liveData } from "../console/live.ts";
+import type { SignInRecords } from "../console/sign-in-records.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { acceptsHost, authorityOf, withHosts } from "../listener/hosts.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
@@ -29,6 +30,8 @@ type Deps = ApiDeps &
   SessionAdminServiceDeps & {
     readonly access: AdminAccess;
     readonly failureLimit: RateLimit;
+    /** The sign-ins to the console. */
+    readonly signIns: SignInRecords;
     readonly ring: KeyRing;
     readonly feed: Pick<RevocationFeed, "watch" | "state">;
   };
@@ -61,8 +64,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ...(oauth && {
       json: (rpc, options, headersFor) => jsonRoutes(rpc, routes, [OAUTH_ROUTES], options, headersFor),
     }),
-    ...(config.console === "on" &&
-      config.workers === 1 && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
+    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),
   });
 }
@@ -79,6 +81,7 @@ function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
     audit,
     log,
     failureLimit,
+    signIns: deps.signIns,
     live: () => liveData({ metrics, feed, ringLost: () => ring.lost, keys, ready }),
     sourceOf: (request) => new NodeRequestSource(request, config.trustProxy, telemetry?.traceId),
   };

@@ -1,6 +1,7 @@
 /** Both APIs over one domain: the same store, tokens, limits and audit. */
 import { refreshCookie } from "../api/public/cookie.ts";
 import type { Config } from "../config/config.ts";
+import type { SignInRecords } from "../console/sign-in-records.ts";
 import type { OverloadControl } from "../limits/overload.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
 import type { Handler } from "../listener/exchange.ts";
@@ -40,6 +41,8 @@ type Deps = {
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
   readonly telemetry: Telemetry | undefined;
+  /** The sign-ins to the console. */
+  readonly signIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "state">;
   /** `iss` of the access tokens. */
   readonly issuer: string;
@@ -81,6 +84,7 @@ export function createApis(deps: Deps): Apis {
       maxSessionsPerSubject,
       oauthEndpoints: config.oauthEndpoints,
       access,
+      signIns: deps.signIns,
       issuer,
       audience,
       feed,

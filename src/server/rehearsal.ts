@@ -47,6 +47,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
     const store = createEmbeddedStore({ path: IN_MEMORY, clock: systemClock, reuseIntervalMs: 0, markerLifeMs: 1 });
     const unlimited = { ...config, ...UNLIMITED };
     const apis = createApis({
+      signIns: () => undefined,
       config: unlimited,
       log: silent.log,
       metrics,

@@ -2,6 +2,7 @@
 import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import type { Environment } from "../config/reader.ts";
 import { configWarnings } from "../config/warnings.ts";
+import { createSignInRecords, type RecordsCall } from "../console/sign-in-records.ts";
 import { openListener } from "../listener/listener.ts";
 import { createLogger, type Log } from "../observability/logger.ts";
 import { joinSupervisor } from "../workers/join.ts";
@@ -50,11 +51,20 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     const out = (text: string) => process.stdout.write(text);
     const deps = { log, logCounts: output.counts, out, ...worker };
     const isSupervisor = config.workers > 1 && worker === undefined;
-    const starting = isSupervisor ? superviseWorkers(config, { ...deps, env }) : start(config, deps);
+    const starting = isSupervisor
+      ? superviseWorkers(config, { ...deps, env, serveCall: serveSignIns() })
+      : start(config, deps);
     service = await starting.catch((error: unknown) => fail(error, env, output));
   } catch (error) {
     await fail(error, env);
   }
+}
+
+/** The sign-ins to the console, for all workers: a browser comes to any of them. */
+function serveSignIns(): (call: unknown) => unknown {
+  const records = createSignInRecords(Date.now);
+  // Workers run the same code, and call nothing else.
+  return (call) => records(call as RecordsCall);
 }
 
 /** Ends the process once the operator's lines are written, after all that was logged before. */

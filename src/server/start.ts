@@ -1,5 +1,6 @@
 /** The composition root: this folder alone knows every room. */
 import type { Config } from "../config/config.ts";
+import { createSignInRecords, type SignInRecords } from "../console/sign-in-records.ts";
 import { createAudit } from "../observability/audit.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
@@ -31,7 +32,7 @@ type ProcessDeps = {
   readonly logCounts?: LogCounts;
   /** Writes to standard output. */
   readonly out: (text: string) => void;
-} & Partial<Pick<WorkerParts, "joinsOthers" | "ofAll">>;
+} & Partial<Pick<WorkerParts, "joinsOthers" | "ofAll" | "callSupervisor">>;
 
 /**
  * Starts the service; resolves once it is ready and has reported so on `out`. While the store is awaited, the listeners are
@@ -40,7 +41,7 @@ type ProcessDeps = {
  * @throws StartError
  */
 export async function start(config: Config, deps: ProcessDeps): Promise<Service> {
-  const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own } = deps;
+  const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own, callSupervisor } = deps;
   await prepareDataDir(config);
   const ring = await openKeyRing(config);
   const access = await openAdminAccess(config);
@@ -71,7 +72,9 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const expiry = openExpiry(opened.store, events.audit, log);
 
   const parts = { config, log, entropy, ring, access, store, overload, feed, issuer, telemetry };
-  const apis = createApis({ ...parts, metrics: ofAll(metrics), audit: events.audit, storeKind: opened.kind });
+  // Another worker may get the next request of the same browser.
+  const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
+  const apis = createApis({ ...parts, signIns, metrics: ofAll(metrics), audit: events.audit, storeKind: opened.kind });
   exposeState(metrics, { listeners, feed, ring, opened });
   listeners.public.serve(apis.publicHandler);
   listeners.admin.serve(apis.adminHandler);

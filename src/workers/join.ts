@@ -10,6 +10,8 @@ export type WorkerParts = {
   readonly joinsOthers: boolean;
   /** Returns metrics whose expositions are of all workers. */
   readonly ofAll: (own: Metrics) => Metrics;
+  /** Calls what the supervisor keeps for all workers. */
+  readonly callSupervisor: (call: unknown) => Promise<unknown>;
 };
 
 /** Returns what is different for a worker; undefined in a process of its own. */
@@ -19,12 +21,33 @@ export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined 
   // Without its supervisor nobody would end this process.
   process.once("disconnect", () => process.exit(1));
   const joinsOthers = role === "next";
-  return { out: (text) => send({ type: "ready", text }), joinsOthers, ofAll: metricsOfAll };
+  return {
+    out: (text) => send({ type: "ready", text }),
+    joinsOthers,
+    ofAll: metricsOfAll,
+    callSupervisor: createCaller(),
+  };
 }
 
 function send(message: ToSupervisor): void {
   // The channel closes when the supervisor ends; this process ends then too.
   if (process.connected) process.send?.(message);
+}
+
+function createCaller(): WorkerParts["callSupervisor"] {
+  const waiting = new Map<number, (result: unknown) => void>();
+  let lastId = 0;
+  process.on("message", (message: ToWorker) => {
+    if (message.type !== "called") return;
+    waiting.get(message.id)?.(message.result);
+    waiting.delete(message.id);
+  });
+  return (call) =>
+    new Promise((resolve) => {
+      const id = ++lastId;
+      waiting.set(id, resolve);
+      send({ type: "call", id, call });
+    });
 }
 
 function metricsOfAll(own: Metrics): Metrics {

@@ -19,6 +19,8 @@ type Deps = {
   readonly out: (text: string) => void;
   /** The environment of the workers. */
   readonly env: NodeJS.ProcessEnv;
+  /** Serves the calls of the workers: it keeps what all of them share. */
+  readonly serveCall: (call: unknown) => unknown;
   /** Starts a process with an environment. Default: this command again. */
   readonly fork?: (env: NodeJS.ProcessEnv) => ChildProcess;
 };
@@ -160,6 +162,8 @@ class Supervisor {
 
   async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
     if (message.type === "metrics") return this.#metrics.report(worker.pid ?? 0, message.id, message.values);
+    if (message.type === "call")
+      return send(worker, { type: "called", id: message.id, result: this.#deps.serveCall(message.call) });
     // The first worker serves metrics already while it waits for the store.
     const workers = new Map([...this.#ready, worker].map((each) => [each.pid ?? 0, each]));
     const ask = (id: number, round: number) => send(workers.get(id), { type: "metrics_wanted", id: round });

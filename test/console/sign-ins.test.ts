@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createSignInRecords } from "../../src/console/sign-in-records.ts";
 import { createSignIns } from "../../src/console/sign-ins.ts";
 import { SCOPES } from "../../src/session/admin-access.ts";
 
@@ -11,39 +12,39 @@ function setUp() {
   const admin = { name: "admin", scopes: new Set(SCOPES) };
   const signIns = createSignIns({
     access: { byToken: (token) => (tokens.has(token) ? admin : undefined) },
-    clock: () => now,
+    records: createSignInRecords(() => now),
     secret: () => `secret-${count++}`,
   });
-  const add = (token = "token") => signIns.add(token) ?? "";
+  const add = async (token = "token") => (await signIns.add(token)) ?? "";
   return { signIns, tokens, add, wait: (ms: number) => (now += ms) };
 }
 
-test("a sign-in ends after 30 minutes without use, and after 8 hours in any case", () => {
+test("a sign-in ends after 30 minutes without use, and after 8 hours in any case", async () => {
   const { signIns, add, wait } = setUp();
-  const [unused, used] = [add(), add()];
+  const [unused, used] = [await add(), await add()];
   for (let minutes = 0; minutes < 8 * 60; minutes += 20) {
-    expect(signIns.find(used)?.admin.name, `${minutes} minutes`).toBe("admin");
+    expect((await signIns.find(used))?.admin.name, `${minutes} minutes`).toBe("admin");
     wait(20 * MINUTE);
   }
-  expect(signIns.find(used)).toBeUndefined();
-  expect(signIns.find(unused)).toBeUndefined();
+  expect(await signIns.find(used)).toBeUndefined();
+  expect(await signIns.find(unused)).toBeUndefined();
 });
 
-test("a token that is withdrawn ends its sign-ins", () => {
+test("a token that is withdrawn ends its sign-ins", async () => {
   const { signIns, tokens, add } = setUp();
-  const cookie = add();
+  const cookie = await add();
   tokens.clear();
-  expect(signIns.find(cookie)).toBeUndefined();
+  expect(await signIns.find(cookie)).toBeUndefined();
   tokens.add("token");
-  expect(signIns.find(cookie)).toBeUndefined();
+  expect(await signIns.find(cookie)).toBeUndefined();
 });
 
-test("a token has only so many: its oldest one makes room, and those of others stay", () => {
+test("a token has only so many: its oldest one makes room, and those of others stay", async () => {
   const { signIns, add } = setUp();
-  const others = add("other token");
-  const cookies = Array.from({ length: 201 }, () => add());
-  expect(signIns.find(others)).toBeDefined();
-  expect(signIns.find(cookies[0] ?? "")).toBeUndefined();
-  expect(signIns.find(cookies[1] ?? "")).toBeDefined();
-  expect(signIns.find(cookies[200] ?? "")).toBeDefined();
+  const others = await add("other token");
+  const cookies = await Promise.all(Array.from({ length: 201 }, () => add()));
+  expect(await signIns.find(others)).toBeDefined();
+  expect(await signIns.find(cookies[0] ?? "")).toBeUndefined();
+  expect(await signIns.find(cookies[1] ?? "")).toBeDefined();
+  expect(await signIns.find(cookies[200] ?? "")).toBeDefined();
 });

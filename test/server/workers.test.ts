@@ -101,6 +101,30 @@ test("a worker that is killed under load costs the requests in flight alone, and
   await expect.poll(() => count(running, "session_created_total"), { timeout: HANG_MS }).toBe(created);
 });
 
+test("who signs in to the console at one worker is signed in at all, and out of all", {
+  timeout: HANG_MS,
+}, async () => {
+  const running = await startWorkers();
+  const token = "workers".repeat(6);
+  const ask = (method: string, headers: Readonly<Record<string, string>>, body?: string) =>
+    request(running.adminUrl, {
+      method,
+      path: "/console/session",
+      headers: { "x-session-console": "1", "content-type": "application/json", ...headers },
+      ...(body !== undefined && { body }),
+    });
+  const signedIn = await ask("POST", {}, JSON.stringify({ token }));
+  const cookie = signedIn.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+  // Each request has a connection of its own. With so many, both workers have had some.
+  const statuses = async () => {
+    const responses = await Promise.all(Array.from({ length: 30 }, () => ask("GET", { cookie })));
+    return [...new Set(responses.map(({ status }) => status))];
+  };
+  expect(await statuses()).toEqual([200]);
+  expect((await ask("DELETE", { cookie })).status).toBe(200);
+  expect(await statuses()).toEqual([401]);
+});
+
 test("a worker that cannot start refuses the start once, with its fault", { timeout: HANG_MS }, async () => {
   const running = await startWorkers();
   const taken = await startService({

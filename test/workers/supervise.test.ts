@@ -25,6 +25,7 @@ async function startTwo() {
     log: { info: () => {}, error: (line: Line) => lines.push(line) } as unknown as Logger,
     out: () => {},
     env: {},
+    serveCall: (call) => `served ${call}`,
     fork: () => {
       const worker = next.start();
       workers.push(worker);

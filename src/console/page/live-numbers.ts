@@ -1,3 +1,8 @@
+/** When this instance started, ms; 0 if it is several workers. */
+export function startOf(live: Live): number {
+  return 1000 * total(live, "process_start_time_seconds");
+}
+
 /** Computes the numbers of the live page from two readings of the service's metrics. */
 export type Live = {
   readonly now: number;

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { isSignedOut, type Me, live as read } from "./api.ts";
 import { ago, span } from "./format.ts";
 import { KeyTable } from "./keys.tsx";
-import { byLabel, type Live, latencyBetween, type Sample, total } from "./live-numbers.ts";
+import { byLabel, type Live, latencyBetween, type Sample, startOf, total } from "./live-numbers.ts";
 import { Empty, Loading, Problem } from "./parts.tsx";
 
 const EVERY_MS = 2_000;
@@ -49,13 +49,12 @@ export function LiveView({ me, onExpired }: { readonly me: Me; readonly onExpire
       </main>
     );
   }
+  const startedAt = live === undefined ? 0 : startOf(live);
   return (
     <main>
       <div class="row">
         <h1>Live</h1>
-        <p class="soft">
-          This instance{live && `, running for ${span(live.now - 1000 * total(live, "process_start_time_seconds"))}`}
-        </p>
+        <p class="soft">This instance{startedAt > 0 && live && `, running for ${span(live.now - startedAt)}`}</p>
       </div>
       {error !== undefined && <Problem error={error} />}
       {live === undefined ? (
@@ -129,8 +128,7 @@ function Numbers({ live, samples }: { readonly live: Live; readonly samples: rea
         <KeyTable keys={live.keys} now={live.now} />
       </section>
       <p class="soft">
-        Counts are those of this instance since it started,{" "}
-        {ago(1000 * total(live, "process_start_time_seconds"), live.now)}.
+        Counts are those of this instance since it started{startOf(live) > 0 && `, ${ago(startOf(live), live.now)}`}.
       </p>
     </>
   );
