@@ -18,10 +18,6 @@ const pairOf = (alg: Alg, bits: number) => {
 
 export function clientKey(alg: Alg = "ES256", bits = 2048): ClientKey {
   const { privateKey, publicKey } = pairOf(alg, bits);
-  return keyOf(alg, privateKey, publicKey);
-}
-
-export function keyOf(alg: Alg, privateKey: KeyObject, publicKey: KeyObject): ClientKey {
   const jwk = publicKey.export({ format: "jwk" }) as Record<string, unknown>;
   const members = MEMBERS[jwk.kty as keyof typeof MEMBERS].map((name) => [name, jwk[name]]);
   const thumbprint = hash("sha256", JSON.stringify(Object.fromEntries(members)), "base64url");

@@ -1,10 +1,9 @@
 /** Real processes of a client with one file of tokens, killed at random moments, with clocks that are off, behind a bad network. */
-import { appendFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Transport } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { createFileStore } from "../../../src/client/index.ts";
-import { clientKey } from "../../support/dpop.ts";
+import { createFileStore, generateProofKey, proofKeyThumbprint } from "../../../src/client/index.ts";
 import { type Program, startProgram } from "../../support/processes.ts";
 import { scratch, startService } from "../../support/service.ts";
 import { admin, bearer, logIn, openAdmin } from "../../support/sessions.ts";
@@ -28,6 +27,8 @@ export type Outcome = {
   readonly served: number;
   /** How often a process has learned that the session is over. It never is. */
   readonly wrongLogouts: number;
+  /** Refreshes whose requests or responses were lost, or took too long. */
+  readonly unavailable: number;
   readonly kills: number;
   readonly lost: number;
   readonly repeated: number;
@@ -36,34 +37,38 @@ export type Outcome = {
   readonly isLive: boolean;
 };
 
+const linesOf = (programs: readonly Program[]) =>
+  programs.flatMap((program) => program.output().split("\n").slice(0, -1));
+const count = (programs: readonly Program[], outcome: string) =>
+  linesOf(programs).filter((line) => line.startsWith(`${outcome} `)).length;
+
 export async function play(settings: Settings): Promise<Outcome> {
   const { processes, tokenLives, tokenLifeMs, reuseIntervalMs: R, proves } = settings;
-  const service = await startService({
-    REUSE_INTERVAL: `${R}ms`,
-    ACCESS_TOKEN_TTL: `${tokenLifeMs}ms`,
-    ...{ RATE_LIMIT_REFRESH: "off", RATE_LIMIT_FAILURES: "off" },
-  });
-  const key = clientKey();
-  const login = { clientId: "cli", ...(proves && { dpopJkt: key.thumbprint, transport: Transport.TOKEN }) };
-  const { refreshToken, sid } = await logIn(service, login);
   // With a proof time does not matter. Without one a request and its repetition must take effect within R/2.
-  const [delayMs, lateMs, requestTimeoutMs] = proves ? [2 * R, 4 * R, 3 * R] : [R / 16, R / 8, 0.4 * R];
-  const proxy = await startBadProxy(service.publicUrl, delayMs, lateMs);
+  const [delayMs, lateMs, requestTimeoutMs] = proves ? [R, 3 * R, 1.5 * R] : [R / 16, R / 8, 0.4 * R];
+  const proxy = await startBadProxy(delayMs, lateMs);
+  const service = await startService({
+    ...{ ISSUER: proxy.url, RATE_LIMIT_REFRESH: "off", RATE_LIMIT_FAILURES: "off" },
+    ...{ REUSE_INTERVAL: `${R}ms`, ACCESS_TOKEN_TTL: `${tokenLifeMs}ms` },
+  });
+  proxy.direct(service.publicUrl);
+  const key = await generateProofKey();
+  const bound = { dpopJkt: await proofKeyThumbprint(key), transport: Transport.TOKEN };
+  const { refreshToken, sid } = await logIn(service, { clientId: "cli", ...(proves && bound) });
   const directory = scratch();
   const [file, history] = [join(directory, "tokens.json"), join(directory, "history")];
-  await createFileStore(file).save({ refreshToken });
+  await createFileStore(file).save({ refreshToken, ...(proves && { key }) });
   writeFileSync(history, `${refreshToken}\n`);
-  const orders: Orders = {
-    ...{ service: proxy.url, publicUrl: service.publicUrl, file, history, tokenLifeMs, requestTimeoutMs },
-    ...(proves && { key: key.privateKey.export({ format: "jwk" }) }),
-  };
+  const orders = { service: proxy.url, file, history, tokenLifeMs, requestTimeoutMs };
 
   const finished: Program[] = [];
   const running: Program[] = [];
   const start = () => {
-    const clock = join(directory, `clock-${finished.length + running.length}`);
-    appendFileSync(clock, String(Math.round((Math.random() - 0.5) * 2 * HOUR_MS)));
-    const env = { ORDERS: JSON.stringify(orders), MOVED_CLOCK: clock };
+    const started = finished.length + running.length;
+    const clock = join(directory, `clock-${started}`);
+    writeFileSync(clock, String(Math.round((Math.random() - 0.5) * 2 * HOUR_MS)));
+    const own: Orders = { ...orders, presents: proves && started % 2 === 0 ? "any generation" : "the file" };
+    const env = { ORDERS: JSON.stringify(own), MOVED_CLOCK: clock };
     running.push(startProgram(process.execPath, ["--import", CLOCK, WORKER], { env }));
   };
   const kill = async () => {
@@ -74,26 +79,28 @@ export async function play(settings: Settings): Promise<Outcome> {
     finished.push(program);
   };
 
-  for (let count = 0; count < processes; count++) start();
+  while (running.length < processes) start();
   const endsAt = performance.now() + tokenLives * tokenLifeMs;
-  while (performance.now() < endsAt) {
-    await pause(Math.random() * 2 * tokenLifeMs * (5 / processes));
+  const total = (outcome: string) => count([...finished, ...running], outcome);
+  // A busy machine may need longer for some refreshes.
+  while (performance.now() < endsAt || (total("served") < 2 * processes && total("ended") === 0)) {
+    await pause(Math.random() * tokenLifeMs * Math.min(2, 40 / processes));
     await kill();
     start();
   }
   const kills = finished.length;
   while (running.length > 0) await kill();
-  const lines = finished.flatMap((program) => program.output().split("\n").slice(0, -1));
-  const reports = lines.map((line) => line.split(" "));
+  const lines = linesOf(finished);
   const failed = lines.find((line) => !/^(served|valid|ended|unavailable) \d+$/.test(line));
   if (failed !== undefined)
     throw new Error(`a process failed: ${lines.slice(lines.indexOf(failed)).slice(0, 20).join("\n")}`);
   const isLive = (await openAdmin(service).call(admin.getSession, { sessionId: sid }, bearer(service.adminToken))).ok;
   const outcome = {
-    served: reports.filter(([what]) => what === "served").length,
-    wrongLogouts: reports.filter(([what]) => what === "ended").length,
+    served: count(finished, "served"),
+    wrongLogouts: count(finished, "ended"),
+    unavailable: count(finished, "unavailable"),
     ...{ kills, lost: proxy.lost(), repeated: proxy.repeated(), isLive },
-    longestMs: Math.max(...reports.map(([, ms]) => Number(ms))),
+    longestMs: Math.max(...lines.map((line) => Number(line.split(" ")[1]))),
   };
   await proxy.stop();
   await service.stop();

@@ -7,6 +7,8 @@ import { setTimeout as pause } from "node:timers/promises";
 
 export type BadProxy = {
   readonly url: string;
+  /** Where requests go from now on. */
+  direct(target: string): void;
   /** How many requests and responses were lost, how many requests were repeated. */
   readonly lost: () => number;
   readonly repeated: () => number;
@@ -17,8 +19,8 @@ export type BadProxy = {
  * @param delayMs how long a request, and its response, may take at most
  * @param lateMs how long after it a request may be repeated
  */
-export async function startBadProxy(target: string, delayMs: number, lateMs: number): Promise<BadProxy> {
-  let [lost, repeated] = [0, 0];
+export async function startBadProxy(delayMs: number, lateMs: number): Promise<BadProxy> {
+  let [lost, repeated, target] = [0, 0, ""];
   const ending = new AbortController();
   const some = (share: number) => Math.random() < share;
   /** Most take no time, some take very long. */
@@ -59,6 +61,9 @@ export async function startBadProxy(target: string, delayMs: number, lateMs: num
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    direct(url) {
+      target = url;
+    },
     lost: () => lost,
     repeated: () => repeated,
     async stop() {
