@@ -1,0 +1,188 @@
+/**
+ * What many sessions change: `npm run bench:growth`. Each store with 10,000 sessions is measured in turns with one of a million, at sessions
+ * that were not used since they were created; then one subject gets 100,000 sessions, lists and ends them, while others ask.
+ *
+ *     npm run bench:growth -- --sessions 10000000 --only redis    some 9 GiB of Redis, and of time an hour
+ *
+ * A store is measured without the service around it. CPU times of Redis do not depend on what else the machine does; all other times do.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import type { SessionStore } from "../../src/session/ports.ts";
+import { storeMs, systemClock } from "../../src/session/time.ts";
+import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
+import { createRedisStore } from "../../src/store/redis/store.ts";
+import { startRedis } from "../support/redis.ts";
+import { redisOptions } from "../support/store/backends.ts";
+import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
+import { until } from "../support/until.ts";
+import { Logins } from "./growth/logins.ts";
+import { waitsOfOthers } from "./growth/waits.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    sessions: { type: "string", default: "1000000" },
+    subject: { type: "string", default: "100000" },
+    only: { type: "string" },
+  },
+});
+
+const FEW = 10_000;
+const ROUNDS = 5;
+/** Sessions that are refreshed in a round; no session twice. */
+const PER_ROUND = FEW / ROUNDS;
+/** Commands that are under way at a time. */
+const AT_ONCE = 32;
+const PAGE_SIZE = 100;
+
+type Measured = {
+  readonly store: SessionStore;
+  /** CPU time that the store has used so far, µs. */
+  readonly cpuUs: () => Promise<number>;
+  readonly bytes: (() => Promise<number>) | undefined;
+  readonly close: () => Promise<void>;
+};
+
+async function onRedis(): Promise<Measured> {
+  const redis = await startRedis('--save ""');
+  const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 10_000 }));
+  await until(() => store.ping());
+  const figures = async (section: string, pattern: RegExp) =>
+    [...(await redis.admin.info(section)).matchAll(pattern)].reduce((sum, [, figure]) => sum + Number(figure), 0);
+  return {
+    store,
+    cpuUs: async () => 1e6 * (await figures("cpu", /^used_cpu_(?:user|sys):([\d.]+)/gm)),
+    bytes: () => figures("memory", /^used_memory:(\d+)/gm),
+    async close() {
+      await store.close();
+      await redis.stop();
+    },
+  };
+}
+
+async function onEmbedded(): Promise<Measured> {
+  const directory = mkdtempSync(join(tmpdir(), "bench-growth-"));
+  const path = join(directory, "sessions.db");
+  const limits = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
+  const store = createEmbeddedStore({ path, clock: systemClock, ...limits });
+  return {
+    store,
+    cpuUs: async () => {
+      const { user, system } = process.cpuUsage();
+      return user + system; // this process has the store in it, and what asks it
+    },
+    bytes: undefined,
+    async close() {
+      await store.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+type Round = { readonly cpuUs: number; readonly perSecond: number; readonly p50: number; readonly p99: number };
+
+async function refreshRound({ store, cpuUs }: Measured, logins: Logins): Promise<Round> {
+  const tokens = logins.draw(PER_ROUND);
+  const times: number[] = [];
+  const [cpuBefore, startedAt] = [await cpuUs(), performance.now()];
+  const callers = Array.from({ length: AT_ONCE }, async () => {
+    for (let token = tokens.pop(); token !== undefined; token = tokens.pop()) {
+      const sentAt = performance.now();
+      const { ok } = await store.rotate(
+        token.sid,
+        { generation: 1, nonce: token.nonce, issuedAt: storeMs(0) },
+        nonce(),
+      );
+      if (!ok) throw new Error("a refresh was refused");
+      times.push(performance.now() - sentAt);
+    }
+  });
+  await Promise.all(callers);
+  const took = performance.now() - startedAt;
+  times.sort((a, b) => a - b);
+  const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? Number.NaN;
+  return {
+    cpuUs: ((await cpuUs()) - cpuBefore) / PER_ROUND,
+    perSecond: (1000 * PER_ROUND) / took,
+    p50: at(0.5),
+    p99: at(0.99),
+  };
+}
+
+const median = (rounds: readonly Round[], figure: keyof Round) =>
+  rounds.map((round) => round[figure]).sort((a, b) => a - b)[Math.floor(rounds.length / 2)] ?? Number.NaN;
+
+const line = (what: string, value: string) => console.log(`  ${what.padEnd(44)}${value}`);
+
+async function fill(measured: Measured, count: number, name = "sessions"): Promise<Logins> {
+  const [cpuBefore, bytesBefore, startedAt] = [await measured.cpuUs(), await measured.bytes?.(), performance.now()];
+  const logins = await Logins.create(measured.store, count);
+  const took = performance.now() - startedAt;
+  const cpu = ((await measured.cpuUs()) - cpuBefore) / count;
+  line(`creation of ${count} ${name}`, `${((1000 * count) / took).toFixed(0)}/s, CPU ${cpu.toFixed(0)} µs each`);
+  if (bytesBefore !== undefined && measured.bytes !== undefined)
+    line("memory", `${(((await measured.bytes()) - bytesBefore) / count).toFixed(0)} bytes each`);
+  return logins;
+}
+
+async function growth(open: () => Promise<Measured>, count: number): Promise<Measured> {
+  const [small, large] = [await open(), await open()];
+  const few = await fill(small, FEW);
+  const many = await fill(large, count);
+  const rounds: { few: Round[]; many: Round[] } = { few: [], many: [] };
+  for (let round = 0; round < ROUNDS; round++) {
+    rounds.few.push(await refreshRound(small, few));
+    rounds.many.push(await refreshRound(large, many));
+  }
+  for (const [size, of] of [
+    [FEW, rounds.few],
+    [count, rounds.many],
+  ] as const) {
+    const times = `p50 ${median(of, "p50").toFixed(1)}, p99 ${median(of, "p99").toFixed(1)} ms`;
+    line(
+      `refresh, ${size} sessions, ${AT_ONCE} at once`,
+      `CPU ${median(of, "cpuUs").toFixed(0)} µs, ${median(of, "perSecond").toFixed(0)}/s, ${times}`,
+    );
+  }
+  line("CPU of a refresh, ratio", (median(rounds.many, "cpuUs") / median(rounds.few, "cpuUs")).toFixed(2));
+  await small.close();
+  return large;
+}
+
+/** Lists and ends the sessions of one subject among many others. */
+async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
+  const [user, other] = [subject(), newSession(subject())];
+  await store.create(other, nonce(), 1);
+  await Logins.create(store, count, user);
+  const ask = () => store.find(other.sid);
+  const idle = await waitsOfOthers(ask, () => new Promise((resolve) => setTimeout(resolve, 2_000)));
+  line("others ask, nothing else happens", idle.text);
+  let listed = 0;
+  const listing = await waitsOfOthers(ask, async () => {
+    let from: string | undefined;
+    do {
+      const page = await store.list(user, PAGE_SIZE, from);
+      listed += page.sessions.length;
+      from = page.next;
+      await setImmediate(); // each page is a request of its own
+    } while (from !== undefined);
+  });
+  if (listed !== count) throw new Error(`${listed} of ${count} were listed`);
+  line(`list of a subject's ${count}, by ${PAGE_SIZE}`, listing.text);
+  const ending = await waitsOfOthers(ask, async () => {
+    const outcome = await store.endAll(user, "revoked_subject");
+    if (!outcome.ok || outcome.count !== count) throw new Error("not all were ended");
+  });
+  line(`end of a subject's ${count}`, ending.text);
+}
+
+for (const [name, open] of Object.entries({ redis: onRedis, embedded: onEmbedded })) {
+  if (options.only !== undefined && options.only !== name) continue;
+  console.log(`${name}, load ${loadavg()[0]?.toFixed(1)}`);
+  const large = await growth(open, Number(options.sessions));
+  await ofOneSubject(large, Number(options.subject));
+  await large.close();
+}

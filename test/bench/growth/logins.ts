@@ -1,0 +1,45 @@
+import type { SessionId } from "../../../src/session/model.ts";
+import type { SessionStore } from "../../../src/session/ports.ts";
+import { newSession, nonce, subject } from "../../support/store/sessions.ts";
+
+/** Creations that are under way at a time. */
+const AT_ONCE = 200;
+const SID = 23;
+const RECORD = SID + 11;
+
+/** The sessions that were created and their first nonces, 34 bytes each: objects for ten million of them would not fit into memory. */
+export class Logins {
+  readonly #records: Buffer;
+  #left: number;
+
+  private constructor(records: Buffer, count: number) {
+    this.#records = records;
+    this.#left = count;
+  }
+
+  /** @param user whose sessions they are; default: one subject each */
+  static async create(store: SessionStore, count: number, user?: string): Promise<Logins> {
+    const records = Buffer.alloc(count * RECORD);
+    let at = 0;
+    const callers = Array.from({ length: AT_ONCE }, async () => {
+      while (at < count) {
+        const [position, session, first] = [RECORD * at++, newSession(user ?? subject()), nonce()];
+        await store.create(session, first, user === undefined ? 1 : count);
+        records.write(session.sid + first, position, "latin1");
+      }
+    });
+    await Promise.all(callers);
+    return new Logins(records, count);
+  }
+
+  /** Takes random ones out. */
+  draw(count: number): { sid: SessionId; nonce: string }[] {
+    return Array.from({ length: count }, () => {
+      const position = RECORD * Math.floor(Math.random() * this.#left);
+      const text = this.#records.toString("latin1", position, position + RECORD);
+      const last = RECORD * --this.#left;
+      this.#records.copy(this.#records, position, last, last + RECORD);
+      return { sid: text.slice(0, SID) as SessionId, nonce: text.slice(SID) };
+    });
+  }
+}

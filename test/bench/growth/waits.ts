@@ -1,0 +1,23 @@
+import { setImmediate } from "node:timers/promises";
+
+/** Asks one question after the other while something happens. @returns how long that took, and how long the questions took */
+export async function waitsOfOthers(ask: () => Promise<unknown>, what: () => Promise<unknown>) {
+  const waits: number[] = [];
+  let isDone = false;
+  const asking = (async () => {
+    while (!isDone) {
+      const startedAt = performance.now();
+      await setImmediate(); // a store in this process holds up the event loop
+      await ask();
+      waits.push(performance.now() - startedAt);
+    }
+  })();
+  const startedAt = performance.now();
+  await what();
+  const tookMs = performance.now() - startedAt;
+  isDone = true;
+  await asking;
+  waits.sort((a, b) => a - b);
+  const at = (share: number) => (waits[Math.floor(share * (waits.length - 1))] ?? Number.NaN).toFixed(1);
+  return { text: `${tookMs.toFixed(0)} ms; others wait p50 ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)} ms` };
+}
