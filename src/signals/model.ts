@@ -27,8 +27,7 @@ export function signalId({ sessionId, reason, endedAt }: Omit<Signal, "id">): st
   return hash("sha256", `${sessionId} ${reason} ${endedAt}`, "base64url").slice(0, 22);
 }
 
-export const SUBSCRIPTION_KINDS = ["webhook", "backchannel", "ssf_push", "ssf_poll"] as const;
-export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
+export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";
 
 /** Which endings a subscription is about. An absent part allows all. */
 export type SignalFilter = {
@@ -64,19 +63,17 @@ export type SubscriptionState =
   | { readonly state: "paused"; readonly because: PauseReason };
 
 /** Why a delivery failed. A closed list: a receiver's text is never kept. */
-export const DELIVERY_ERRORS = [
-  "address_refused",
-  "unreachable",
-  "tls",
-  "timeout",
-  "redirected",
-  "refused",
-  "server_error",
-  "too_large",
-  "invalid_response",
-  "behind_retention",
-] as const;
-export type DeliveryError = (typeof DELIVERY_ERRORS)[number];
+export type DeliveryError =
+  | "address_refused"
+  | "unreachable"
+  | "tls"
+  | "timeout"
+  | "redirected"
+  | "refused"
+  | "server_error"
+  | "too_large"
+  | "invalid_response"
+  | "behind_retention";
 
 export type Subscription = SubscriptionDefinition &
   SubscriptionState & {

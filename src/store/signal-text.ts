@@ -45,7 +45,7 @@ export function signalOf({ sid, reason, endedAt, client, subject }: Known): Sign
 }
 
 /** What changes without the operator. */
-export type StatusText = {
+type StatusText = {
   readonly createdAt: number;
   readonly state: string;
   readonly because: string;
