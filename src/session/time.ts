@@ -6,8 +6,8 @@
  * and operators go by. It is ahead of the store's time by a shift, which the store knows (`shiftMs` of its port).
  *
  * A time is converted at two edges: where an access token is signed or its expiry is checked (src/tokens/access-token.ts), and where
- * times are shown or given by people (src/api, and what the audit and the history of a session keep). Durations are plain numbers
- * whose names end with their unit.
+ * times are shown, sent or given by people (src/api, src/signals/delivery, and what the audit and the history of a session keep).
+ * Durations are plain numbers whose names end with their unit.
  */
 export type StoreMs = number & { readonly __brand: "StoreMs" };
 export type WallMs = number & { readonly __brand: "WallMs" };

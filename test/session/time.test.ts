@@ -32,6 +32,7 @@ test("times are converted where tokens are signed and checked, and where times a
     "observability/audit.ts",
     "session/due-lines.ts",
     "session/time.ts",
+    "signals/delivery/dispatch.ts",
     "store/embedded/clock.ts",
     "store/redis/store.ts",
     "tokens/access-token.ts",

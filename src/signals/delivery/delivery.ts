@@ -76,9 +76,9 @@ export class Delivery {
     await eachOf(lines, ({ destination, line }) => this.#advance(destination, line));
   }
 
-  /** Stops sending, and gives the leases back. Requests under way are sent again by another instance. */
+  /** Stops sending, waits for requests under way, and gives the leases back. */
   async stop(): Promise<void> {
-    this.#dispatch.stop();
+    await this.#dispatch.stop();
     await this.flush();
     const leases = [...this.#held.values()].map(({ lease }) => lease);
     this.#held.clear();

@@ -29,6 +29,7 @@ export class Dispatch {
   readonly #deps: DeliveryDeps;
   readonly #awake = new Set<Destination>();
   readonly #listener: DispatchListener;
+  readonly #underWay = new Set<Promise<void>>();
   #scheduled = false;
   #stopped = false;
 
@@ -45,9 +46,11 @@ export class Dispatch {
     setImmediate(() => this.#turn());
   }
 
-  stop(): void {
+  /** Begins nothing more. Resolves when the requests under way have ended, each by its deadline at the latest. */
+  async stop(): Promise<void> {
     this.#stopped = true;
     this.#awake.clear();
+    await Promise.all(this.#underWay);
   }
 
   #turn(): void {
@@ -57,13 +60,18 @@ export class Dispatch {
       this.#awake.delete(destination);
       const items = destination.lane.take(this.#deps.clock(), left);
       left -= items.length;
-      for (const item of items) void this.#deliver(destination, item);
+      for (const item of items) this.#begin(destination, item);
       // It may have more. It goes to the end, so that all have their turn.
       if (items.length > 0) this.#awake.add(destination);
       if (left === 0) break;
     }
     const [next] = this.#awake;
     if (next !== undefined) this.wake(next);
+  }
+
+  #begin(destination: Destination, item: Item): void {
+    const delivery = this.#deliver(destination, item).finally(() => this.#underWay.delete(delivery));
+    this.#underWay.add(delivery);
   }
 
   async #deliver(destination: Destination, item: Item): Promise<void> {

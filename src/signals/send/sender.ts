@@ -113,7 +113,11 @@ function exchange(
   const expire = () => request.destroy();
   return new Promise((resolve) => {
     request.on("socket", (socket: Socket) => {
-      if (!socket.connecting) phase = "exchange";
+      // A connection that was kept: its address was checked when it was made.
+      if (!socket.connecting) {
+        phase = "exchange";
+        return;
+      }
       socket.once("connect", () => {
         phase = secure ? "handshake" : "exchange";
         // The address that is really used, however it was found.
