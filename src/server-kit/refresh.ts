@@ -11,7 +11,7 @@ type RefreshDeps = {
   readonly fetch: typeof fetch;
   readonly clock: () => number;
   readonly timeoutMs: number;
-  /** How long a response is shared with requests that bring the same refresh token, ms. */
+  /** How long a call and its response are shared with requests that bring the same refresh token, from when it began, ms. */
   readonly shareMs: number;
 };
 
@@ -47,29 +47,29 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
   return headers && result?.body.error?.code === "E001_AUTH_FAILURE" ? { state: "ended", headers } : UNAVAILABLE;
 }
 
-/** Creates a function that refreshes by token. Parallel requests with the same token share one call, and for a while its response. */
+/**
+ * Creates a function that refreshes by token. Requests with the same token share one call and its response, for `shareMs` from when the call
+ * began. A call that takes longer is no longer shared: its response is as old to the service as the call, and reaches the browser later still
+ * (docs/server-side.md).
+ */
 export function createRefresher(deps: RefreshDeps): (token: string, headers: Headers) => Promise<Refreshed> {
-  const inFlight = new Map<string, Promise<Refreshed>>();
-  /** Responses that are shared, in the order in which they expire. */
-  const shared = new Map<string, { readonly result: Refreshed; readonly untilMs: number }>();
-
-  async function refreshAndShare(token: string, headers: Headers): Promise<Refreshed> {
-    const result = await refresh(deps, headers);
-    inFlight.delete(token);
-    // An outage may be over with the next request.
-    if (result.state !== "unavailable") shared.set(token, { result, untilMs: deps.clock() + deps.shareMs });
-    return result;
-  }
+  /** In the order in which they expire. */
+  const calls = new Map<string, { readonly result: Promise<Refreshed>; readonly untilMs: number }>();
 
   return (token, headers) => {
-    for (const [other, { untilMs }] of shared) {
-      if (untilMs > deps.clock()) break;
-      shared.delete(other);
+    const nowMs = deps.clock();
+    for (const [other, { untilMs }] of calls) {
+      if (untilMs > nowMs) break;
+      calls.delete(other);
     }
-    const known = shared.get(token);
-    if (known) return Promise.resolve(known.result);
-    const pending = inFlight.get(token) ?? refreshAndShare(token, headers);
-    inFlight.set(token, pending);
-    return pending;
+    const known = calls.get(token);
+    if (known) return known.result;
+    const started = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
+    calls.set(token, started);
+    void started.result.then(({ state }) => {
+      // An outage may be over with the next request.
+      if (state === "unavailable" && calls.get(token) === started) calls.delete(token);
+    });
+    return started.result;
   };
 }

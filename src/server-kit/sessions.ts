@@ -37,7 +37,7 @@ export type ServerSessionsOptions = {
   readonly accessCookie?: string;
   /** `COOKIE_NAME` of the service. Default: `refresh_token`. */
   readonly refreshCookie?: string;
-  /** `REUSE_INTERVAL` of the service, ms. Default: 10 s. A response is shared for a quarter of it. */
+  /** `REUSE_INTERVAL` of the service, ms. Default: 10 s. A call is shared for a quarter of it. */
   readonly reuseIntervalMs?: number;
   /** A token that expires sooner is renewed, ms. Default: 10 s. */
   readonly minValidityMs?: number;

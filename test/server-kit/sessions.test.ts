@@ -51,8 +51,8 @@ test.each([
 
 test("parallel renders share one call and its cookies, and so do those that come within a quarter of the reuse interval", async () => {
   const jar = await signIn(service);
-  let movedMs = 0;
-  const { sessions, calls } = server({ ...ALWAYS_DUE, clock: () => Date.now() + movedMs });
+  let nowMs = Date.now();
+  const { sessions, calls } = server({ ...ALWAYS_DUE, clock: () => nowMs });
   const request = jar.request();
   const all = await Promise.all(Array.from({ length: 20 }, () => sessions.authenticate(request.clone())));
   expect(calls).toHaveLength(1);
@@ -60,9 +60,31 @@ test("parallel renders share one call and its cookies, and so do those that come
   expect(all.every(({ user }) => user.state === "active")).toBe(true);
   await sessions.authenticate(request.clone());
   expect(calls).toHaveLength(1);
-  movedMs = 2_600;
+  nowMs += 2_600;
   expect((await sessions.authenticate(request.clone())).user.state).toBe("active");
   expect(calls).toHaveLength(2);
+});
+
+test("a call that takes longer than a quarter of the reuse interval is not shared with those that come later", async () => {
+  const jar = await signIn(service);
+  const slow = Promise.withResolvers<void>();
+  let [nowMs, calls] = [Date.now(), 0];
+  const { sessions } = server({
+    ...ALWAYS_DUE,
+    clock: () => nowMs,
+    async fetch(input, init) {
+      calls++;
+      if (calls === 1) await slow.promise;
+      return fetch(input, init);
+    },
+  });
+  const first = sessions.authenticate(jar.request());
+  await until(async () => expect(calls).toBe(1));
+  nowMs += 2_600;
+  const second = await sessions.authenticate(jar.request());
+  expect([calls, second.user.state]).toEqual([2, "active"]);
+  slow.resolve();
+  expect((await first).user.state).toBe("active");
 });
 
 test("responses that arrive in the wrong order end nothing", async () => {

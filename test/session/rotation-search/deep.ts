@@ -4,6 +4,7 @@ import { decide } from "../../../src/session/rotation.ts";
 import { type Assumptions, browser } from "./browser.ts";
 import { explore } from "./explore.ts";
 import { holders } from "./holders.ts";
+import { pages } from "./pages.ts";
 import { poller } from "./poller.ts";
 import { DENSE, grid } from "./time.ts";
 
@@ -61,6 +62,9 @@ for (const searches of SEARCHES.slice(0, depth)) {
     report(`no wrong logout, ${name}`, () => explore(browser({ decide, ...assumptions })));
   }
 }
+report("no wrong logout, 2 in flight to pages and to servers that render them, multiples of R/4", () =>
+  explore(pages({ decide, time: grid(2), inFlight: 2, processes: 1, share: 1, sharedFrom: "call", flight: 1 })),
+);
 for (const hoards of [false, true]) {
   const allowed = hoards ? 3 : 2;
   const name = `theft is cut off after ${allowed} changes of hands, an attacker that ${hoards ? "keeps every token" : "moves on"}`;

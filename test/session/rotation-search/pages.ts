@@ -1,0 +1,169 @@
+/**
+ * A model of one browser whose jar two kits read: the browser kit in its pages, and servers that render them. It is searched for a wrong logout.
+ *
+ * Any tab may send a request at any time, with the jar's token of that moment. The kit's request goes to the service. A navigation goes
+ * to a process of the application, which asks the service once for all navigations with the same token, and hands out the result for
+ * `share`. Responses arrive late, never, and in any
+ * order, and overwrite the jar; no request and no navigation is in flight longer than `flight`. The user may sign out at any time.
+ * The property: no request ends as `reuse`. After the logout there is no state that could serve anything, whatever the jar is given.
+ *
+ * Time passes in ticks (time.ts). The store's script runs once for each request: browser.ts has the commands that are sent again.
+ */
+import {
+  type decide,
+  firstState,
+  type RotationState,
+  type PresentedToken as Token,
+} from "../../../src/session/rotation.ts";
+import { later } from "../../../src/session/time.ts";
+import type { Model, Step } from "./explore.ts";
+import { childOf } from "./holders.ts";
+import { canonical, isSame, mapped, tokensOf } from "./pages-canonical.ts";
+import { longAgo, NOW, type Time } from "./time.ts";
+
+/** `undefined`: the browser kit, which asks the service itself. */
+type Process = number | undefined;
+type Request = {
+  readonly process: Process;
+  readonly token: Token;
+  readonly sentAt: number;
+  /** The service has responded; undefined before. */
+  readonly response: Token | undefined;
+  /** Whether the response has left the application for the browser. */
+  readonly isBack: boolean;
+};
+type Shared = { readonly process: number; readonly token: Token; readonly response: Token; readonly sinceMs: number };
+
+export type Pages = {
+  /** Undefined after the logout. */
+  readonly state: RotationState | undefined;
+  readonly jar: Token;
+  readonly requests: readonly Request[];
+  readonly shared: readonly Shared[];
+};
+
+export type PagesAssumptions = {
+  readonly decide: typeof decide;
+  readonly time: Time;
+  readonly inFlight: number;
+  readonly processes: number;
+  /** How long a process hands out a result, ticks. */
+  readonly share: number;
+  /** From when on that counts: from when the service was called, or from when its result has reached the process, however late. */
+  readonly sharedFrom: "call" | "result";
+  /** The longest time of a navigation and of a request of the kit, ticks. The default is R/2. */
+  readonly flight?: number;
+};
+
+export function pages(assumptions: PagesAssumptions): Model<Pages> {
+  const far = longAgo(assumptions.time);
+  const state = { ...firstState("a"), siblingsSince: far, childMintedAt: far, childServedAt: far };
+  return {
+    start: { state, jar: childOf(state), requests: [], shared: [] },
+    canonical: (world) => canonical(world, assumptions.time),
+    *steps(world) {
+      yield timePasses(world, assumptions);
+      yield* requestsLeave(world, assumptions);
+      for (const [at, request] of world.requests.entries()) {
+        if (request.response === undefined) yield* serviceResponds(world, at, request, assumptions);
+        else yield* responseMoves(world, at, request);
+      }
+      if (world.state) yield { label: () => "the user signs out", world: { ...world, state: undefined } };
+    },
+  };
+}
+
+function timePasses(world: Pages, { time, flight = time.half, share }: PagesAssumptions): Step<Pages> {
+  const requests = world.requests.filter(({ sentAt }) => sentAt > -flight);
+  const shared = world.shared.filter(({ sinceMs }) => sinceMs > -share);
+  return { label: () => `${1 / (2 * time.half)} R`, world: shifted({ ...world, requests, shared }, 1) };
+}
+
+const nameOf = (process: Process) => (process === undefined ? "the kit" : `process ${process}`);
+
+function* requestsLeave(world: Pages, { inFlight, processes }: PagesAssumptions): Iterable<Step<Pages>> {
+  if (world.requests.length === inFlight) return;
+  for (const process of [undefined, ...Array(processes).keys()]) {
+    const request = { process, token: world.jar, sentAt: 0, response: undefined, isBack: false };
+    yield {
+      label: () => `a request leaves for ${nameOf(process)}`,
+      world: { ...world, requests: [...world.requests, request] },
+    };
+  }
+}
+
+/** The script runs for a request, unless its process has the result or waits for it. */
+function* serviceResponds(
+  world: Pages,
+  at: number,
+  request: Request,
+  { decide, time, sharedFrom }: PagesAssumptions,
+): Iterable<Step<Pages>> {
+  const { process, token } = request;
+  const others = world.requests.toSpliced(at, 1);
+  const known = (one: Pick<Shared, "token"> & { readonly process: Process }) =>
+    process !== undefined && one.process === process && isSame(one.token, token);
+  const shared = world.shared.find(known);
+  const pending = others.find((other) => known(other) && other.response !== undefined && !other.isBack);
+  const taken = shared?.response ?? pending?.response;
+  if (taken !== undefined) {
+    const joined = { ...request, response: taken, isBack: shared !== undefined };
+    yield { label: () => `${nameOf(process)} has the result`, world: { ...world, requests: [...others, joined] } };
+    return;
+  }
+  if (world.state === undefined) {
+    yield { label: () => "a request is refused", world: { ...world, requests: others } };
+    return;
+  }
+  const decision = decide(world.state, token, freeNonce(world), NOW, 2 * time.half);
+  const label = () => `a request through ${nameOf(process)} runs: ${decision.outcome}`;
+  if (decision.outcome === "reuse") {
+    yield { label, world: undefined };
+    return;
+  }
+  const response = childOf(decision.next);
+  const isBack = process === undefined || sharedFrom === "call";
+  const requests = [...others, { ...request, response, isBack }];
+  const isShared = process !== undefined && isBack;
+  const results = isShared ? [...world.shared, { process, token, response, sinceMs: 0 }] : world.shared;
+  yield { label, world: { ...world, state: decision.next, requests, shared: results } };
+}
+
+function* responseMoves(world: Pages, at: number, request: Request): Iterable<Step<Pages>> {
+  const { process, token, response, isBack } = request;
+  if (response === undefined) return;
+  const others = world.requests.toSpliced(at, 1);
+  if (isBack || process === undefined) {
+    yield { label: () => "a response arrives", world: { ...world, jar: response, requests: others } };
+    return;
+  }
+  const shared = [...world.shared, { process, token, response, sinceMs: 0 }];
+  const requests = [...others, { ...request, isBack: true }];
+  yield { label: () => `the result reaches ${nameOf(process)}`, world: { ...world, shared, requests } };
+}
+
+function freeNonce(world: Pages): string {
+  const { nonce, childNonce } = world.state ?? { nonce: "", childNonce: "" };
+  const taken = new Set([nonce, childNonce, ...tokensOf(world).map((token) => token.nonce)]);
+  const free = Array.from("abcdefghijklmnopqrstuvwxyz").find((letter) => !taken.has(letter));
+  if (free === undefined) throw new Error("too few nonces");
+  return free;
+}
+
+function shifted(world: Pages, by: number): Pages {
+  const older = mapped(
+    world,
+    (s) => ({
+      ...s,
+      siblingsSince: s.siblingsSince > 0 ? s.siblingsSince : later(s.siblingsSince, -by), // NEVER stays
+      childMintedAt: later(s.childMintedAt, -by),
+      childServedAt: later(s.childServedAt, -by),
+    }),
+    (t) => ({ ...t, issuedAt: later(t.issuedAt, -by) }),
+  );
+  return {
+    ...older,
+    requests: older.requests.map((r) => ({ ...r, sentAt: r.sentAt - by })),
+    shared: older.shared.map((s) => ({ ...s, sinceMs: s.sinceMs - by })),
+  };
+}
