@@ -1,18 +1,22 @@
 /**
  * Navigations in many tabs of one browser with short tokens, behind a proxy that delays responses up to half of the reuse interval,
- * reorders and loses them. `PROOF=long`: a thousand in twenty tabs.
+ * reorders and loses them; then the store is down, and at last the user signs out. `npm run proof:pages`: a thousand in twenty tabs, and
+ * a minute without a store.
  */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
-import { type Service, startService } from "../support/service.ts";
+import { startRedis } from "../support/redis.ts";
+import { type Service, scratch, startService, withKeys } from "../support/service.ts";
+import { until } from "../support/until.ts";
 import { type Built, startApplication } from "./application.ts";
 import { startRelay } from "./relay.ts";
 import { COOKIES } from "./world.ts";
 
 const IS_LONG = process.env.PROOF === "long";
-const [TABS, NAVIGATIONS] = IS_LONG ? [20, 1_000] : [5, 60];
+const [TABS, NAVIGATIONS, OUTAGE_MS] = IS_LONG ? [20, 1_000, 60_000] : [5, 60, 0];
 /** However fast the machine is, tokens expire while the tabs navigate. */
 const ROTATIONS = 3;
 const REUSE_INTERVAL_MS = 10_000;
@@ -29,76 +33,137 @@ function trouble(random: () => number): number | undefined {
   return kind < 0.3 ? random() * 500 : 0;
 }
 
+/** What tabs have seen. */
+type Seen = { active: number; unavailable: number; lost: number; other: string[]; hydration: string[] };
+
+const nothingSeen = (): Seen => ({ active: 0, unavailable: 0, lost: 0, other: [], hydration: [] });
+
+/** React reports these numbers in place of texts once it is built. */
+const isOfHydration = (text: string) => /hydrat|react\.dev\/errors\/4(18|19|2\d)/i.test(text);
+
+async function openTab(context: BrowserContext, seen: Seen): Promise<Page> {
+  const tab = await context.newPage();
+  const note = (text: string) => isOfHydration(text) && seen.hydration.push(text);
+  tab.on("pageerror", (error) => note(String(error)));
+  tab.on("console", (entry) => note(entry.text()));
+  return tab;
+}
+
+/** @param waitUntil `load`: the page's scripts have run, unless they are lost */
+async function navigate(tab: Page, url: string, seen: Seen, waitUntil: "commit" | "load"): Promise<void> {
+  const response = await tab.goto(url, { waitUntil }).catch(() => null);
+  const html = await response?.text().catch(() => undefined);
+  if (html === undefined) seen.lost++;
+  else if (html.includes("Account of")) seen.active++;
+  else if (html.includes('id="state">unavailable<')) seen.unavailable++;
+  else seen.other.push(`${response?.status()} ${tab.url()}`);
+}
+
+/** Signs in, in a tab of its own. */
+async function signIn(context: BrowserContext, url: string): Promise<Page> {
+  const tab = await context.newPage();
+  await tab.goto(url);
+  await tab.getByLabel("Email").fill("alice@example.com");
+  await tab.getByLabel("Password").fill("correct horse");
+  await tab.getByRole("button", { name: "Sign in" }).click();
+  await tab.getByRole("heading", { name: "Account of alice" }).waitFor();
+  return tab;
+}
+
 /** @param parts the application, built, and a browser */
 export function navigations(parts: () => { readonly built: Built; readonly browser: Browser }): void {
   describe("navigations in many tabs", () => {
+    let redis: Awaited<ReturnType<typeof startRedis>>;
     let service: Service;
     let behind: Awaited<ReturnType<typeof startRelay>>;
     let front: Awaited<ReturnType<typeof startRelay>>;
     let application: Awaited<ReturnType<typeof startApplication>>;
 
     beforeAll(async () => {
+      redis = await startRedis();
       service = await startService({
         ...COOKIES,
+        DATA_DIR: withKeys(),
+        REDIS_URL: redis.url,
+        ADMIN_TOKENS: "a".repeat(40),
         COOKIE_SECURE: "false",
         ACCESS_TOKEN_TTL: "15s",
         ISSUER: "https://auth.example",
       });
       behind = await startRelay(service.publicUrl);
+      const tokenFile = join(scratch(), "admin-token");
+      writeFileSync(tokenFile, service.adminToken);
       application = await startApplication(parts().built, {
         SESSION_SERVICE_URL: behind.url,
         SESSION_ADMIN_URL: service.adminUrl,
-        SESSION_ADMIN_TOKEN_FILE: join(service.dataDir, "admin-token"),
+        SESSION_ADMIN_TOKEN_FILE: tokenFile,
         ISSUER: "https://auth.example",
       });
       front = await startRelay(application.url);
     }, SETUP_TIMEOUT_MS);
     afterAll(async () => {
+      redis?.resume();
       await application?.program.stop();
       front?.close();
       behind?.close();
       await service?.stop();
+      await redis?.stop();
     });
 
+    /** Navigates in all tabs until the time or the number is reached, and the tokens have expired often enough. */
+    async function browse(tabs: readonly Page[], seen: Seen, goesOn: (done: number) => boolean): Promise<void> {
+      let navigations = 0;
+      const inTab = async (tab: Page) => {
+        while (seen.other.length === 0 && goesOn(navigations++)) {
+          await navigate(tab, `${front.url}/account`, seen, navigations % 10 === 0 ? "load" : "commit");
+        }
+      };
+      await Promise.all(tabs.map(inTab));
+    }
+
     test(
-      "no navigation ends at the login, and the session rotates once in a token's life",
+      "no navigation ends at the login, the session rotates once in a token's life, and an outage sends nobody away",
       async () => {
         const context = await openContext(parts().browser);
         try {
-          const first = await context.newPage();
-          await first.goto(`${front.url}/account`);
-          expect(new URL(first.url()).origin).toBe(front.url);
-          await first.getByLabel("Email").fill("alice@example.com");
-          await first.getByLabel("Password").fill("correct horse");
-          await first.getByRole("button", { name: "Sign in" }).click();
-          await first.getByRole("heading", { name: "Account of alice" }).waitFor();
+          const account = `${front.url}/account`;
+          const first = await signIn(context, account);
+          const seen = nothingSeen();
+          const tabs = await Promise.all(Array.from({ length: TABS }, () => openTab(context, seen)));
 
           const startedAt = performance.now();
           behind.tokens.clear();
           front.delayMs = () => trouble(Math.random);
-          const seen = { active: 0, lost: 0, other: [] as string[], problems: [] as string[] };
-          let left = NAVIGATIONS;
-          const browse = async () => {
-            const tab = await context.newPage();
-            tab.on("pageerror", (error) => seen.problems.push(String(error)));
-            while (seen.other.length === 0 && (left-- > 0 || behind.tokens.size < ROTATIONS)) {
-              const response = await tab.goto(`${front.url}/account`, { waitUntil: "commit" }).catch(() => null);
-              const html = await response?.text().catch(() => undefined);
-              if (html === undefined) seen.lost++;
-              else if (html.includes("Account of")) seen.active++;
-              else seen.other.push(`${response?.status()} ${tab.url()}`);
-            }
-          };
-          await Promise.all(Array.from({ length: TABS }, browse));
+          await browse(tabs, seen, (done) => done < NAVIGATIONS || behind.tokens.size < ROTATIONS);
           const tookMs = performance.now() - startedAt;
+          const [rotations, mostRotations] = [behind.tokens.size, 1 + Math.ceil(tookMs / SHORTEST_USE_MS)];
+          front.delayMs = () => 0;
 
-          expect([seen.other, seen.problems]).toEqual([[], []]);
+          const down = nothingSeen();
+          redis.pause();
+          await context.clearCookies({ name: "access_token" });
+          const downAt = performance.now();
+          // A late response may have brought an access token, which is valid for some seconds more.
+          await browse(tabs, down, () => down.unavailable < TABS || performance.now() - downAt < OUTAGE_MS);
+          redis.resume();
+          await until(async () => {
+            await first.goto(account);
+            expect(await first.textContent("h1", { timeout: 1_000 })).toBe("Account of alice");
+          });
+
+          const after = nothingSeen();
+          await first.getByRole("button", { name: "Sign out" }).click();
+          await first.waitForURL(`${front.url}/`);
+          for (const tab of tabs) await navigate(tab, account, after, "load");
+          const atLogin = after.other.filter((page) => page === `200 ${front.url}/login?next=%2Faccount`);
+
+          if (IS_LONG) console.log({ seen, tookMs, rotations, mostRotations, down, atLogin: atLogin.length });
+          expect([seen.other, seen.unavailable, seen.hydration]).toEqual([[], 0, []]);
           expect(seen.active).toBeGreaterThan(NAVIGATIONS / 2);
           expect(seen.active + seen.lost).toBeGreaterThanOrEqual(NAVIGATIONS);
-          expect(behind.tokens.size).toBeLessThanOrEqual(1 + Math.ceil(tookMs / SHORTEST_USE_MS));
-          front.delayMs = () => 0;
-          await first.goto(`${front.url}/account`);
-          await first.getByRole("heading", { name: "Account of alice" }).waitFor();
+          expect(rotations).toBeLessThanOrEqual(mostRotations);
+          expect([down.other, down.hydration, down.lost]).toEqual([[], [], 0]);
+          expect(atLogin).toHaveLength(TABS);
         } finally {
           await context.close();
         }
