@@ -72,10 +72,10 @@ test("a call that takes longer than a quarter of the reuse interval is not share
   const { sessions } = server({
     ...ALWAYS_DUE,
     clock: () => nowMs,
-    async fetch(input, init) {
+    async fetch(...given: Parameters<typeof fetch>) {
       calls++;
       if (calls === 1) await slow.promise;
-      return fetch(input, init);
+      return fetch(...given);
     },
   });
   const first = sessions.authenticate(jar.request());
