@@ -10,7 +10,7 @@ export type DeviceKey = {
 };
 
 /** A key that its client proves with each request (DPoP, RFC 9449). The proof brings the key, so that only its thumbprint is stored. */
-export type ProofKey = { readonly algorithm: "DPoP"; readonly thumbprint: Uint8Array };
+type ProofKey = { readonly algorithm: "DPoP"; readonly thumbprint: Uint8Array };
 
 /** A proof of possession that came with a request and has been verified. */
 export type KeyProof = {
@@ -33,7 +33,7 @@ export type DeviceKeyBinding = {
   readonly since: StoreMs;
 };
 
-export type ProofKeyBinding = {
+type ProofKeyBinding = {
   readonly key: ProofKey;
   readonly state: "bound";
   /** When it was bound. Tokens that were issued earlier may have holders without the key. */

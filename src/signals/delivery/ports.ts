@@ -8,7 +8,7 @@ import type { SignalStore } from "../ports.ts";
 import type { Sender } from "../send/sender.ts";
 
 /** What operators see of deliveries. */
-export interface DeliveryEvents {
+interface DeliveryEvents {
   /** @param lagMs from the end of the session to now */
   onAttempt(kind: PushKind, error: DeliveryError | undefined, lagMs: number): void;
   onPause(subscription: string, because: PauseReason): void;

@@ -24,7 +24,7 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
  * Returns a signed `session-revoked` (CAEP 1.0 section 3.1). A token of SSF has neither `sub` nor `exp` (SSF 1.0 section 4.1), so it can
  * never be taken for an access token.
  */
-export function sessionRevokedToken(
+function sessionRevokedToken(
   signal: SentSignal,
   { audience }: { readonly audience: readonly string[] },
   { issuer, now, signClaims }: Pick<RequestContext, "issuer" | "now" | "signClaims">,

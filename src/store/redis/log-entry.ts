@@ -45,7 +45,7 @@ const REST = "rest ";
 const NEXT = "next ";
 
 /** What the revocations script returned of some partitions. */
-export type LogPiece = {
+type LogPiece = {
   /** The entry after which the next reading begins, for each partition that has news. */
   readonly lastEntries: ReadonlyMap<string, string>;
   /** The partition with which the next piece begins, if there is more. */
