@@ -74,17 +74,6 @@ local function device_at(record)
   return #record - 40 - struct.unpack('>I2', record, #record - 2)
 end
 
--- Returns since when a session is bound to a key that each request proves, and the thumbprint; nothing if it is not.
-local function proof_key(record)
-  if string.byte(record) % 4 < 2 or string.byte(record, -1) < 4 then return end
-  return struct.unpack('>I6c32', record, #record - 46)
-end
-
--- Returns the thumbprint in eight arguments.
-local function thumbprint_of(from)
-  return struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, from, from + 7))
-end
-
 -- Returns the entry of a session in the order of creation.
 local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid

@@ -42,7 +42,7 @@ if version > 1 or #ARGV > 26 then
   if only > 0 and (only == 2) ~= (way == '2') then return 't' end
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
-  local proof = #ARGV > 26 and thumbprint_of(17)
+  local proof = #ARGV > 26 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
   local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
   if length == 0 then unbound = proof end
   local matches = false
