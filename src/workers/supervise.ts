@@ -47,11 +47,8 @@ export async function supervise(count: number, deps: Deps) {
   supervisor.keepPortsOf(JSON.parse(text) as Urls);
   await Promise.all(Array.from({ length: count - 1 }, () => supervisor.startNext()));
   supervisor.replaceFromNowOn(count);
-  const workers = { event: "workers_ready", workers: count };
-  deps.log.info(
-    workers,
-    "all workers serve; each counts rate limits for itself, so a caller can reach a multiple of them",
-  );
+  const note = "all workers serve; each counts rate limits for itself, so a caller can reach a multiple of them";
+  deps.log.info({ event: "workers_ready", workers: count }, note);
   deps.out(text);
   return { stop: (mode: "drain" | "now") => supervisor.stop(mode) };
 }

@@ -2,6 +2,7 @@
  * No script does more for a subject with thousands of sessions than for one with hundreds: counted in the commands that it runs and
  * in what these name, not in time, which is that of the machine.
  */
+import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionId } from "../../../src/session/model.ts";
 import type { SessionStore } from "../../../src/session/ports.ts";
@@ -38,10 +39,15 @@ const names = new Map(Object.entries(loadScripts()).map(([name, { sha }]) => [sh
 
 type Work = { commands: number; words: number };
 
+/** ioredis fails if Redis reports a command in the packet that confirms MONITOR: then it is tried again. */
+function openMonitor(): Promise<Redis> {
+  const never = { enableReadyCheck: false, lazyConnect: true }; // makes the connection that monitors, and has none
+  return redis.admin.duplicate(never).monitor().catch(openMonitor);
+}
+
 /** The most that any run of each script did while something was done, by Redis' own account. */
 async function workOf(what: () => Promise<unknown>): Promise<Map<string, Work>> {
-  const never = { enableReadyCheck: false, lazyConnect: true }; // makes the connection that monitors, and has none
-  const monitor = await redis.admin.duplicate(never).monitor();
+  const monitor = await openMonitor();
   const most = new Map<string, Work>();
   let script = "";
   let work: Work = { commands: 0, words: 0 };
