@@ -6,11 +6,15 @@ import { SignedIn } from "./signed-in";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
 
-/** The user's sessions, by the access token. */
+/** The user's sessions, by the access token. If the service cannot be asked, the page goes without them. */
 async function devicesOf(accessToken: string): Promise<readonly Device[]> {
   const headers = { authorization: `Bearer ${accessToken}` };
-  const response = await fetch(`${SERVICE}/v1/auth/sessions`, { headers, cache: "no-store" });
-  return response.ok ? (await response.json()).data.sessions : [];
+  try {
+    const response = await fetch(`${SERVICE}/v1/auth/sessions`, { headers, cache: "no-store" });
+    return response.ok ? (await response.json()).data.sessions : [];
+  } catch {
+    return [];
+  }
 }
 
 export default async function Account() {

@@ -6,10 +6,15 @@ import type { Actions, PageServerLoad } from "./$types";
 
 type Device = { readonly sessionId: string; readonly userAgent: string; readonly current?: boolean };
 
-/** The user's sessions, by the access token. */
+/** The user's sessions, by the access token. If the service cannot be asked, the page goes without them. */
 async function devicesOf(accessToken: string): Promise<readonly Device[]> {
-  const response = await fetch(`${SERVICE}/v1/auth/sessions`, { headers: { authorization: `Bearer ${accessToken}` } });
-  return response.ok ? (await response.json()).data.sessions : [];
+  const headers = { authorization: `Bearer ${accessToken}` };
+  try {
+    const response = await fetch(`${SERVICE}/v1/auth/sessions`, { headers });
+    return response.ok ? (await response.json()).data.sessions : [];
+  } catch {
+    return [];
+  }
 }
 
 export const load: PageServerLoad = async ({ locals: { user } }) => {
