@@ -80,12 +80,17 @@ export function judgeDevice(
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) {
     if (isGraceOver) return "required";
-    return proof === undefined ? "unproven" : "first_proof";
+    // The kit's pages have a cookie and cannot prove, and a key of DPoP is not what a session requires that needs a device key.
+    return proof === undefined || presentedBy !== "token" || deviceRequired ? "unproven" : "first_proof";
   }
   if (proof !== undefined && proof.thumbprint === thumbprintOf(device)) {
     return device.state === "bound" ? "held" : "first_use";
   }
-  if (isProofKey(device)) return isBeforeBinding(device, createdAt, issuedAt) ? "two_holders" : refusalOf(proof);
+  if (isProofKey(device)) {
+    // For a while the request may come from a process of the same client that had no key yet.
+    const isInFlight = Math.abs(now - device.since) <= 2 * reuseIntervalMs;
+    return isBeforeBinding(device, createdAt, issuedAt) && !isInFlight ? "two_holders" : refusalOf(proof);
+  }
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
     // Only a holder of the profile has such a cookie. If it is not fresh, it proves nothing, but it is not evidence of theft either.

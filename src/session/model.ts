@@ -1,6 +1,6 @@
 /** The model of the domain: plain data that all rooms share. All times of sessions are the store's (time.ts). */
 
-import { type DeviceBinding, thumbprintBytes } from "./device-key.ts";
+import { type DeviceBinding, isProofKey, thumbprintBytes } from "./device-key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
 /**
@@ -82,9 +82,9 @@ export function bindAtCreation(
   return { ...session, device: { key, state: "bound", since: createdAt } };
 }
 
-/** Whether refreshing it needs its key. */
+/** Whether refreshing it needs a key that cannot leave its device. A key of DPoP may be anywhere. */
 export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
-  return device?.state === "bound";
+  return device?.state === "bound" && !isProofKey(device);
 }
 
 /** Why a session ended, as in the revocation log, the audit events and the feed. A closed list: test/server/endings.test.ts has every way. */

@@ -121,16 +121,16 @@ export async function refresh(
   if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now } = rotated;
   const { sid, subject } = session;
+  if (rotated.device === "first_use" && session.device !== undefined) {
+    const { algorithm } = session.device.key;
+    deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
+  }
   // A repeated request with the right client gets the same child: a wrong one does no harm.
   if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
     return { ok: false, reason: "wrong_client", sid };
   }
   deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
-  if (rotated.device === "first_use" && session.device !== undefined) {
-    const { algorithm } = session.device.key;
-    deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
-  }
   return {
     ok: true,
     sid,

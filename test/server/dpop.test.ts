@@ -186,7 +186,7 @@ describe.each(STORES)("on the %s store", (store) => {
 
   test("a browser may prove, too: by cookie", async () => {
     const key = clientKey();
-    const user = await signIn();
+    const user = await logIn(service, { dpopJkt: key.thumbprint });
     const path = "/v1/auth/refresh";
     const byCookie = (token: string, proof?: string) =>
       request(service.publicUrl, {
@@ -200,6 +200,10 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await byCookie(next)).status).toBe(401);
     expect((await byCookie(next, proofFor(key, REVOKE))).status).toBe(400);
     expect((await byCookie(next, proofFor(key, path))).status).toBe(200);
+    // The kit's pages cannot prove: no script of the page may bind their session.
+    const page = await signIn();
+    const unbound = await byCookie(page.refreshToken, proofFor(key, path));
+    expect((await byCookie(successor(unbound) ?? "")).status).toBe(200);
   });
 
   test("a thumbprint that is none is refused at the creation", async () => {

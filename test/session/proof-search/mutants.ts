@@ -14,7 +14,7 @@ export type ProofMutant = {
 
 const HELD = 'return device.state === "bound" ? "held" : "first_use"';
 const BEFORE = "since > createdAt && issuedAt < since";
-const REFUSED = 'isBeforeBinding(device, createdAt, issuedAt) ? "two_holders" : refusalOf(proof)';
+const REFUSED = 'isBeforeBinding(device, createdAt, issuedAt) && !isInFlight ? "two_holders" : refusalOf(proof)';
 const MINTED = 'return outcome === "repeat" ? "unproven" : "first_use"';
 const END = 'proof?.thumbprint === thumbprintOf(device) ? "allowed" : refusalOf(proof)';
 
@@ -79,7 +79,7 @@ export const PROOF_MUTANTS: readonly ProofMutant[] = [
     name: "a thief that has bound the session shows nothing to the holder of another key",
     module: "device-binding.ts",
     text: REFUSED,
-    becomes: 'isBeforeBinding(device, createdAt, issuedAt) && proof === undefined ? "two_holders" : refusalOf(proof)',
+    becomes: REFUSED.replace("!isInFlight", "!isInFlight && proof === undefined"),
     noticedBy: "first proof, thief",
   },
   {

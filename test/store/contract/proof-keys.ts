@@ -112,6 +112,27 @@ export function proofKeysContract(context: () => Context): void {
     expect(await store.find(sid)).toMatchObject({ session: { device: { key: KEY, since: backend.now() } } });
   });
 
+  test.each([
+    ["in a cookie", {}, { ...withOwn, transport: "cookie" as const }],
+    ["of a session that requires a device key", { deviceRequired: true as const }, { ...withOwn, lifeMs: 100 * R }],
+  ])("the first proof with a token %s binds nothing", async (_, more, presented) => {
+    const { store, login } = context();
+    const { sid, first } = await login(subject(), more);
+    expect(await store.rotate(sid, first, nonce(), presented)).toMatchObject({ ok: true, device: "unproven" });
+    expect(await store.find(sid)).not.toHaveProperty("session.device");
+  });
+
+  test("a request that was in flight when the key was bound ends nothing", async () => {
+    const { store, backend, login } = context();
+    const { sid, first } = await login(subject());
+    await backend.advance(3 * R);
+    expect(await store.rotate(sid, first, nonce(), withOwn)).toMatchObject({ device: "first_use" });
+    await backend.advance(2 * R);
+    expect(await present(store, sid, first, WITHOUT)).toBe("proof_missing");
+    await backend.advance(1);
+    expect(await present(store, sid, first, WITHOUT)).toBe("two_holders");
+  });
+
   test("the first proof with a token that was used before ends the session, as without a proof", async () => {
     const { store, backend, login, refresh } = context();
     const { sid, first } = await login(subject());

@@ -44,7 +44,7 @@ if version > 1 or #ARGV > 26 then
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
   local proof = #ARGV > 26 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
   local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
-  if length == 0 then unbound = proof end
+  if length == 0 and way == '2' and version % 8 < 4 then unbound = proof end
   local matches = false
   if length > 0 and #ARGV > 18 then
     local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
@@ -52,7 +52,7 @@ if version > 1 or #ARGV > 26 then
   end
   if kind >= PROOF and not holds then
     local bound = struct.unpack('>I6', record, #record - 46)
-    two_holders = bound > created and I < bound
+    two_holders = bound > created and I < bound and not within(bound, 2 * R)
     if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
   elseif holds or matches then
     proven = holds or within(tonumber(ARGV[12]), max_age)
