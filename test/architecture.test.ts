@@ -18,6 +18,7 @@ const WALLS: Record<string, readonly string[]> = {
   store: ["session", "signals", "clock", "config/redis-url.ts"],
   api: [
     "session",
+    "signals",
     "clock/after-reading.ts",
     "gen",
     "connect-http-routes",
@@ -204,9 +205,9 @@ test("no wall lets through what nobody imports", () => {
 /**
  * A room that imports another is an arrow. The composition root and `main` know all rooms. Four are those of forward-auth, one is the kit that
  * the client library shares with browsers, one is that of the workers,
- * two are those of signals.
+ * three are those of signals.
  */
-const MAX_ARROWS = 70;
+const MAX_ARROWS = 71;
 
 test("the rooms know few of each other", () => {
   const arrows = new Set(

@@ -11,6 +11,7 @@ import { readOAuth } from "./oauth.ts";
 import { readObservability } from "./observability.ts";
 import { type AddFault, ConfigError, createRead, type Environment, type Read } from "./reader.ts";
 import { readSessions } from "./sessions.ts";
+import { readSignals } from "./signals.ts";
 import { readStore } from "./store.ts";
 import { readTelemetry } from "./telemetry.ts";
 import { readTokens } from "./tokens.ts";
@@ -35,6 +36,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readOAuth(read),
     ...readLimits(read),
     ...readObservability(read),
+    ...readSignals(read),
     ...readTelemetry(read, addFault),
   };
 }

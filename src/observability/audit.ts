@@ -15,6 +15,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
     case "device_registered":
     case "device_bound":
     case "device_renewal_skipped":
+    case "subscription_changed":
       return "info";
     case "all_sessions_ended":
       return "warn";

@@ -5,6 +5,7 @@ import { FastCounter } from "./fast-counter.ts";
 import { FastHistogram, type Series } from "./fast-histogram.ts";
 import { countLines, type MakeFastCounter } from "./log-counters.ts";
 import type { LogCounts } from "./logger.ts";
+import { createSignalCount } from "./signal-count.ts";
 
 export type Metrics = {
   count(event: AuditEvent): void;
@@ -18,6 +19,8 @@ export type Metrics = {
   connectionRefused(listener: string, reason: string): void;
   /** Records a call that was refused under overload. */
   refused(cause: "store" | "event_loop"): void;
+  /** Records an attempt to send a signal. @param lagSeconds from the end of the session to now */
+  signalSent(kind: string, outcome: string, lagSeconds: number): void;
   /** @param count returns how many commands wait for the store; called at each exposition */
   watchWaiting(count: () => number): void;
   /** Records the duration of a command of the store, in seconds. @param replied whether the store responded */
@@ -92,6 +95,7 @@ export function createMetrics(log?: LogCounts, { ofProcess = true } = {}): Metri
       ]);
     },
     gauge,
+    signalSent: createSignalCount(registry),
     traceLimited: () => tracesLimited.inc(),
     count: createEventCount(counter, fastCounter),
     // The library's types declare `type` as a number, and `metricName` not at all. Both are texts.
@@ -194,6 +198,8 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return notAllowed.inc({ operation: event.operation });
       case "rate_limited":
         return limited.inc(event.limit);
+      case "subscription_changed":
+        return; // The log has it: there are few.
       default:
         return device(event);
     }

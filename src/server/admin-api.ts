@@ -5,10 +5,13 @@ import { OAuthAdminService } from "../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { OAuthAdminServiceRules } from "../../gen/auth/admin/v1/oauth_admin_rules.ts";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionAdminServiceRules } from "../../gen/auth/admin/v1/session_admin_rules.ts";
+import { SignalsAdminService } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { SignalsAdminServiceRules } from "../../gen/auth/admin/v1/signals_admin_rules.ts";
 import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { oauthAdminService } from "../api/admin/oauth-admin-service.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
+import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
 import { type ConsoleDeps, consoleRoute } from "../console/handler.ts";
@@ -21,6 +24,7 @@ import { referencePages } from "../reference/pages.ts";
 import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
+import type { ManagementDeps } from "../signals/manage.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
 import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
@@ -32,6 +36,8 @@ type Deps = ApiDeps &
     readonly failureLimit: RateLimit;
     /** The sign-ins to the console. */
     readonly signIns: SignInRecords;
+    /** Undefined where SIGNALS is off. */
+    readonly signals: ManagementDeps | undefined;
     readonly ring: KeyRing;
     readonly feed: Pick<RevocationFeed, "watch" | "state">;
   };
@@ -42,16 +48,23 @@ const always =
     respond(response, status, headers, body);
 
 const OAUTH = { service: OAuthAdminService, rules: OAuthAdminServiceRules };
+const SIGNALS = { service: SignalsAdminService, rules: SignalsAdminServiceRules };
 const OAUTH_ROUTES = { ...OAuthAdminServiceRoutes, formPosts: true };
 
 export function adminHandler(config: Config, deps: Deps): Handler {
   const oauth = config.oauthEndpoints;
+  const { signals } = deps;
   const routes: ApiRoutes = (router) => {
     router.service(SessionAdminService, sessionAdminService(deps));
+    if (signals !== undefined) router.service(SignalsAdminService, signalsAdminService(signals));
     return oauth ? router.service(OAuthAdminService, oauthAdminService(deps)) : router;
   };
   return apiHandler(config, deps, {
-    services: [{ service: SessionAdminService, rules: SessionAdminServiceRules }, ...(oauth ? [OAUTH] : [])],
+    services: [
+      { service: SessionAdminService, rules: SessionAdminServiceRules },
+      ...(oauth ? [OAUTH] : []),
+      ...(signals === undefined ? [] : [SIGNALS]),
+    ],
     routes,
     reflection: true,
     gate: adminAuthentication(deps.access, deps.audit, deps.failureLimit),

@@ -17,6 +17,7 @@ import { create } from "../session/create.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
+import type { ManagementDeps } from "../signals/manage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
@@ -41,6 +42,8 @@ type Deps = {
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
   readonly telemetry: Telemetry | undefined;
+  /** Undefined where SIGNALS is off. */
+  readonly signals: ManagementDeps | undefined;
   /** The sign-ins to the console. */
   readonly signIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "state">;
@@ -85,6 +88,7 @@ export function createApis(deps: Deps): Apis {
       oauthEndpoints: config.oauthEndpoints,
       access,
       signIns: deps.signIns,
+      signals: deps.signals,
       issuer,
       audience,
       feed,

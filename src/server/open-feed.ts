@@ -1,9 +1,23 @@
+/** Opens what reports the ends of sessions to others: the revocation feed, and signals. */
 import { steadyClock } from "../clock/steady.ts";
 import { turns } from "../clock/turns.ts";
+import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { signalReports } from "../observability/signals.ts";
+import type { Audit } from "../session/audit.ts";
 import { createRevocationFeed, type RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
+import { systemClock } from "../session/time.ts";
+import { startDelivery } from "../signals/delivery/start.ts";
+import type { ManagementDeps } from "../signals/manage.ts";
+import type { StoreWithSignals } from "../signals/ports.ts";
+import { sealAnew } from "../signals/seal-anew.ts";
+import { createSender } from "../signals/send/sender.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
+import { createSecretSeal } from "../tokens/sealed-secret.ts";
+import { createClaimsSigner } from "../tokens/signed-claims.ts";
 
 /** Opens the revocation feed of this instance, under a name that no other process has. */
 export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, log: Logger): RevocationFeed {
@@ -14,4 +28,78 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
     );
   const instance = entropy.text(12);
   return createRevocationFeed({ store, clock: steadyClock, ranMs: () => turns.ranMs(), instance, onError });
+}
+
+type SignalParts = {
+  readonly config: Config;
+  readonly ring: KeyRing;
+  readonly entropy: Entropy;
+  readonly issuer: string;
+  readonly log: Logger;
+  readonly audit: Audit;
+};
+
+type Signals = {
+  readonly management: ManagementDeps;
+  /** Called when the store can serve. */
+  start(): void;
+  /** Begins no more requests. */
+  beginStop(): void;
+  /** Resolves when requests under way have ended. */
+  close(): Promise<void>;
+};
+
+/** How long a receiver may take, in ms. A shorter SHUTDOWN_TIMEOUT bounds it, too: it begins when the requests of callers are waited for. */
+const MAX_SEND_MS = 10_000;
+const MIN_SEND_MS = 1_000;
+/** How often secrets are looked for that are sealed under an earlier key, in ms: often compared with the life of a retired key. */
+const SEAL_ANEW_MS = 60_000;
+
+/** Returns undefined where SIGNALS is off: then nothing is opened. */
+export function openSignals(
+  store: StoreWithSignals,
+  metrics: Pick<Metrics, "signalSent">,
+  parts: SignalParts,
+): Signals | undefined {
+  const { config, ring, entropy, issuer, audit } = parts;
+  if (!config.signals) return undefined;
+  const { log, subscriptions } = store.signals;
+  const targets = { allowPrivate: config.signalsAllowPrivate };
+  const seal = createSecretSeal(ring);
+  const events = signalReports(parts.log, metrics);
+  const sending = {
+    issuer,
+    signClaims: createClaimsSigner(ring),
+    openSecret: seal.open,
+    sender: createSender({ ...targets, deadlineMs: sendDeadlineMs(config) }),
+    wallClock: systemClock,
+    events,
+  };
+  const holder = Buffer.from(entropy.text(12), "base64url").toString("hex");
+  const deps = { ...sending, log, subscriptions, holder, store, clock: steadyClock, fraction: entropy.fraction };
+  let stopDelivery: (() => Promise<void>) | undefined;
+  let sealing: NodeJS.Timeout | undefined;
+  let stopped: Promise<void> | undefined;
+  const beginStop = () => {
+    clearInterval(sealing);
+    stopped ??= stopDelivery?.().catch(events.onFailure);
+  };
+  return {
+    management: { ...sending, subscriptions, targets, audit, seal: seal.seal },
+    start() {
+      stopDelivery = startDelivery(deps);
+      const sealAll = () => void sealAnew(subscriptions, seal).catch(events.onFailure);
+      sealAll();
+      sealing = setInterval(sealAll, SEAL_ANEW_MS).unref();
+    },
+    beginStop,
+    async close() {
+      beginStop();
+      await stopped;
+    },
+  };
+}
+
+function sendDeadlineMs({ shutdownTimeoutMs }: Pick<Config, "shutdownTimeoutMs">): number {
+  return Math.min(MAX_SEND_MS, Math.max(MIN_SEND_MS, shutdownTimeoutMs));
 }

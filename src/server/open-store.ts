@@ -8,12 +8,13 @@ import type { Metrics } from "../observability/metrics.ts";
 import { overloadReport } from "../observability/overload.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
+import type { StoreWithSignals } from "../signals/ports.ts";
 import { createEmbeddedStore } from "../store/embedded/store.ts";
 
 /** How long verifiers' clocks and responses in flight may outlast the last access token of a session. */
 const MARKER_SLACK_MS = 60_000;
 
-export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: SessionStore };
+export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: StoreWithSignals };
 
 /** The embedded store's file. */
 export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
@@ -22,13 +23,13 @@ export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dat
 export const loadRedisStore = () => import("../store/redis/store.ts");
 
 export async function openStore(config: Config, log: Logger): Promise<OpenedStore> {
-  const { reuseIntervalMs } = config;
+  const { reuseIntervalMs, signalsRetentionMs } = config;
   const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK_MS;
   if (config.redis === undefined) {
     const path = embeddedFile(config);
     return {
       kind: "embedded",
-      store: createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs, markerLifeMs }),
+      store: createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs, markerLifeMs, signalsRetentionMs }),
     };
   }
   const { createRedisStore } = await loadRedisStore();
@@ -36,6 +37,7 @@ export async function openStore(config: Config, log: Logger): Promise<OpenedStor
     target: config.redis,
     reuseIntervalMs,
     markerLifeMs,
+    signalsRetentionMs,
     waitReplicas: config.redisWaitReplicas,
     commandTimeoutMs: config.redisCommandTimeoutMs,
     log: (level, message) => log[level]({ event: "redis" }, message),

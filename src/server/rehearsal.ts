@@ -61,6 +61,7 @@ export async function rehearse({ config, ring, entropy, log }: Deps): Promise<vo
       feed: { watch: notRehearsed, state: notRehearsed },
       issuer: config.issuer ?? "http://localhost",
       telemetry: undefined,
+      signals: undefined,
     });
     try {
       await play(callsOf(apis.adminHandler), callsOf(apis.publicHandler), token);

@@ -11,7 +11,7 @@ import { createApis } from "./apis.ts";
 import { openEventRecorder, openExpiry } from "./event-recorder.ts";
 import { exposeState } from "./expose-state.ts";
 import { followSecrets } from "./follow-secrets.ts";
-import { openFeed } from "./open-feed.ts";
+import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
 import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
@@ -71,10 +71,12 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
-  const parts = { config, log, entropy, ring, access, store, overload, feed, issuer, telemetry };
+  const shared = { config, log, entropy, ring, issuer, audit: events.audit };
+  const signals = openSignals(opened.store, metrics, shared);
   // Another worker may get the next request of the same browser.
   const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
-  const apis = createApis({ ...parts, signIns, metrics: ofAll(metrics), audit: events.audit, storeKind: opened.kind });
+  const parts = { ...shared, access, store, overload, feed, telemetry, signIns, signals: signals?.management };
+  const apis = createApis({ ...parts, metrics: ofAll(metrics), storeKind: opened.kind });
   exposeState(metrics, { listeners, feed, ring, opened });
   listeners.public.serve(apis.publicHandler);
   listeners.admin.serve(apis.adminHandler);
@@ -87,9 +89,11 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
       apis.close();
       stopFollowing();
       listeners.stopFollowing();
+      signals?.beginStop();
       await feed.close();
     },
     async onClosed() {
+      await signals?.close();
       await expiry.close();
       await events.close();
       await store.close();
@@ -98,6 +102,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   });
 
   await waitForStore(store, log).catch((error: unknown) => giveUp(error, () => stop("now")));
+  signals?.start();
   reportReady(out, config, { ...urls, store: opened.kind, docsKey: apis.docsKey });
   return { ...urls, stop };
 }

@@ -8,6 +8,8 @@ export const SCOPES = [
   "introspect",
   "watch",
   "metrics",
+  "signals:manage",
+  "signals:read",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 

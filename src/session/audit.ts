@@ -92,6 +92,12 @@ export type AuditEvent =
     }
   /** A valid credential of the admin API was used outside its scopes. */
   | { readonly event: "authz_failed"; readonly operation: string; readonly scope: Scope }
+  /** An operator has changed a subscription of signals. */
+  | {
+      readonly event: "subscription_changed";
+      readonly subscription: string;
+      readonly change: "created" | "deleted" | "paused" | "resumed";
+    }
   | {
       readonly event: "rate_limited";
       readonly limit: RateLimitName;

@@ -67,11 +67,17 @@ function readyMacKey({ kid, state }: RingKey, jwk: Jwk): MacKey & Pick<RingKey, 
     mac: createMac(secret, MAC_AT),
     deviceCookieMac: derivedMac(secret, "device cookie", DEVICE_COOKIE_MAC_AT),
     challengeMac: derivedMac(secret, "device challenge", CHALLENGE_MAC_AT),
+    sealingKey: derivedKey(secret, "secret of a receiver"),
     state,
   };
 }
 
-/** Creates a MAC under a key that is derived for this purpose alone (RFC 5869). */
+/** Creates a MAC under a key of its own. */
 function derivedMac(secret: Uint8Array, purpose: string, length: number): Mac {
-  return createMac(new Uint8Array(hkdfSync("sha256", secret, "", purpose, 32)), length);
+  return createMac(derivedKey(secret, purpose), length);
+}
+
+/** Derives a key for one purpose alone (RFC 5869). */
+function derivedKey(secret: Uint8Array, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", secret, "", purpose, 32));
 }

@@ -11,6 +11,8 @@ export type MacKey = {
   readonly mac: Mac;
   readonly deviceCookieMac: Mac;
   readonly challengeMac: Mac;
+  /** Encrypts secrets (sealed-secret.ts). */
+  readonly sealingKey: Uint8Array;
 };
 
 /** Returns the current keys. It is called for every token, so that a changed key ring takes effect at once. */

@@ -21,7 +21,15 @@ export const sessions = createClient(
   }),
 );
 
-type Scope = "sessions:create" | "sessions:read" | "sessions:revoke" | "introspect" | "watch" | "metrics";
+type Scope =
+  | "sessions:create"
+  | "sessions:read"
+  | "sessions:revoke"
+  | "introspect"
+  | "watch"
+  | "metrics"
+  | "signals:manage"
+  | "signals:read";
 export type Me = { readonly name: string; readonly scopes: readonly Scope[]; readonly expiresAt: number };
 
 /** Calls one of the console's own routes. @throws ConnectError */

@@ -1,22 +1,20 @@
 /** Sends what lanes have to deliver, a bounded amount in each turn of the event loop, so that no logout waits for it. */
 import { toWallClock } from "../../session/time.ts";
-import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
 import type { DeliveryError, PauseReason, Subscription } from "../model.ts";
+import { attempt, type PushSubscription } from "./attempt.ts";
 import type { Item, Lane, Line } from "./lane.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
 /** A subscription that is delivered to. */
 export type Destination = {
   readonly lane: Lane;
-  subscription: Subscription & { readonly kind: PushKind; readonly endpoint: string };
+  subscription: PushSubscription;
   /** Whether the result of an attempt is being stored; another result waits for the next attempt. */
   recording: boolean;
 };
 
 /** Requests that are begun in one turn: each may need a signature, which takes some 0.1 ms. */
 const MAX_PER_TURN = 8;
-/** Standard Webhooks: the receiver wants no more. */
-const GONE = 410;
 
 interface DispatchListener {
   /** More may be read into a line. */
@@ -79,7 +77,7 @@ export class Dispatch {
     const { clock, wallClock, fraction, store, events } = this.#deps;
     const { sessionId, endedAt } = item.signal;
     const endedAtWall = toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
-    const { error, because } = await this.#attempt(destination, { ...item.signal, endedAt: endedAtWall });
+    const { error, because } = await attempt(this.#deps, subscription, { ...item.signal, endedAt: endedAtWall });
     const failedBefore = lane.failures > 0;
     const settled = lane.settle(item, error, clock(), fraction());
     events.onAttempt(subscription.kind, error, wallClock() - endedAtWall);
@@ -88,23 +86,6 @@ export class Dispatch {
     if (pause !== undefined) return this.#pause(destination, pause);
     if (item.line.more && item.line.open) this.#listener.onRoom(item.line);
     this.wake(destination);
-  }
-
-  async #attempt({ subscription }: Destination, signal: Parameters<(typeof KINDS)[PushKind]["request"]>[0]) {
-    const { issuer, signClaims, openSecret, sender, wallClock, events } = this.#deps;
-    const { kind, sealedSecret } = subscription;
-    try {
-      const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
-      const request = KINDS[kind].request(signal, subscription, { issuer, signClaims, secret, now: wallClock() });
-      const result = await sender.send(request);
-      if (!result.ok) return { error: result.error };
-      const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;
-      return { error: errorOfStatus(kind, result.status), because };
-    } catch (error) {
-      // Its secret cannot be opened. It is retried as what the receiver refuses: an operator may restore the key ring.
-      events.onFailure(error);
-      return { error: "refused" as const };
-    }
   }
 
   async #record(destination: Destination, error: DeliveryError | undefined): Promise<void> {

@@ -1,0 +1,112 @@
+/** auth.admin.v1.SignalsAdminService: converts between messages and what operators do with subscriptions. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type CreateSubscriptionRequest,
+  type SignalsAdminService,
+  type SubscriptionFilter,
+  SubscriptionKind,
+} from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import type { Requester } from "../../session/audit.ts";
+import { invalidRequest } from "../../session/errors.ts";
+import type { PushKind } from "../../signals/kinds/request.ts";
+import * as manage from "../../signals/manage.ts";
+import type { SubscriptionKind as Kind, SignalFilter, SignalReason, Subscription } from "../../signals/model.ts";
+import { requestContextOf } from "../request-context.ts";
+import { wallTime } from "../times.ts";
+
+const KINDS: Readonly<Record<Kind, SubscriptionKind>> = {
+  webhook: SubscriptionKind.WEBHOOK,
+  backchannel: SubscriptionKind.BACKCHANNEL,
+  ssf_push: SubscriptionKind.SSF_PUSH,
+  // No RPC creates one yet.
+  ssf_poll: SubscriptionKind.UNSPECIFIED,
+};
+
+const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
+  [SubscriptionKind.UNSPECIFIED]: undefined,
+  [SubscriptionKind.WEBHOOK]: "webhook",
+  [SubscriptionKind.BACKCHANNEL]: "backchannel",
+  [SubscriptionKind.SSF_PUSH]: "ssf_push",
+};
+
+/** Every reason. One that is missing does not compile. */
+const REASONS: Readonly<Record<SignalReason, true>> = {
+  logout: true,
+  revoked_by_owner: true,
+  revoked_others: true,
+  revoked_by_admin: true,
+  revoked_subject: true,
+  revoked_all: true,
+  session_limit: true,
+  replaced: true,
+  reuse: true,
+  expired: true,
+};
+
+export function signalsAdminService(deps: manage.ManagementDeps): ServiceImpl<typeof SignalsAdminService> {
+  const changed = async (...[id, change, requester]: [string, "paused" | "resumed", Requester]) => ({
+    subscription: subscriptionMessage(await manage.setSubscriptionState(deps, id, change, requester)),
+  });
+  return {
+    async createSubscription(request, context) {
+      const created = await manage.createSubscription(deps, wantedOf(request), requestContextOf(context));
+      const { subscription, generatedSecret } = created;
+      return { subscription: subscriptionMessage(subscription), generatedSecret };
+    },
+    async getSubscription({ subscriptionId }) {
+      return { subscription: subscriptionMessage(await manage.getSubscription(deps, subscriptionId)) };
+    },
+    async listSubscriptions() {
+      return { subscriptions: (await deps.subscriptions.list()).map(subscriptionMessage) };
+    },
+    async deleteSubscription({ subscriptionId }, context) {
+      await manage.deleteSubscription(deps, subscriptionId, requestContextOf(context));
+      return {};
+    },
+    pauseSubscription: ({ subscriptionId }, context) => changed(subscriptionId, "paused", requestContextOf(context)),
+    resumeSubscription: ({ subscriptionId }, context) => changed(subscriptionId, "resumed", requestContextOf(context)),
+    async testSubscription({ subscriptionId }) {
+      const error = await manage.testSubscription(deps, subscriptionId);
+      return { accepted: error === undefined, error: error ?? "" };
+    },
+  };
+}
+
+function wantedOf({ kind, endpoint, filter, audience, secret }: CreateSubscriptionRequest): manage.NewSubscription {
+  const pushKind = PUSH_KINDS[kind];
+  if (pushKind === undefined) throw invalidRequest("kind", "is not a kind");
+  return { kind: pushKind, endpoint, audience, secret, filter: filter === undefined ? {} : filterOf(filter) };
+}
+
+function filterOf({ subject, clientId, reasons }: SubscriptionFilter): SignalFilter {
+  if (!reasons.every(isReason)) throw invalidRequest("filter.reasons", "has an entry that is not a reason");
+  return {
+    ...(subject !== "" && { subject }),
+    ...(clientId !== "" && { clientId }),
+    ...(reasons.length > 0 && { reasons }),
+  };
+}
+
+function isReason(text: string): text is SignalReason {
+  return Object.hasOwn(REASONS, text);
+}
+
+/** Returns a subscription without its secret. */
+function subscriptionMessage(subscription: Subscription) {
+  const { id, kind, endpoint, filter, audience, createdAt, failures, delivered, deadLetters } = subscription;
+  const { subject = "", clientId = "", reasons = [] } = filter;
+  return {
+    subscriptionId: id,
+    kind: KINDS[kind],
+    endpoint: endpoint ?? "",
+    filter: { subject, clientId, reasons: [...reasons] },
+    audience: [...audience],
+    createTime: wallTime(createdAt),
+    pausedBecause: subscription.state === "paused" ? subscription.because : "",
+    failures,
+    lastError: subscription.lastError ?? "",
+    ...(subscription.lastErrorAt !== undefined && { lastErrorTime: wallTime(subscription.lastErrorAt) }),
+    delivered: BigInt(delivered),
+    deadLetters: BigInt(deadLetters),
+  };
+}

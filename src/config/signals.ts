@@ -1,0 +1,15 @@
+/** Settings of signals, which report the ends of sessions to receivers. */
+import type { Read } from "./reader.ts";
+import { DAY_MS, duration, oneOf } from "./values.ts";
+
+const MINUTE_MS = 60_000;
+
+export function readSignals(read: Read) {
+  return {
+    signals: read("SIGNALS", oneOf("on", "off"), "off" as const) === "on",
+    /** How long what a subscription has not read is kept. */
+    signalsRetentionMs: read("SIGNALS_RETENTION", duration(MINUTE_MS, 30 * DAY_MS), DAY_MS),
+    /** Whether receivers may have private addresses, and be reached there by http. */
+    signalsAllowPrivate: read("SIGNALS_ALLOW_PRIVATE", oneOf("on", "off"), "off" as const) === "on",
+  };
+}

@@ -1,0 +1,25 @@
+import { Counter, type Registry } from "prom-client";
+import { FastHistogram, type Series } from "./fast-histogram.ts";
+
+/** Signals that were accepted after an outage of their receiver are hours late. In seconds. */
+const LAG_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 60, 600, 3600, 86_400];
+
+/** Counts attempts to send a signal, and measures how late those are that were accepted. */
+export function createSignalCount(registry: Registry): (kind: string, outcome: string, lagSeconds: number) => void {
+  const sent = new Counter({
+    name: "session_signals_sent_total",
+    help: "Attempts to send a signal, by outcome",
+    labelNames: ["kind", "outcome"],
+    registers: [registry],
+  });
+  const help = "From the end of a session to when a receiver has accepted its signal";
+  const lags = new FastHistogram({ name: "session_signal_lag_seconds", help, buckets: LAG_BUCKETS }, registry);
+  const series = new Map<string, Series>();
+  return (kind, outcome, lagSeconds) => {
+    sent.inc({ kind, outcome });
+    if (outcome !== "accepted") return;
+    const ofKind = series.get(kind) ?? lags.series({ kind });
+    series.set(kind, ofKind);
+    ofKind.observe(lagSeconds);
+  };
+}

@@ -1,0 +1,36 @@
+/** One attempt to deliver a signal. */
+import type { SentSignal } from "../kinds/context.ts";
+import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
+import type { DeliveryError, PauseReason, Subscription } from "../model.ts";
+import type { DeliveryDeps } from "./ports.ts";
+
+/** By this status of Standard Webhooks a receiver asks for no more. */
+const GONE = 410;
+
+/** A subscription whose signals are sent. */
+export type PushSubscription = Subscription & { readonly kind: PushKind; readonly endpoint: string };
+
+export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecret" | "sender" | "wallClock"> & {
+  readonly events: Pick<DeliveryDeps["events"], "onFailure">;
+};
+
+/** Returns why the signal was not accepted, and whether the receiver asks for a pause. Never rejects. */
+export async function attempt(
+  { issuer, signClaims, openSecret, sender, wallClock, events }: AttemptDeps,
+  subscription: PushSubscription,
+  signal: SentSignal,
+): Promise<{ readonly error: DeliveryError | undefined; readonly because?: PauseReason | undefined }> {
+  const { kind, sealedSecret } = subscription;
+  try {
+    const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
+    const request = KINDS[kind].request(signal, subscription, { issuer, signClaims, secret, now: wallClock() });
+    const result = await sender.send(request);
+    if (!result.ok) return { error: result.error };
+    const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;
+    return { error: errorOfStatus(kind, result.status), because };
+  } catch (error) {
+    // Its secret cannot be opened. It is retried as what the receiver refuses: an operator may restore the key ring.
+    events.onFailure(error);
+    return { error: "refused" };
+  }
+}

@@ -1,0 +1,125 @@
+/** What operators do with subscriptions. */
+import { randomBytes } from "node:crypto";
+import type { Audit, Requester } from "../session/audit.ts";
+import { invalidRequest, ServiceError } from "../session/errors.ts";
+import type { SessionId } from "../session/model.ts";
+import type { WallClock } from "../session/time.ts";
+import { type AttemptDeps, attempt } from "./delivery/attempt.ts";
+import type { PushKind } from "./kinds/request.ts";
+import { parseWebhookSecrets } from "./kinds/webhook.ts";
+import {
+  type DeliveryError,
+  MAX_SUBSCRIPTIONS,
+  type SignalFilter,
+  type Subscription,
+  type SubscriptionState,
+} from "./model.ts";
+import type { SubscriptionStore } from "./ports.ts";
+import { parseTarget, type TargetRules } from "./send/target.ts";
+
+export type ManagementDeps = AttemptDeps & {
+  readonly subscriptions: SubscriptionStore;
+  readonly seal: (secret: string) => string;
+  readonly targets: TargetRules;
+  readonly audit: Audit;
+  readonly wallClock: WallClock;
+};
+
+export type NewSubscription = {
+  readonly kind: PushKind;
+  readonly endpoint: string;
+  readonly filter: SignalFilter;
+  readonly audience: readonly string[];
+  /** Empty for none; a webhook then gets one. */
+  readonly secret: string;
+};
+
+const ID_BYTES = 8;
+const SECRET_BYTES = 32;
+/** A session id has 17 bytes. */
+const SESSION_ID_BYTES = 17;
+
+/** Creates a subscription. `generatedSecret` is empty unless a secret was made. @throws ServiceError */
+export async function createSubscription(
+  deps: ManagementDeps,
+  wanted: NewSubscription,
+  requester: Requester,
+): Promise<{ readonly subscription: Subscription; readonly generatedSecret: string }> {
+  const { kind, endpoint, filter, audience } = wanted;
+  if (parseTarget(endpoint, deps.targets) === undefined) throw invalidRequest("endpoint", "is not an allowed URL");
+  checkAudience(kind, audience);
+  const generatedSecret =
+    kind === "webhook" && wanted.secret === "" ? `whsec_${randomBytes(SECRET_BYTES).toString("base64")}` : "";
+  const secret = wanted.secret || generatedSecret;
+  checkSecret(kind, secret);
+  const id = randomBytes(ID_BYTES).toString("hex");
+  const sealed = secret === "" ? {} : { sealedSecret: deps.seal(secret) };
+  const definition = { kind, endpoint, filter, audience, ...sealed };
+  if (!(await deps.subscriptions.create(id, definition, deps.wallClock()))) {
+    throw invalidRequest("", `there are ${MAX_SUBSCRIPTIONS} subscriptions, and there may be no more`);
+  }
+  deps.audit({ event: "subscription_changed", subscription: id, change: "created" }, requester);
+  return { subscription: await getSubscription(deps, id), generatedSecret };
+}
+
+/** @throws ServiceError if there is no such subscription */
+export async function getSubscription(
+  { subscriptions }: Pick<ManagementDeps, "subscriptions">,
+  id: string,
+): Promise<Subscription> {
+  const subscription = await subscriptions.get(id);
+  if (subscription === undefined) throw new ServiceError("E404_NOT_FOUND");
+  return subscription;
+}
+
+/** Deletes a subscription, if there is one of that id. */
+export async function deleteSubscription(deps: ManagementDeps, id: string, requester: Requester): Promise<void> {
+  if (!(await deps.subscriptions.delete(id))) return;
+  deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
+}
+
+/** Pauses or resumes a subscription. @throws ServiceError if there is none of that id */
+export async function setSubscriptionState(
+  deps: ManagementDeps,
+  id: string,
+  change: "paused" | "resumed",
+  requester: Requester,
+): Promise<Subscription> {
+  const state: SubscriptionState = change === "paused" ? { state: "paused", because: "operator" } : { state: "active" };
+  if (!(await deps.subscriptions.setState(id, state))) throw new ServiceError("E404_NOT_FOUND");
+  deps.audit({ event: "subscription_changed", subscription: id, change }, requester);
+  return getSubscription(deps, id);
+}
+
+/** Sends a signal of a session that never existed, once. Returns why it was not accepted, or undefined if it was. */
+export async function testSubscription(deps: ManagementDeps, id: string): Promise<DeliveryError | undefined> {
+  const subscription = await getSubscription(deps, id);
+  const { kind, endpoint } = subscription;
+  if (kind === "ssf_poll" || endpoint === undefined)
+    throw invalidRequest("subscription_id", "is polled by its receiver");
+  const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
+  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason: "logout" } as const;
+  const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });
+  return error;
+}
+
+function checkAudience(kind: PushKind, audience: readonly string[]): void {
+  if (kind === "webhook" && audience.length > 0) throw invalidRequest("audience", "is not for webhooks");
+  if (kind === "webhook") return;
+  if (audience.length === 0) throw invalidRequest("audience", "is required");
+  if (audience.some((one) => one === "" || one.length > 255)) {
+    throw invalidRequest("audience", "has an entry that is empty or longer than 255 characters");
+  }
+}
+
+function checkSecret(kind: PushKind, secret: string): void {
+  if (kind === "backchannel" && secret !== "") throw invalidRequest("secret", "is not for back-channel logout");
+  if (kind === "ssf_push" && !/^[\x20-\x7e]*$/.test(secret)) throw invalidRequest("secret", "is not a header's value");
+  if (kind !== "webhook") return;
+  try {
+    parseWebhookSecrets(secret);
+  } catch {
+    // The reason may quote the secret.
+    throw invalidRequest("secret", "is not a list of secrets of Standard Webhooks");
+  }
+}

@@ -1,0 +1,19 @@
+import type { SubscriptionStore } from "./ports.ts";
+
+type Seal = {
+  readonly seal: (secret: string) => string;
+  readonly open: (sealed: string) => string;
+  readonly isOutdated: (sealed: string) => boolean;
+};
+
+/** Seals secrets under the current key that are sealed under an earlier one, before the ring removes that key. */
+export async function sealAnew(
+  subscriptions: Pick<SubscriptionStore, "list" | "define">,
+  { seal, open, isOutdated }: Seal,
+): Promise<void> {
+  for (const { id, kind, endpoint, filter, audience, sealedSecret } of await subscriptions.list()) {
+    if (sealedSecret === undefined || !isOutdated(sealedSecret)) continue;
+    const target = endpoint === undefined ? {} : { endpoint };
+    await subscriptions.define(id, { kind, ...target, filter, audience, sealedSecret: seal(open(sealedSecret)) });
+  }
+}
