@@ -54,9 +54,17 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
   const deps = { store, endpoints, now, keyOf };
   const key = async () => keyOf(await loadTokens(deps));
   let refreshing: Promise<string> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+
+  /** What changes the stored tokens goes one after the other, so that a refresh never writes over a new login, or after the end. */
+  function exclusive<T>(change: () => Promise<T>): Promise<T> {
+    const next = last.then(change, change);
+    last = next;
+    return next;
+  }
 
   function refresh(refused?: string): Promise<string> {
-    refreshing ??= refreshTokens(deps, refused).finally(() => {
+    refreshing ??= exclusive(() => refreshTokens(deps, refused)).finally(() => {
       refreshing = undefined;
     });
     return refreshing;
@@ -76,17 +84,18 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
   return {
     async start({ refreshToken, key: given }) {
       const own = given ?? (dpop === true ? await generateProofKey() : undefined);
-      await store.save({ refreshToken, ...(own && { key: own }) });
+      await exclusive(() => store.save({ refreshToken, ...(own && { key: own }) }));
     },
     accessToken,
     fetch: authorizedFetch(tokenFor, replace, { fetch: boundFetch({ proofs, key }, (request) => fetch(request)) }),
     interceptor: (next) => authInterceptor(tokenFor, replace)(boundCall({ proofs, key }, next)),
-    async end() {
-      const stored = await store.load();
-      if (stored === undefined) return;
-      await endpoints.revoke(stored.refreshToken, await keyOf(stored));
-      await store.clear();
-    },
+    end: () =>
+      exclusive(async () => {
+        const stored = await store.load();
+        if (stored === undefined) return;
+        await endpoints.revoke(stored.refreshToken, await keyOf(stored));
+        await store.clear();
+      }),
   };
 }
 

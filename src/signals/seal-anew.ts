@@ -6,14 +6,27 @@ type Seal = {
   readonly isOutdated: (sealed: string) => boolean;
 };
 
-/** Seals secrets under the current key that are sealed under an earlier one, before the ring removes that key. */
+/**
+ * Seals secrets under the current key that are sealed under an earlier one, before the ring removes that key. A secret whose key is gone
+ * is left as it is, and does not keep the others from being sealed.
+ */
 export async function sealAnew(
   subscriptions: Pick<SubscriptionStore, "list" | "define">,
   { seal, open, isOutdated }: Seal,
 ): Promise<void> {
   for (const { id, kind, endpoint, filter, audience, sealedSecret } of await subscriptions.list()) {
     if (sealedSecret === undefined || !isOutdated(sealedSecret)) continue;
+    const secret = opened(open, sealedSecret);
+    if (secret === undefined) continue;
     const target = endpoint === undefined ? {} : { endpoint };
-    await subscriptions.define(id, { kind, ...target, filter, audience, sealedSecret: seal(open(sealedSecret)) });
+    await subscriptions.define(id, { kind, ...target, filter, audience, sealedSecret: seal(secret) });
+  }
+}
+
+function opened(open: Seal["open"], sealed: string): string | undefined {
+  try {
+    return open(sealed);
+  } catch {
+    return undefined;
   }
 }

@@ -44,7 +44,13 @@ type HookedRequest = Pick<IncomingMessage, "headers" | "method" | "url"> & { rea
 function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRequest, origin: string | undefined) {
   if (origin === undefined) return headers.authorization;
   const get = (name: string) => headers[name]?.toString() ?? null;
-  return { method, url: `${origin}${originalUrl}`, headers: { get } };
+  return { method, url: urlAt(origin, originalUrl), headers: { get } };
+}
+
+/** Returns the URL of a request target: a path, or a whole URL (RFC 9112 section 3.2). No proof is for the empty URL. */
+function urlAt(origin: string, target = ""): string {
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, "");
+  return path.startsWith("/") ? origin + path : "";
 }
 
 /** The methods of a Fastify reply that the hook calls. */

@@ -12,6 +12,7 @@ export class MetricsRounds {
   readonly #last = new Map<number, Values>();
   readonly #rounds = new Map<number, Round>();
   #ended: Values = [];
+  #ending: Promise<void> = Promise.resolve();
   #lastId = 0;
 
   /**
@@ -39,7 +40,12 @@ export class MetricsRounds {
   }
 
   /** Keeps the counts that the worker reported last. What it counted after that is lost. */
-  async end(worker: number): Promise<void> {
+  end(worker: number): Promise<void> {
+    this.#ending = this.#ending.then(() => this.#end(worker)); // one after the other: each adds to what the one before has left
+    return this.#ending;
+  }
+
+  async #end(worker: number): Promise<void> {
     const last = this.#last.get(worker);
     if (last !== undefined) {
       const { values } = await mergeMetrics([this.#ended, lastingMetrics(last)]);

@@ -9,7 +9,14 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { createFileStore, createTokenSession, SessionEnded, SessionUnavailable } from "../../src/client/index.ts";
+import {
+  createFileStore,
+  createTokenSession,
+  SessionEnded,
+  SessionUnavailable,
+  type StoredTokens,
+  type TokenStore,
+} from "../../src/client/index.ts";
 import { PATIENCE_MS } from "../support/patience.ts";
 import { type Service, startService } from "../support/service.ts";
 import { admin, bearer, logIn, openAdmin } from "../support/sessions.ts";
@@ -114,6 +121,36 @@ test("a refusal is not believed while another process has stored a newer token",
   await session.start(dead);
   const claims = (await session.accessToken()).split(".")[1] ?? "";
   expect(JSON.parse(Buffer.from(claims, "base64url").toString()).sid).toBe(live.sid);
+});
+
+test("a refresh that is under way writes over no new login, and not after the end", async () => {
+  for (const change of ["start", "end"] as const) {
+    const { refreshToken } = await logIn(service, { clientId: "cli" });
+    const { refreshToken: next } = await logIn(service, { clientId: "cli" });
+    let stored: StoredTokens | undefined = { refreshToken };
+    const arrived = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    const store: TokenStore = {
+      load: async () => stored,
+      async save(tokens) {
+        if (tokens.access !== undefined) {
+          arrived.resolve();
+          await held.promise;
+        }
+        stored = tokens;
+      },
+      async clear() {
+        stored = undefined;
+      },
+    };
+    const session = createTokenSession({ service: service.publicUrl, clientId: "cli", store });
+    const token = session.accessToken();
+    await arrived.promise;
+    const changed = change === "start" ? session.start({ refreshToken: next }) : session.end();
+    held.resolve();
+    await Promise.all([token, changed]);
+    expect(stored).toEqual(change === "start" ? { refreshToken: next } : undefined);
+  }
 });
 
 test("signing out ends the session and removes the file; afterwards there is none", async () => {

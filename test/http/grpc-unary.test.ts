@@ -166,6 +166,12 @@ test.each(Object.entries(PASSED_ON))("leaves to the fallback: %s", async (_, cal
   expect(reply.head[":status"]).toBe(299);
 });
 
+test("half of a character in the text of an error is no fault of the service", async () => {
+  const call = list({ "content-type": "application/grpc+json" }, envelope(String.raw`"\ud800"`));
+  const { head, trailer } = await ask(createUnaryHandler({ ...options, fallback: passedOn }), call);
+  expect([head[":status"], trailer["grpc-status"]]).toEqual([200, String(Code.InvalidArgument)]);
+});
+
 test("a message that is too long is refused as soon as its bytes are too many", async () => {
   const handler = createUnaryHandler({ ...options, fallback: passedOn });
   const { trailer } = await ask(handler, list({}, envelope("x".repeat(1001))));

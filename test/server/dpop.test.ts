@@ -148,6 +148,15 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await grant(service.publicUrl, refreshToken, proofFor(key))).status).toBe(200);
   });
 
+  test("a host that is none is the fault of its caller", async () => {
+    const { refreshToken } = await signIn();
+    for (const host of ["[", "a b", "x:99999", "%"]) {
+      const headers = { ...cookie(refreshToken), host, dpop: proofFor(clientKey()) };
+      const response = await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers });
+      expect(response.status, host).toBe(400);
+    }
+  });
+
   test("a client whose clock is off proves with a nonce of the service", async () => {
     const key = clientKey();
     const { refreshToken } = await signIn(key);

@@ -43,3 +43,19 @@ test("after a rotation of the ring secrets are sealed anew, so that the earlier 
   expect(after.open(sealedSecret)).toBe(SECRET);
   expect(rest).toEqual(definition);
 });
+
+test("a secret whose key is gone keeps no other from being sealed anew", async () => {
+  const next = { ...generateMacKey(NOW), state: "signing" } as const;
+  const [earlier] = keys.ring.mac;
+  if (earlier === undefined) throw new Error("no MAC key");
+  const both = readyKeys({ ...keys.ring, mac: [next, { ...earlier, state: "retired" }] });
+  const store = new MemoryStore();
+  const { subscriptions } = store.seenBy({ alive: true });
+  const lost = createSecretSeal({ current: keys.foreign }).seal(SECRET);
+  store.add("a", { filter: {}, sealedSecret: lost });
+  store.add("b", { filter: {}, sealedSecret: seal.seal(SECRET) });
+  await sealAnew(subscriptions, createSecretSeal({ current: both }));
+  expect((await subscriptions.get("a"))?.sealedSecret).toBe(lost);
+  const after = createSecretSeal({ current: readyKeys({ ...keys.ring, mac: [next] }) });
+  expect(after.open((await subscriptions.get("b"))?.sealedSecret ?? "")).toBe(SECRET);
+});

@@ -1,6 +1,6 @@
 /** Access tokens that are bound to a key (DPoP, RFC 9449 section 7): accepted with a proof of their request, and in no other way. */
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createClient } from "@connectrpc/connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
@@ -142,6 +142,29 @@ test.each(Object.entries(SERVICES))("%s: needs its origin for bound tokens", asy
   };
   expect(await post(await open(verifier, { origin: ORIGIN }))).toBe(200);
   expect(await post(await open(verifier, {}))).toBe(401);
+});
+
+test("a proof is for the path of the target, whatever else the target says", async () => {
+  const { verifier } = follow(issuer);
+  const { token } = issueBound();
+  const authenticate = accessTokenMiddleware(verifier, { origin: ORIGIN });
+  const judge = async (target: string, url: string) => {
+    const proof = dpop(key, url, { accessToken: token });
+    const request = { method: "POST", url: target, headers: { authorization: `DPoP ${token}`, dpop: proof } };
+    let status = 200;
+    const response = {
+      writeHead: (refused: number) => {
+        status = refused;
+        return { end: () => {} };
+      },
+    };
+    await authenticate(request as unknown as IncomingMessage, response as unknown as ServerResponse, () => {});
+    return status;
+  };
+  expect(await judge("/things?a=b", URL_OF_THINGS)).toBe(200);
+  expect(await judge("http://10.0.0.1:8080/things", URL_OF_THINGS)).toBe(200);
+  expect(await judge(".evil.example/things", `${ORIGIN}.evil.example/things`)).toBe(401);
+  expect(await judge("@evil.example/things", "https://evil.example/things")).toBe(401);
 });
 
 test("the interceptor of Connect accepts a proof for the URL of the RPC", async () => {

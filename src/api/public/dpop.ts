@@ -89,6 +89,7 @@ function verify(
 
 /** Behind a proxy the request names another host, and maybe a shorter path, than its client knows. */
 function urlsOf({ baseUrl }: DpopParts, { url }: HandlerContext): readonly string[] {
-  const known = proofUrl(baseUrl + new URL(url).pathname);
+  const path = URL.parse(url)?.pathname; // null for a host that is none
+  const known = path === undefined ? undefined : proofUrl(baseUrl + path);
   return known === undefined ? [] : [known];
 }

@@ -94,7 +94,13 @@ async function respond(
 /** The status of gRPC is in the trailers, with the metadata of the error. */
 function fail<Source>({ translateError }: UnaryOptions<Source>, call: Call, reason: unknown): void {
   const error = reason instanceof ConnectError ? reason : internalError(reason);
-  setTrailerStatus(call.responseTrailer, error);
+  setTrailerStatus(call.responseTrailer, wellFormed(error));
   const translated = translateError?.(error, call);
-  if (translated !== undefined) setTrailerStatus(call.responseTrailer, translated);
+  if (translated !== undefined) setTrailerStatus(call.responseTrailer, wellFormed(translated));
+}
+
+/** A message is percent-encoded as UTF-8. What a parser quotes of a request may hold half of a character, which has none. */
+function wellFormed(error: ConnectError): ConnectError {
+  const { rawMessage, code, metadata } = error;
+  return rawMessage.isWellFormed() ? error : new ConnectError(rawMessage.toWellFormed(), code, metadata);
 }
