@@ -1,5 +1,5 @@
 /** DPoP (RFC 9449) at the endpoints, on both stores: what a proof opens, and what a thief without the key gets. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Transport } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type ClientKey, clientKey, dpop } from "../support/dpop.ts";
 import { aService, STORES } from "../support/every-protocol.ts";
@@ -219,6 +219,16 @@ describe.each(STORES)("on the %s store", (store) => {
     await expect(logIn(service, { dpopJkt: "x" })).rejects.toThrow("dpop_jkt");
     await expect(logIn(service, { dpopJkt: "x".repeat(43) })).rejects.toThrow("dpop_jkt");
   });
+});
+
+test("bad proofs count as failures of their address", async () => {
+  const service = await startService({ RATE_LIMIT_FAILURES: "3/60s" });
+  onTestFinished(async () => void (await service.stop()));
+  const { refreshToken } = await logIn(service, { clientId: "cli" });
+  const statuses: number[] = [];
+  for (let times = 0; times < 5; times++) statuses.push((await grant(service.publicUrl, refreshToken, "x")).status);
+  expect(statuses).toEqual([400, 400, 400, 429, 429]);
+  expect((await grant(service.publicUrl, refreshToken)).status).toBe(200);
 });
 
 describe("with DPOP_NONCES=on, behind a proxy", () => {

@@ -1,6 +1,5 @@
 /** Verifies the DPoP proof of a request (RFC 9449), before anything is decided about its token. */
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Audit } from "../../session/audit.ts";
 import type { KeyProof } from "../../session/device-key.ts";
 import type { DeviceChallenges } from "../../session/device-ports.ts";
 import type { SessionId } from "../../session/model.ts";
@@ -8,8 +7,9 @@ import type { SessionStore } from "../../session/ports.ts";
 import { toWallClock } from "../../session/time.ts";
 import { type ProofExpectation, type ProofResult, proofUrl, refuseProof } from "../../verifier/dpop/proof.ts";
 import type { Replays } from "../../verifier/dpop/replays.ts";
-import { SHARED_ERRORS } from "../errors/connect-errors.ts";
+import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { BadProof, NonceRequired } from "../errors/oauth-errors.ts";
+import type { RefusalDeps } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 
 export type DpopParts = {
@@ -27,10 +27,9 @@ export type DpopParts = {
   readonly baseUrl: string;
 };
 
-export type DpopDeps = {
+export type DpopDeps = RefusalDeps & {
   readonly dpop: DpopParts;
   readonly store: Pick<SessionStore, "now" | "shiftMs">;
-  readonly audit: Audit;
 };
 
 const PROOF = "dpop";
@@ -42,7 +41,8 @@ const REPLAYED = refuseProof("proof_replayed");
  *
  * @param sid the session of an authentic token, so that only its holders make the service check signatures
  * @param accessToken the token of the `Authorization` header, which the proof has to name
- * @throws BadProof, NonceRequired; with an access token their forms for resources (RFC 9449 section 7.1)
+ * @throws BadProof, NonceRequired; with an access token their forms for resources (RFC 9449 section 7.1); 429 after an address has
+ * presented too many bad proofs
  */
 export function provenKey(
   deps: DpopDeps,
@@ -55,7 +55,7 @@ export function provenKey(
 }
 
 function verify(
-  { dpop, store, audit }: DpopDeps,
+  { dpop, store, audit, failureLimit }: DpopDeps,
   context: HandlerContext,
   text: string,
   sid: SessionId,
@@ -83,7 +83,13 @@ function verify(
     issueNonce();
     throw accessToken === undefined ? new NonceRequired() : SHARED_ERRORS.nonceRequired;
   }
-  audit({ event: "device_proof_refused", sid, operation: context.method.name, reason }, requestContextOf(context));
+  const requester = requestContextOf(context);
+  audit({ event: "device_proof_refused", sid, operation: context.method.name, reason }, requester);
+  const retryAfterMs = failureLimit.take(requester.address() ?? "");
+  if (retryAfterMs !== undefined) {
+    audit({ event: "rate_limited", limit: "failures" }, requester);
+    throw rateLimited(retryAfterMs);
+  }
   throw accessToken === undefined ? new BadProof() : SHARED_ERRORS.badProof;
 }
 
