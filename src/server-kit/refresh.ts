@@ -58,12 +58,15 @@ export function createRefresher(deps: RefreshDeps): (token: string, headers: Hea
 
   return (token, headers) => {
     const nowMs = deps.clock();
+    // After the clock was set back, nobody knows how old a call is.
+    const isShared = (untilMs: number) => nowMs < untilMs && untilMs <= nowMs + deps.shareMs;
     for (const [other, { untilMs }] of calls) {
-      if (untilMs > nowMs) break;
+      if (isShared(untilMs)) break;
       calls.delete(other);
     }
     const known = calls.get(token);
-    if (known) return known.result;
+    if (known && isShared(known.untilMs)) return known.result;
+    calls.delete(token);
     const started = { result: refresh(deps, headers), untilMs: nowMs + deps.shareMs };
     calls.set(token, started);
     void started.result.then(({ state }) => {

@@ -44,6 +44,8 @@ const CLASSES: Readonly<Record<AddressClass, readonly string[]>> = {
       "::ffff:0.0.0.0",
       "::7f00:1",
       "fd00:ec2::254",
+      "fd00:ec2::23",
+      "fd20:ce::254",
       "100.100.100.200",
     ],
     ...["", "localhost", "1.2.3", "2130706433"],

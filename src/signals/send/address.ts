@@ -42,7 +42,9 @@ const NEVER: Ranges = [
   ] as const),
   ...([
     ["100.100.100.200", 32],
+    ["fd00:ec2::23", 128],
     ["fd00:ec2::254", 128],
+    ["fd20:ce::254", 128],
   ] as const),
   // Teredo, benchmarking, ORCHID, documentation, 6to4.
   ...([

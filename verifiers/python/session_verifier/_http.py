@@ -125,15 +125,16 @@ class HttpTransport:
 
 
 def _connect(host: str, port: int, deadline: float) -> socket.socket:
-    """Connects to the first address that accepts."""
+    """Connects to the first address that accepts. Each has its share of the time, since one of them may never respond."""
     failure: OSError = ConnectionError(f"{host} has no address")
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for at, (family, kind, protocol, _, address) in enumerate(addresses):
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise TimeoutError("timed out")
         connected = socket.socket(family, kind, protocol)
         try:
-            connected.settimeout(remaining)
+            connected.settimeout(remaining / (len(addresses) - at))
             connected.connect(address)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return connected

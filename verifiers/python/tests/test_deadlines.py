@@ -8,8 +8,10 @@ import threading
 import time
 import unittest
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
+from urllib.parse import urlsplit
 
 from session_verifier import AdminTokenError, Verifier
 from session_verifier._admin_api import read_all, read_feed
@@ -47,7 +49,30 @@ def trickling(first: bytes, pieces: int) -> Iterator[str]:
             thread.join()
 
 
+@contextmanager
+def silent() -> Iterator[int]:
+    """A port whose queue of connections is full, so that nobody responds to another one."""
+    with socket.socket() as server, ExitStack() as clients:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        port = server.getsockname()[1]
+        for _ in range(4):
+            client = clients.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.1", port))
+        yield port
+
+
 class DeadlineTest(unittest.TestCase):
+    def test_one_of_several_addresses_that_never_responds(self) -> None:
+        with silent() as dead, trickling(HEAD + b"all of it", 0) as url:
+            alive = urlsplit(url).port
+            found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port)) for port in (dead, alive)]
+            with patch("socket.getaddrinfo", return_value=found):
+                response = HttpTransport(None).request("GET", url, {}, None, time.monotonic() + 4)
+            self.assertEqual(read_all(response, 1000, time.monotonic() + 60), b"all of it")
+            response.close()
+
     def test_a_head_that_trickles(self) -> None:
         with trickling(b"HTTP/1.1 200 OK\r\nx: ", 30) as url, self.assertRaises(TimeoutError):
             HttpTransport(None).request("GET", url, {}, None, time.monotonic() + 0.5)
