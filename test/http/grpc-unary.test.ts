@@ -16,8 +16,9 @@ const routes = (router: ConnectRouter) => {
   richRoutes(router);
   router.service(SessionService, {
     async listSessions({ pageToken }, context) {
-      if (pageToken === "wait") await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
-      context.signal.throwIfAborted();
+      const { signal } = context;
+      if (pageToken === "wait" && !signal.aborted) await new Promise((end) => signal.addEventListener("abort", end));
+      signal.throwIfAborted();
       const asked = `${context.requestMethod} ${context.protocolName} ${pageToken} ${context.timeoutMs() !== undefined}`;
       context.responseHeader.append("x-asked", asked);
       context.responseTrailer.append("x-trailer", "a");

@@ -46,7 +46,7 @@ def trickling(first: bytes, pieces: int) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.getsockname()[1]}/"
         finally:
             over.set()
-            thread.join()
+            thread.join(5)  # it still waits if nobody has connected
 
 
 @contextmanager
