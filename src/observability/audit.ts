@@ -16,6 +16,7 @@ function levelOf(event: AuditEvent): "debug" | "info" | "warn" {
     case "device_bound":
     case "device_renewal_skipped":
     case "subscription_changed":
+    case "subscription_tested":
       return "info";
     case "all_sessions_ended":
       return "warn";

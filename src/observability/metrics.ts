@@ -199,6 +199,7 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
       case "rate_limited":
         return limited.inc(event.limit);
       case "subscription_changed":
+      case "subscription_tested":
         return; // The log has it: there are few.
       default:
         return device(event);

@@ -98,6 +98,8 @@ export type AuditEvent =
       readonly subscription: string;
       readonly change: "created" | "deleted" | "paused" | "resumed";
     }
+  /** An operator has sent a signal to try a subscription. `error`: why its receiver has not accepted it. */
+  | { readonly event: "subscription_tested"; readonly subscription: string; readonly error?: string }
   | {
       readonly event: "rate_limited";
       readonly limit: RateLimitName;

@@ -92,7 +92,11 @@ export async function setSubscriptionState(
 }
 
 /** Sends a signal of a session that never existed, once. Returns why it was not accepted, or undefined if it was. */
-export async function testSubscription(deps: ManagementDeps, id: string): Promise<DeliveryError | undefined> {
+export async function testSubscription(
+  deps: ManagementDeps,
+  id: string,
+  requester: Requester,
+): Promise<DeliveryError | undefined> {
   const subscription = await getSubscription(deps, id);
   const { kind, endpoint } = subscription;
   if (kind === "ssf_poll" || endpoint === undefined)
@@ -100,6 +104,7 @@ export async function testSubscription(deps: ManagementDeps, id: string): Promis
   const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
   const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason: "logout" } as const;
   const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });
+  deps.audit({ event: "subscription_tested", subscription: id, ...(error !== undefined && { error }) }, requester);
   return error;
 }
 

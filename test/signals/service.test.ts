@@ -121,6 +121,7 @@ test("what cannot be delivered to is refused, and changes are recorded", async (
   const created = await subscribe(service, endpoint);
   message(await admin.call(signals.pauseSubscription, idOf(created), credential));
   message(await admin.call(signals.resumeSubscription, idOf(created), credential));
+  message(await admin.call(signals.testSubscription, idOf(created), credential));
   message(await admin.call(signals.deleteSubscription, idOf(created), credential));
   await service.stop();
   const changes = service
@@ -128,8 +129,9 @@ test("what cannot be delivered to is refused, and changes are recorded", async (
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
-    .filter(({ event }) => event === "subscription_changed");
-  expect(changes.map(({ change }) => change)).toEqual(["created", "paused", "resumed", "deleted"]);
+    .filter(({ subscription }) => subscription === idOf(created).subscriptionId);
+  const what = ["created", "paused", "resumed", "subscription_tested", "deleted"];
+  expect(changes.map(({ event, change }) => change ?? event)).toEqual(what);
 });
 
 test("the service is there only where SIGNALS is on", async () => {

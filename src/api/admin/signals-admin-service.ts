@@ -65,8 +65,8 @@ export function signalsAdminService(deps: manage.ManagementDeps): ServiceImpl<ty
     },
     pauseSubscription: ({ subscriptionId }, context) => changed(subscriptionId, "paused", requestContextOf(context)),
     resumeSubscription: ({ subscriptionId }, context) => changed(subscriptionId, "resumed", requestContextOf(context)),
-    async testSubscription({ subscriptionId }) {
-      const error = await manage.testSubscription(deps, subscriptionId);
+    async testSubscription({ subscriptionId }, context) {
+      const error = await manage.testSubscription(deps, subscriptionId, requestContextOf(context));
       return { accepted: error === undefined, error: error ?? "" };
     },
   };

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import { ConfigError } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
@@ -18,6 +19,7 @@ const CALL_TIMEOUT_MS = 30_000;
 export type AdminApi = {
   readonly url: string;
   readonly client: Client<typeof SessionAdminService>;
+  readonly signals: Client<typeof SignalsAdminService>;
   /** Makes an error that ends the command from a failed call: its message and its exit code. */
   readonly failure: (error: unknown) => CommandError;
 };
@@ -55,6 +57,7 @@ export function openAdminApi(env: Environment, options: ConnectionOptions): Admi
   return {
     url,
     client: createClient(SessionAdminService, transport),
+    signals: createClient(SignalsAdminService, transport),
     failure: (error) => callFailure(error, url, first),
   };
 }
