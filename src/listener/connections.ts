@@ -5,7 +5,8 @@
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
 
-export type Refusal = "full" | "address";
+/** `requests`: the address has made too many HTTP/2 requests without an authentic credential (fruitless.ts). */
+export type Refusal = "full" | "address" | "requests";
 
 type Limits = { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };
 type Holding = { readonly network: string; readonly sockets: Set<Socket> };

@@ -10,7 +10,9 @@ import {
 import type { Socket } from "node:net";
 import { TURN_MS, turns } from "../clock/turns.ts";
 import { endSession } from "../http2/end-session.ts";
+import type { Refusal } from "./connections.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
+import { Fruitless } from "./fruitless.ts";
 import type { Protocol } from "./http1.ts";
 import {
   type ListenerLimits,
@@ -45,10 +47,11 @@ const SERVER_OPTIONS: ServerOptions = {
   settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
 };
 
-export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
+export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: (reason: Refusal) => void): Protocol {
   const sessions = new Map<Http2Session, Session>();
   const timeouts = new StreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
   const pending = new PendingBodies(limits.maxPendingBodies);
+  const fruitless = limits.credentialInBody && new Fruitless(limits.credentialInBody);
   let draining = false;
   let taken: Socket | undefined;
   /** The time in which this process ran and could see what clients sent. It is updated at each check. */
@@ -69,13 +72,15 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
     handle(request as Request, response as Response);
   });
   function onStreamClose(this: ServerHttp2Stream) {
-    const session = timeouts.remove(this);
+    const open = timeouts.remove(this);
+    const session = open?.session;
     const known = session && sessions.get(session);
-    if (known === undefined) return;
+    if (open === undefined || known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
     // nghttp2 counts resets too, but acts on them only after it has handed over everything that was read at once.
     if (this.aborted && session !== undefined) countFrame(session, known);
+    if (fruitless?.isTooMuch(open, known.socket)) calm(session as Http2Session);
   }
 
   server.on("session", (session: ServerHttp2Session) => {
@@ -95,6 +100,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler): Protocol {
 
   return {
     take(socket) {
+      if (fruitless?.bars(socket)) return onRefused("requests");
       taken = socket;
       server.emit("connection", socket); // emits "session" at once, whose listener reads `taken`
       taken = undefined;
@@ -144,7 +150,14 @@ function checkSessions(sessions: ReadonlyMap<Http2Session, Session>, nowMs: numb
 
 function countFrame(session: Http2Session, known: Session): void {
   if (++known.controlFrames <= MAX_CONTROL_FRAMES) return;
-  if (!session.destroyed) session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
+  calm(session);
+}
+
+/** Ends a connection, and tells its client why. */
+function calm(session: Http2Session): void {
+  if (session.destroyed) return;
+  session.goaway(NGHTTP2_ENHANCE_YOUR_CALM);
+  session.destroy(undefined, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 function dropRest(this: ServerHttp2Stream) {

@@ -67,7 +67,7 @@ export async function openListener(
       response.destroy();
     }
   };
-  const protocols = createProtocols(limits, tls, handle);
+  const protocols = createProtocols(limits, tls, { handle, onRefused });
 
   const server = createServer({ noDelay: true }, (socket) => {
     const refusal = connections.admit(socket);
@@ -133,9 +133,13 @@ function drain({ server, connections, protocols }: Open, graceMs: number, linger
 }
 
 /** Creates both versions of HTTP, and chooses one for a connection: by ALPN with TLS, by its first bytes without. */
-function createProtocols(limits: ListenerLimits, tls: Tls | undefined, handle: Handler) {
+function createProtocols(
+  limits: ListenerLimits,
+  tls: Tls | undefined,
+  { handle, onRefused }: { readonly handle: Handler; readonly onRefused: (reason: Refusal) => void },
+) {
   const http1 = createHttp1(limits, handle);
-  const http2 = createHttp2(limits, handle);
+  const http2 = createHttp2(limits, handle, onRefused);
   const take = (version: "http1" | "http2", socket: Socket) => (version === "http1" ? http1 : http2).take(socket);
   const secure = tls && createSecureSide(tls, limits.headTimeoutMs, take);
   const detector = detectProtocol(limits.headTimeoutMs, take);

@@ -39,11 +39,11 @@ export class StreamTimeouts {
     this.#streams.set(stream, { session, request, response, openedAt: nowMs, since: nowMs, writtenAt: undefined });
   }
 
-  /** @returns the session that the stream belonged to */
-  remove(stream: ServerHttp2Stream): Http2Session | undefined {
+  /** @returns what belonged to the stream */
+  remove(stream: ServerHttp2Stream): OpenStream | undefined {
     const open = this.#streams.get(stream);
     this.#streams.delete(stream);
-    return open?.session;
+    return open;
   }
 
   check(nowMs: number): void {

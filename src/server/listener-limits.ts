@@ -2,6 +2,7 @@
  * How many connections each listener takes, and how many bodies, so that together they never use up the files that the process may
  * open, nor the memory of its container.
  */
+import { OAuthService } from "../../gen/auth/v1/oauth_pb.ts";
 import type { Config } from "../config/config.ts";
 import { ADDRESS_SHARE, type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../listener/limits.ts";
 import { affordable, type Resources } from "../listener/resources.ts";
@@ -12,13 +13,17 @@ const MAX_PENDING_BODIES = 2_000;
 
 type Limits = Pick<
   ListenerLimits,
-  "maxConnections" | "maxConnectionsPerAddress" | "maxPendingBodies" | "requestTimeoutMs"
+  "maxConnections" | "maxConnectionsPerAddress" | "credentialInBody" | "maxPendingBodies" | "requestTimeoutMs"
 >;
 
 type Settings = Pick<
   Config,
   "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
 >;
+
+/** Stock clients of OAuth send the refresh token in a form. */
+const isOAuthEndpoint = (path: string) =>
+  path.startsWith("/v1/oauth/") || path.startsWith(`/${OAuthService.typeName}/`);
 
 export function listenerLimits(
   config: Settings,
@@ -37,8 +42,9 @@ export function listenerLimits(
       ...common,
       maxConnections: others,
       maxConnectionsPerAddress: config.maxConnectionsPerAddress ?? Math.ceil(others * share),
+      credentialInBody: config.trustProxy > 0 ? undefined : isOAuthEndpoint,
     },
     // Internal services share few addresses, and authenticate.
-    admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin },
+    admin: { ...common, maxConnections: admin, maxConnectionsPerAddress: admin, credentialInBody: undefined },
   };
 }

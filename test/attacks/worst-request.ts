@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { Agent, request as send } from "node:http";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
+import { Worker } from "node:worker_threads";
 import { type Candidate, numbered } from "./requests.ts";
 
 /** Processor time of all threads of a process, µs. */
@@ -44,12 +45,14 @@ export function overHttp1(url: string, localAddress?: string): Sender {
 /** A repeated header takes one byte, because HPACK's table has it. */
 export function overHttp2(url: string, localAddress?: string): Sender {
   const { hostname, port } = new URL(url);
-  const sockets: Socket[] = [];
+  let socket: Socket | undefined;
+  let bytesOfClosed = 0;
   let session: ClientHttp2Session | undefined;
   const open = () => {
-    const socket = connect({ port: Number(port), host: hostname, ...(localAddress && { localAddress }) });
-    sockets.push(socket);
-    return connectHttp2(url, { createConnection: () => socket }).on("error", () => {});
+    bytesOfClosed += socket?.bytesWritten ?? 0;
+    const next = connect({ port: Number(port), host: hostname, ...(localAddress && { localAddress }) });
+    socket = next;
+    return connectHttp2(url, { createConnection: () => next }).on("error", () => {});
   };
   return {
     send: ({ method, path, headers, body }) =>
@@ -65,7 +68,7 @@ export function overHttp2(url: string, localAddress?: string): Sender {
         if (body.length > 0) stream.end(body);
         stream.resume();
       }),
-    sentBytes: () => sockets.reduce((all, { bytesWritten }) => all + bytesWritten, 0),
+    sentBytes: () => bytesOfClosed + (socket?.bytesWritten ?? 0),
     close: () => session?.destroy(),
   };
 }
@@ -98,23 +101,26 @@ export async function costOf(
   return { candidate, protocol, status, bytes, us, usPerByte: us / bytes };
 }
 
-/** Sends a request so often that so many bytes a second are sent, until `stop`. @returns how many were sent */
-export function startFlood(senders: readonly Sender[], { candidate, bytes }: Cost, bytesPerSecond: number) {
-  const started = performance.now();
-  let sent = 0;
-  let isOver = false;
-  const floods = senders.map(async (sender) => {
-    while (!isOver) {
-      const due = ((performance.now() - started) / 1000) * (bytesPerSecond / bytes);
-      if (sent < due) {
-        await sender.send(numbered(candidate, sent++));
-      } else await new Promise((resolve) => setTimeout(resolve, 1));
-    }
+export type FloodOptions = {
+  readonly url: string;
+  readonly address: string;
+  readonly protocol: string;
+  readonly candidate: Candidate;
+  readonly bytesPerSecond: number;
+};
+
+export type Flood = { readonly sent: number; readonly served: number; readonly bytesPerSecond: number };
+
+/** Sends a request again and again from a thread of its own, until the returned function is called. */
+export function startFlood(options: FloodOptions): () => Promise<Flood> {
+  const thread = new Worker(new URL("./flood.ts", import.meta.url), { workerData: options });
+  const ended = new Promise<Flood>((resolve, reject) => {
+    thread.once("message", resolve).once("error", reject);
   });
   return async () => {
-    isOver = true;
-    await Promise.all(floods);
-    for (const sender of senders) sender.close();
-    return { sent, bytesPerSecond: (sent * bytes * 1000) / (performance.now() - started) };
+    thread.postMessage("stop");
+    const flood = await ended;
+    await thread.terminate();
+    return flood;
   };
 }

@@ -1,0 +1,87 @@
+/**
+ * Bounds what one address costs by HTTP/2 requests without an authentic credential. Each takes 26 bytes and up to a millisecond of
+ * processor time, most of it in Node's HTTP/2, so even a refusal would be too dear. HTTP/1.1 costs a tenth for its bytes and needs no
+ * such bound.
+ */
+import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import { subnetOf } from "../net/subnet.ts";
+
+/** How many such requests an address may make at once. */
+export const MAX_FRUITLESS = 200;
+export const FRUITLESS_PER_SECOND = 200;
+/** For how long an address that made more gets no HTTP/2 connection, ms. */
+export const CALM_MS = 5_000;
+/** Addresses that are counted at the same time, some 130 bytes each. */
+const MAX_ADDRESSES = 50_000;
+
+/** A proxy on this machine speaks for many. */
+const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
+
+type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2ServerResponse };
+
+/** How many requests an address has made recently, as a bucket that leaks, from `atMs` on. */
+type Bucket = { level: number; atMs: number };
+
+export class Fruitless {
+  readonly #buckets = new Map<string, Bucket>();
+  readonly #credentialInBody: (path: string) => boolean;
+  readonly #clock: () => number;
+
+  /** @param credentialInBody whether requests to a path have their credential in the body */
+  constructor(credentialInBody: (path: string) => boolean, clock = () => performance.now()) {
+    this.#credentialInBody = credentialInBody;
+    this.#clock = clock;
+  }
+
+  /** Counts a request. @returns whether the address has made too many */
+  count(address: string): boolean {
+    if (THIS_MACHINE.has(address)) return false;
+    const bucket = this.#bucketOf(subnetOf(address));
+    const now = this.#clock();
+    const leaked = Math.max(0, ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND);
+    bucket.level = Math.max(0, bucket.level - leaked) + 1;
+    bucket.atMs = Math.max(now, bucket.atMs);
+    if (bucket.level <= MAX_FRUITLESS) return false;
+    bucket.level = MAX_FRUITLESS;
+    // It begins to leak when the address is let in again.
+    bucket.atMs = now + CALM_MS;
+    return true;
+  }
+
+  /** Counts a request that is over, if it was fruitless. @returns whether its connection has to end */
+  isTooMuch({ request, response }: Exchange, { remoteAddress = "" }: Socket): boolean {
+    return this.#isFruitless(request, response) && this.count(remoteAddress);
+  }
+
+  /** Ends a new connection if its address made too many requests. @returns whether it did */
+  bars(socket: Socket): boolean {
+    if (!this.isBarred(socket.remoteAddress ?? "")) return false;
+    socket.destroy();
+    return true;
+  }
+
+  isBarred(address: string): boolean {
+    return (this.#buckets.get(subnetOf(address))?.atMs ?? 0) > this.#clock();
+  }
+
+  #isFruitless({ headers, url }: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
+    if (statusCode >= 400 || isRefusedByGrpc(stream)) return true;
+    return headers.cookie === undefined && headers.authorization === undefined && !this.#credentialInBody(url);
+  }
+
+  /** The address that was seen first is forgotten first; at this many a single one matters little. */
+  #bucketOf(network: string): Bucket {
+    const known = this.#buckets.get(network);
+    if (known !== undefined) return known;
+    if (this.#buckets.size >= MAX_ADDRESSES) this.#buckets.delete(this.#buckets.keys().next().value as string);
+    const bucket = { level: 0, atMs: this.#clock() };
+    this.#buckets.set(network, bucket);
+    return bucket;
+  }
+}
+
+function isRefusedByGrpc({ sentHeaders, sentTrailers }: ServerHttp2Stream): boolean {
+  const status = sentTrailers?.["grpc-status"] ?? sentHeaders?.["grpc-status"];
+  return status !== undefined && String(status) !== "0";
+}
