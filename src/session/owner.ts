@@ -16,6 +16,16 @@ type Credentials = {
   readonly audiences: ReadonlySet<string>;
 };
 
+/** How a request presents its access token. */
+export type PresentedAccessToken = {
+  /** Undefined if there is none. */
+  readonly token: string | undefined;
+  /** The proof that came with it. A token that is bound to a key needs it. */
+  readonly proof?: KeyProof | undefined;
+  /** Whether a token that is not bound to the key of a proof is refused, as the scheme DPoP wants it. */
+  readonly needsProof?: boolean;
+};
+
 type Authenticated = { readonly ok: true; readonly claims: AccessClaims };
 
 type Done = { readonly ok: true };
@@ -26,28 +36,27 @@ const ABSENT: Refused = { ok: false, reason: "absent" };
 type NotFound = { readonly ok: false; readonly reason: "not_found" };
 const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
 
-/**
- * Verifies an access token. The store decides whether its session is live, in the step that acts on it.
- *
- * @param proof a token that is bound to a key needs it
- */
+/** Verifies an access token. The store decides whether its session is live, in the step that acts on it. */
 export function authenticate(
   { accessTokens, audiences }: Pick<Credentials, "accessTokens" | "audiences">,
-  bearer: string | undefined,
-  proof?: KeyProof,
+  presented: PresentedAccessToken,
 ): Authenticated | Refused {
-  if (bearer === undefined) return ABSENT;
-  const verified = accessTokens.verify(bearer);
+  if (presented.token === undefined) return ABSENT;
+  const verified = accessTokens.verify(presented.token);
   if (!verified.ok) return { ok: false, reason: verified.reason };
-  return requireKey(requireAudience(verified, audiences), proof);
+  return requireKey(requireAudience(verified, audiences), presented);
 }
 
-/** Refuses a token that is bound to another key than that of the proof (RFC 9449 section 7.1). */
-function requireKey(authenticated: Authenticated | Refused, proof: KeyProof | undefined): Authenticated | Refused {
+/** Refuses a token that is not bound to the key of the proof (RFC 9449 section 7.1), and an unbound one only if it needs a proof. */
+function requireKey(
+  authenticated: Authenticated | Refused,
+  { proof, needsProof = false }: PresentedAccessToken,
+): Authenticated | Refused {
   if (!authenticated.ok) return authenticated;
   const { all, sid } = authenticated.claims;
   const { jkt } = { jkt: undefined, ...(all.cnf as object | undefined) };
-  if (jkt === undefined || jkt === proof?.thumbprint) return authenticated;
+  const isAccepted = jkt === undefined ? !needsProof : jkt === proof?.thumbprint;
+  if (isAccepted) return authenticated;
   return { ok: false, reason: proof === undefined ? "proof_missing" : "other_key", sid };
 }
 
@@ -74,16 +83,15 @@ export type LogoutCredential = {
  */
 export function authenticateLogout(
   { accessTokens, refreshTokens, audiences }: Credentials,
-  bearer: string | undefined,
+  access: PresentedAccessToken,
   cookie: PresentedCookie,
-  proof?: KeyProof,
 ): LogoutCredential | Refused {
-  if (bearer === undefined) return ABSENT;
-  const verified = accessTokens.verify(bearer);
+  if (access.token === undefined) return ABSENT;
+  const verified = accessTokens.verify(access.token);
   const isExpired = !verified.ok && verified.reason === "expired";
   if (!verified.ok && !isExpired) return verified;
   const { claims: caller } = verified;
-  const authenticated = requireKey(requireAudience({ ok: true, claims: caller }, audiences), proof);
+  const authenticated = requireKey(requireAudience({ ok: true, claims: caller }, audiences), access);
   if (!authenticated.ok) return authenticated;
   const presented = authenticateCookie(refreshTokens, cookie);
   const byCookie = presented.ok ? presented.tokens.map(({ sid }) => sid) : [];

@@ -22,7 +22,7 @@ export async function revokeToken(
   if (parsed.ok) return logoutByCookie(deps, [parsed.token], requester, proof);
   // An access token is no refresh token of any key.
   if (parsed.reason !== "malformed") return parsed;
-  const authenticated = authenticate(deps, text, proof);
+  const authenticated = authenticate(deps, { token: text, proof });
   if (!authenticated.ok) return authenticated;
   return logout(deps, { ok: true, caller: authenticated.claims, isExpired: false, byCookie: [] }, requester);
 }

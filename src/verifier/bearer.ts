@@ -1,6 +1,6 @@
 import { bearerToken, dpopToken } from "./bearer-token.ts";
+import { dpopChallenge } from "./dpop/challenge.ts";
 import type { ProofRefusal, ProofRefused } from "./dpop/proof.ts";
-import { PROOF_ALGORITHMS } from "./dpop/proof-key.ts";
 import { type Accepted, REFUSED, type Refusal, type Verdict } from "./verdict.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -25,9 +25,8 @@ const unauthenticated = (challenge: string): Omit<Rejection, "reason"> => ({
 });
 const ABSENT = unauthenticated("Bearer");
 const BAD = unauthenticated('Bearer error="invalid_token"');
-const ALGORITHMS = `algs="${PROOF_ALGORITHMS.join(" ")}"`;
-const BAD_BOUND = unauthenticated(`DPoP error="invalid_token", ${ALGORITHMS}`);
-const BAD_PROOF = unauthenticated(`DPoP error="invalid_dpop_proof", ${ALGORITHMS}`);
+const BAD_BOUND = unauthenticated(dpopChallenge("invalid_token"));
+const BAD_PROOF = unauthenticated(dpopChallenge("invalid_dpop_proof"));
 const UNAVAILABLE: Omit<Rejection, "reason"> = {
   ok: false,
   status: 503,

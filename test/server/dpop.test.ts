@@ -10,6 +10,8 @@ import { admin, bearer, cookie, type LoggedIn, logIn, message, openAdmin, succes
 const TOKEN = "/v1/oauth/token";
 const REVOKE = "/v1/oauth/revoke";
 const SESSIONS = "/v1/auth/sessions";
+const LOGOUT = "/v1/auth/logout";
+const ALGS = 'algs="ES256 RS256 EdDSA Ed25519"';
 
 const json = (response: RawResponse) => JSON.parse(response.body) as Record<string, string>;
 const claims = (token = "") => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
@@ -23,6 +25,7 @@ function post(url: string, path: string, form: Readonly<Record<string, string>>,
 const grant = (url: string, refreshToken: string, proof?: string | string[]) =>
   post(url, TOKEN, { grant_type: "refresh_token", refresh_token: refreshToken, client_id: "cli" }, proof);
 
+const challenge = ({ headers }: RawResponse) => headers.get("www-authenticate");
 const outcome = (response: RawResponse) => [response.status, json(response).error];
 
 describe.each(STORES)("on the %s store", (store) => {
@@ -66,7 +69,7 @@ describe.each(STORES)("on the %s store", (store) => {
     const { refreshToken, accessToken } = user;
     const list = (headers: object) => request(service.publicUrl, { path: SESSIONS, headers: { ...headers } });
     const end = (headers: object) =>
-      request(service.publicUrl, { method: "DELETE", path: "/v1/auth/logout", headers: { ...headers } });
+      request(service.publicUrl, { method: "DELETE", path: LOGOUT, headers: { ...headers } });
     for (const proof of [undefined, proofFor(thief)]) {
       expect((await grant(service.publicUrl, refreshToken, proof)).status).toBe(400);
     }
@@ -77,7 +80,7 @@ describe.each(STORES)("on the %s store", (store) => {
     }
     const byCookie = { method: "POST", headers: cookie(refreshToken) };
     expect((await request(service.publicUrl, { ...byCookie, path: "/v1/auth/refresh" })).status).toBe(401);
-    expect((await request(service.publicUrl, { ...byCookie, path: "/v1/auth/logout" })).status).toBe(401);
+    expect((await request(service.publicUrl, { ...byCookie, path: LOGOUT })).status).toBe(401);
     for (const call of [list, end]) {
       expect((await call(bearer(accessToken))).status).toBe(401);
       expect((await call({ authorization: `DPoP ${accessToken}` })).status).toBe(401);
@@ -100,12 +103,38 @@ describe.each(STORES)("on the %s store", (store) => {
     };
     expect((await call("GET", SESSIONS)).body).toContain(sid);
     const other = await call("GET", SESSIONS, { accessToken: "another" });
-    expect([other.status, other.headers.get("www-authenticate")]).toEqual([401, 'DPoP error="invalid_dpop_proof"']);
+    expect([other.status, challenge(other)]).toEqual([401, `DPoP error="invalid_dpop_proof", ${ALGS}`]);
     const late = await call("GET", SESSIONS, { claims: { htm: "GET", iat: 1 } });
-    expect([late.status, late.headers.get("www-authenticate")]).toEqual([401, 'DPoP error="use_dpop_nonce"']);
+    expect([late.status, challenge(late)]).toEqual([401, `DPoP error="use_dpop_nonce", ${ALGS}`]);
     const nonce = late.headers.get("dpop-nonce");
     expect((await call("GET", SESSIONS, { claims: { htm: "GET", iat: 1, nonce } })).status).toBe(200);
-    expect((await call("DELETE", "/v1/auth/logout")).status).toBe(200);
+    expect((await call("DELETE", LOGOUT)).status).toBe(200);
+  });
+
+  test("a token with the scheme DPoP is accepted only with a proof of the key that it is bound to", async () => {
+    const key = clientKey();
+    const bound = await signIn(key);
+    const unbound = await signIn();
+    const call = async (token: string, prover?: ClientKey, path = SESSIONS, method = "GET") => {
+      const proof = prover && dpop(prover, service.publicUrl + path, { accessToken: token, claims: { htm: method } });
+      const headers = { authorization: `DPoP ${token}`, ...(proof && { dpop: proof }) };
+      const response = await request(service.publicUrl, { method, path, headers });
+      return response.status === 200 ? 200 : [response.status, challenge(response)];
+    };
+    const refused = [401, `DPoP error="invalid_token", ${ALGS}`];
+    expect(await call(bound.accessToken, key)).toBe(200);
+    expect(await call(bound.accessToken)).toEqual(refused);
+    expect(await call(bound.accessToken, clientKey())).toEqual(refused);
+    for (const [path, method] of [
+      [SESSIONS, "GET"],
+      [`${SESSIONS}/${bound.sid}`, "DELETE"],
+      [LOGOUT, "DELETE"],
+    ]) {
+      expect(await call(unbound.accessToken, undefined, path, method)).toEqual(refused);
+      expect(await call(unbound.accessToken, key, path, method)).toEqual(refused);
+    }
+    for (const garbage of ["", "x", `${bound.accessToken}x`]) expect(await call(garbage)).toEqual(refused);
+    expect(await isLive(unbound)).toBe(true);
   });
 
   test("the holder of the key revokes", async () => {

@@ -10,6 +10,7 @@ import {
 import { ErrorDetailSchema } from "../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
+import { dpopChallenge } from "../../verifier/dpop/challenge.ts";
 import { endReading } from "./reading.ts";
 
 const RPC_CODES = {
@@ -76,10 +77,12 @@ export const SHARED_ERRORS = {
   noCredential: shared("E001_AUTH_FAILURE"),
   /** A bearer credential was presented and is proven invalid (RFC 6750 section 3.1). */
   invalidToken: shared("E001_AUTH_FAILURE", { "www-authenticate": 'Bearer error="invalid_token"' }),
-  /** A token that is bound to a key came with a proof that is not accepted (RFC 9449 section 7.1). */
-  badProof: shared("E001_AUTH_FAILURE", { "www-authenticate": 'DPoP error="invalid_dpop_proof"' }),
+  /** The same with the scheme DPoP (RFC 9449 section 7.1). */
+  invalidBoundToken: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_token") }),
+  /** A token came with the scheme DPoP and a proof that is not accepted. */
+  badProof: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("invalid_dpop_proof") }),
   /** The same; its proof needs the nonce of the response (RFC 9449 section 9). */
-  nonceRequired: shared("E001_AUTH_FAILURE", { "www-authenticate": 'DPoP error="use_dpop_nonce"' }),
+  nonceRequired: shared("E001_AUTH_FAILURE", { "www-authenticate": dpopChallenge("use_dpop_nonce") }),
   /** The token in the body of a request is proven invalid. OAuth's form of it has no challenge (RFC 6749 section 5.2). */
   invalidGrant: shared("E001_AUTH_FAILURE", {}),
   crossSite: shared("E403_FORBIDDEN"),

@@ -5,7 +5,7 @@
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Refused } from "../../session/errors.ts";
-import { authenticate, authenticateLogout } from "../../session/owner.ts";
+import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/owner.ts";
 import type { AccessTokens } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/presented-cookie.ts";
 import { bearerToken, dpopToken } from "../../verifier/bearer-token.ts";
@@ -30,19 +30,17 @@ const byCookie = ({ refreshTokens, cookie }: CredentialDeps, headers: Headers) =
   authenticateCookie(refreshTokens, cookie.read(headers.get("cookie")));
 
 function byAccessToken(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
-  const { token, proof } = accessTokenOf(deps, headers, context);
-  return authenticate(deps, token, proof);
+  return authenticate(deps, accessTokenOf(deps, headers, context));
 }
 
 /** Returns the access token of a request, and with the scheme DPoP (RFC 9449 section 7.1) the key that it proves. */
-function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
+function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerContext): PresentedAccessToken {
   const authorization = headers.get("authorization");
-  const bearer = bearerToken(authorization);
-  const token = bearer ?? dpopToken(authorization);
-  if (bearer !== undefined || token === undefined) return { token };
+  const token = dpopToken(authorization);
+  if (token === undefined) return { token: bearerToken(authorization) };
   const verified = deps.accessTokens.verify(token);
   const proof = "claims" in verified ? provenKey(deps, context, verified.claims.sid, token) : undefined;
-  return { token, proof };
+  return { token, needsProof: true, ...(proof && { proof }) };
 }
 
 /** How each RPC is authenticated. An RPC that is not here does not compile. */
@@ -61,8 +59,7 @@ const CHECKS = {
    */
   renewDevice: (deps: CredentialDeps, headers: Headers) => ({ ok: true, presented: byCookie(deps, headers) }) as const,
   logout(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
-    const { token, proof } = accessTokenOf(deps, headers, context);
-    return authenticateLogout(deps, token, deps.cookie.read(headers.get("cookie")), proof);
+    return authenticateLogout(deps, accessTokenOf(deps, headers, context), deps.cookie.read(headers.get("cookie")));
   },
   listSessions: byAccessToken,
   revokeSession: byAccessToken,

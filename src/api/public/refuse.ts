@@ -2,6 +2,7 @@
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { Refused } from "../../session/errors.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
+import { dpopToken } from "../../verifier/bearer-token.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { type RefusalDeps, refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
@@ -25,13 +26,15 @@ export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: H
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
   const event = { event: "authn_failed", operation, reason, sid } as const;
-  const { noCredential, invalidToken } = SHARED_ERRORS;
+  const { noCredential, invalidToken, invalidBoundToken } = SHARED_ERRORS;
   if (operation === "RegisterDevice") {
     // The response is never 429: on 429 the browser would end its device binding.
     deps.audit(event, requestContextOf(context));
     return noCredential;
   }
-  return refusal(deps, event, context, reason === "absent" || BY_COOKIE.has(operation) ? noCredential : invalidToken);
+  if (reason === "absent" || BY_COOKIE.has(operation)) return refusal(deps, event, context, noCredential);
+  const isBound = dpopToken(context.requestHeader.get("authorization")) !== undefined;
+  return refusal(deps, event, context, isBound ? invalidBoundToken : invalidToken);
 }
 
 /**
