@@ -20,6 +20,7 @@ const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly ver
 const SERVICE = "auth.admin.v1.SessionAdminService";
 const OAUTH = "auth.admin.v1.OAuthAdminService";
 const SIGNALS = "auth.admin.v1.SignalsAdminService";
+const SHARED_SIGNALS = "auth.admin.v1.SharedSignalsService";
 
 const SESSION_ID = "K2Jwm7AuplQf5-UskOhVws0";
 
@@ -86,7 +87,7 @@ runNodeJs({
   version: `v${version}`,
   run(request) {
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
-    const services = [SERVICE, OAUTH, SIGNALS].map((name) => {
+    const services = [SERVICE, OAUTH, SIGNALS, SHARED_SIGNALS].map((name) => {
       const service = registry.getService(name);
       if (service === undefined) throw new Error(`${name} is not there`);
       return service;

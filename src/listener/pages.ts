@@ -64,8 +64,8 @@ export async function readyz(ping: () => Promise<void>, stopping: () => boolean)
   }
 }
 
-/** @param maxAge how many seconds verifiers may keep it */
-export function jwks(current: () => string, maxAge: number): Page {
+/** A document that anybody may read, such as the public keys. @param maxAge how many seconds it may be kept */
+export function publicJson(current: () => string, maxAge: number): Page {
   return {
     status: 200,
     type: "application/json",

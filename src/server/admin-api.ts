@@ -5,12 +5,16 @@ import { OAuthAdminService } from "../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { OAuthAdminServiceRules } from "../../gen/auth/admin/v1/oauth_admin_rules.ts";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionAdminServiceRules } from "../../gen/auth/admin/v1/session_admin_rules.ts";
+import { SharedSignalsServiceRoutes } from "../../gen/auth/admin/v1/shared_signals_http.ts";
+import { SharedSignalsService } from "../../gen/auth/admin/v1/shared_signals_pb.ts";
+import { SharedSignalsServiceRules } from "../../gen/auth/admin/v1/shared_signals_rules.ts";
 import { SignalsAdminService } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SignalsAdminServiceRules } from "../../gen/auth/admin/v1/signals_admin_rules.ts";
 import { adminAuthentication } from "../api/admin/authentication.ts";
 import type { SessionAdminServiceDeps } from "../api/admin/deps.ts";
 import { oauthAdminService } from "../api/admin/oauth-admin-service.ts";
 import { sessionAdminService } from "../api/admin/session-admin-service.ts";
+import { sharedSignalsService } from "../api/admin/shared-signals-service.ts";
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
 import type { Config } from "../config/config.ts";
@@ -25,6 +29,7 @@ import type { AdminAccess } from "../session/admin-access.ts";
 import type { RevocationFeed } from "../session/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
 import type { ManagementDeps } from "../signals/manage.ts";
+import type { StreamPlace } from "../signals/streams/configuration.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
 import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
@@ -38,6 +43,8 @@ type Deps = ApiDeps &
     readonly signIns: SignInRecords;
     /** Undefined where SIGNALS is off. */
     readonly signals: ManagementDeps | undefined;
+    /** Undefined where there are no streams of SSF. */
+    readonly streams: StreamPlace | undefined;
     readonly ring: KeyRing;
     readonly feed: Pick<RevocationFeed, "watch" | "state">;
   };
@@ -49,14 +56,18 @@ const always =
 
 const OAUTH = { service: OAuthAdminService, rules: OAuthAdminServiceRules };
 const SIGNALS = { service: SignalsAdminService, rules: SignalsAdminServiceRules };
+const SHARED_SIGNALS = { service: SharedSignalsService, rules: SharedSignalsServiceRules };
 const OAUTH_ROUTES = { ...OAuthAdminServiceRoutes, formPosts: true };
 
 export function adminHandler(config: Config, deps: Deps): Handler {
   const oauth = config.oauthEndpoints;
   const { signals } = deps;
+  const streams = signals && deps.streams && { ...signals, ...deps.streams };
+  const tables = [...(oauth ? [OAUTH_ROUTES] : []), ...(streams === undefined ? [] : [SharedSignalsServiceRoutes])];
   const routes: ApiRoutes = (router) => {
     router.service(SessionAdminService, sessionAdminService(deps));
     if (signals !== undefined) router.service(SignalsAdminService, signalsAdminService(signals));
+    if (streams !== undefined) router.service(SharedSignalsService, sharedSignalsService(streams));
     return oauth ? router.service(OAuthAdminService, oauthAdminService(deps)) : router;
   };
   return apiHandler(config, deps, {
@@ -64,6 +75,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
       { service: SessionAdminService, rules: SessionAdminServiceRules },
       ...(oauth ? [OAUTH] : []),
       ...(signals === undefined ? [] : [SIGNALS]),
+      ...(streams === undefined ? [] : [SHARED_SIGNALS]),
     ],
     routes,
     reflection: true,
@@ -74,8 +86,8 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: always(unknownMethod),
     badRequest: always(connectError("E400_INVALID_REQUEST")),
-    ...(oauth && {
-      json: (rpc, options, headersFor) => jsonRoutes(rpc, routes, [OAUTH_ROUTES], options, headersFor),
+    ...(tables.length > 0 && {
+      json: (rpc, options, headersFor) => jsonRoutes(rpc, routes, tables, options, headersFor),
     }),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, api, refuse(misdirected)),

@@ -23,7 +23,7 @@ import { withAuthority, withOneHost } from "../listener/authority.ts";
 import type { Handler, Request, Responder, Response, WritableResponse } from "../listener/exchange.ts";
 import { withNoStore } from "../listener/no-store.ts";
 import { keepOutput } from "../listener/output.ts";
-import { healthz, jwks, type Render, readyz, withPages } from "../listener/pages.ts";
+import { healthz, publicJson, type Render, readyz, withPages } from "../listener/pages.ts";
 import { NodeRequestSource } from "../listener/request-source.ts";
 import { type Route, withRoute } from "../listener/route.ts";
 import { type SecurityHeaders, securityHeaders, withSecurityHeaders } from "../listener/security-headers.ts";
@@ -107,7 +107,7 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   const pages = new Map<string, Render>([
     ["/healthz", healthz],
     ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
-    ["/.well-known/jwks.json", () => jwks(deps.jwks, config.jwksMaxAgeMs / 1000)],
+    ["/.well-known/jwks.json", () => publicJson(deps.jwks, config.jwksMaxAgeMs / 1000)],
     ...parts.pages,
   ]);
   const served = withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api);

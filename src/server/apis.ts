@@ -18,6 +18,7 @@ import type { RevocationFeed } from "../session/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import type { ManagementDeps } from "../signals/manage.ts";
+import type { StreamPlace } from "../signals/streams/configuration.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
@@ -68,6 +69,7 @@ export function createApis(deps: Deps): Apis {
   const stopping = new AbortController();
   const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
   const [audience = issuer, ...others] = config.audiences ?? [];
+  const streams = streamPlaceOf(deps);
   const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
   const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject } = config;
   return {
@@ -75,6 +77,7 @@ export function createApis(deps: Deps): Apis {
     publicHandler: publicHandler(config, {
       ...common,
       issuer,
+      streams,
       audiences: new Set([audience, ...others]),
       signIn:
         signInKey === undefined ? undefined : { key: signInKey, createSession: sessionsForVisitors(deps, common) },
@@ -89,6 +92,7 @@ export function createApis(deps: Deps): Apis {
       access,
       signIns: deps.signIns,
       signals: deps.signals,
+      streams,
       issuer,
       audience,
       feed,
@@ -102,6 +106,11 @@ export function createApis(deps: Deps): Apis {
       overload.close();
     },
   };
+}
+
+/** Returns undefined where there are no streams of SSF. */
+function streamPlaceOf({ config, signals, issuer }: Deps): StreamPlace | undefined {
+  return signals === undefined || config.signalsUrl === undefined ? undefined : { issuer, url: config.signalsUrl };
 }
 
 /** What both APIs take. */

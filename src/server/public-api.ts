@@ -16,16 +16,21 @@ import { sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
+import { publicJson } from "../listener/pages.ts";
 import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import type { StreamPlace } from "../signals/streams/configuration.ts";
+import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
 import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
 
 type Deps = ApiDeps &
   OAuthServiceDeps & {
     /** For the reference page, where it may offer to sign in. */
     readonly signIn?: SignInDeps | undefined;
+    /** Undefined where there are no streams of SSF. */
+    readonly streams?: StreamPlace | undefined;
   };
 
 /** Responds with an error of the table to any request. */
@@ -69,13 +74,24 @@ export function publicHandler(config: Config, deps: Deps): Handler {
       refuseCrossSite(context);
       return authenticate(context);
     },
-    pages: referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
+    pages: [
+      ...referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
+      ...transmitterPages(config, deps.streams),
+    ],
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
     ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
     json: (rpc, options, headersFor) =>
       withCors(allowedOrigins, headersFor, jsonRoutes(rpc, routes, tables, options, headersFor)),
   });
+}
+
+/** What receivers of signals find at the issuer. The endpoints themselves are on the admin API. */
+function transmitterPages({ jwksMaxAgeMs }: Config, streams: StreamPlace | undefined) {
+  if (streams === undefined) return [];
+  const text = JSON.stringify(transmitterMetadata(streams));
+  const page = () => publicJson(() => text, jwksMaxAgeMs / 1000);
+  return metadataPaths(streams.issuer).map((path) => [path, page] as const);
 }
 
 function reportCrossSite({ metrics, log }: ApiDeps, { missing, correlation, ...request }: CrossSiteRefusal): void {

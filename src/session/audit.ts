@@ -92,11 +92,11 @@ export type AuditEvent =
     }
   /** A valid credential of the admin API was used outside its scopes. */
   | { readonly event: "authz_failed"; readonly operation: string; readonly scope: Scope }
-  /** An operator has changed a subscription of signals. */
+  /** An operator, or the receiver, has changed a subscription of signals. */
   | {
       readonly event: "subscription_changed";
       readonly subscription: string;
-      readonly change: "created" | "deleted" | "paused" | "resumed";
+      readonly change: "created" | "updated" | "deleted" | "paused" | "resumed" | "disabled";
     }
   /** An operator has sent a signal to try a subscription. `error`: why its receiver has not accepted it. */
   | { readonly event: "subscription_tested"; readonly subscription: string; readonly error?: string }

@@ -34,16 +34,30 @@ export type SignalFilter = {
   readonly subject?: string;
   readonly clientId?: string;
   readonly reasons?: readonly SignalReason[];
+  /** Subjects that are left out. */
+  readonly exceptSubjects?: readonly string[];
 };
 
 /** Returns whether a filter lets a signal through. */
-export function passes(signal: Signal, { subject, clientId, reasons }: SignalFilter): boolean {
+export function passes(signal: Signal, { subject, clientId, reasons, exceptSubjects }: SignalFilter): boolean {
   if (subject !== undefined && signal.subject !== subject) return false;
   if (clientId !== undefined && signal.clientId !== clientId) return false;
+  if (signal.subject !== undefined && exceptSubjects?.includes(signal.subject)) return false;
   return reasons === undefined || reasons.includes(signal.reason);
 }
 
-/** What an operator defines. It is replaced as a whole. */
+/** What a subscription of SSF has because its receiver manages it, as a stream (streams/). */
+export type StreamSettings = {
+  /** The name of the credential that has created the stream. Other credentials do not see it. */
+  readonly owner: string;
+  readonly description?: string;
+  /** Absent if the receiver wants every type. */
+  readonly eventsRequested?: readonly string[];
+  /** Why its receiver has changed the status, in its own words. */
+  readonly statusReason?: string;
+};
+
+/** What an operator or a receiver defines. It is replaced as a whole. */
 export type SubscriptionDefinition = {
   readonly kind: SubscriptionKind;
   /** The URL that receives; absent for `ssf_poll`, whose receivers ask. */
@@ -53,10 +67,12 @@ export type SubscriptionDefinition = {
   readonly filter: SignalFilter;
   /** The `aud` of signed signals; empty for webhooks. */
   readonly audience: readonly string[];
+  /** Present if a receiver manages it. */
+  readonly stream?: StreamSettings;
 };
 
-/** Why nothing is delivered: an operator paused it, it failed for a day, or the receiver asked for it. */
-export type PauseReason = "operator" | "failing" | "receiver";
+/** Why nothing is delivered: an operator paused it, it failed for a day, or the receiver asked for it; `disabled`: nothing is kept, either. */
+export type PauseReason = "operator" | "failing" | "receiver" | "disabled";
 
 export type SubscriptionState =
   | { readonly state: "active" }
@@ -87,6 +103,25 @@ export type Subscription = SubscriptionDefinition &
     readonly delivered: number;
     readonly deadLetters: number;
   };
+
+/** What a store adds to the definition of a subscription. */
+const STATUS = [
+  "id",
+  "createdAt",
+  "state",
+  "because",
+  "failures",
+  "lastError",
+  "lastErrorAt",
+  "delivered",
+  "deadLetters",
+];
+
+/** Returns the definition of a subscription, with the same JSON text as the one that is stored. */
+export function definitionOf(subscription: Subscription): SubscriptionDefinition {
+  const entries = Object.entries(subscription).filter(([name]) => !STATUS.includes(name));
+  return Object.fromEntries(entries) as SubscriptionDefinition;
+}
 
 /** Subscriptions that a store holds at the most. */
 export const MAX_SUBSCRIPTIONS = 256;

@@ -83,8 +83,13 @@ export interface SubscriptionStore {
   /** All of them, by id. */
   list(): Promise<readonly Subscription[]>;
 
-  /** Replaces the definition. @returns false if there is no such subscription; so do the other verbs */
-  define(id: string, definition: SubscriptionDefinition): Promise<boolean>;
+  /**
+   * Replaces the definition.
+   *
+   * @param before the definition that it was made of (`definitionOf`)
+   * @returns false if another one is stored now, or if there is no such subscription; so do the other verbs
+   */
+  define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean>;
 
   /** Pauses or resumes. The cursors stay; resuming sets `failures` to 0. */
   setState(id: string, state: SubscriptionState): Promise<boolean>;

@@ -1,3 +1,4 @@
+import { definitionOf } from "./model.ts";
 import type { SubscriptionStore } from "./ports.ts";
 
 type Seal = {
@@ -14,12 +15,14 @@ export async function sealAnew(
   subscriptions: Pick<SubscriptionStore, "list" | "define">,
   { seal, open, isOutdated }: Seal,
 ): Promise<void> {
-  for (const { id, kind, endpoint, filter, audience, sealedSecret } of await subscriptions.list()) {
+  for (const subscription of await subscriptions.list()) {
+    const { id, sealedSecret } = subscription;
     if (sealedSecret === undefined || !isOutdated(sealedSecret)) continue;
     const secret = opened(open, sealedSecret);
     if (secret === undefined) continue;
-    const target = endpoint === undefined ? {} : { endpoint };
-    await subscriptions.define(id, { kind, ...target, filter, audience, sealedSecret: seal(secret) });
+    const before = definitionOf(subscription);
+    // A change at the same time wins: the next round seals its secret.
+    await subscriptions.define(id, { ...before, sealedSecret: seal(secret) }, before);
   }
 }
 

@@ -66,6 +66,7 @@ const BAD: Record<string, string> = {
   SIGNALS: "perhaps",
   SIGNALS_RETENTION: "1s",
   SIGNALS_ALLOW_PRIVATE: "perhaps",
+  SIGNALS_URL: "signals.example",
   DEVICE_SESSION_TTL: "2d",
   TRUST_PROXY: "all",
   TLS_CERT_FILE: "/nonexistent/cert.pem",

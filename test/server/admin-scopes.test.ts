@@ -7,8 +7,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OAuthAdminService } from "../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SharedSignalsService } from "../../gen/auth/admin/v1/shared_signals_pb.ts";
 import { SignalsAdminService } from "../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { OAUTH_SCOPES, RPC_SCOPES, SIGNALS_SCOPES } from "../../src/api/admin/scopes.ts";
+import { OAUTH_SCOPES, RPC_SCOPES, SHARED_SIGNALS_SCOPES, SIGNALS_SCOPES } from "../../src/api/admin/scopes.ts";
 import { SCOPES, type Scope } from "../../src/session/admin-access.ts";
 import { RPC_PROTOCOLS } from "../support/clients.ts";
 import { request } from "../support/raw-http.ts";
@@ -16,7 +17,7 @@ import { runToExit, type Service, scratch, startService, waitFor } from "../supp
 import { admin, bearer, message, openAdmin, somebody } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
-const ALL_SCOPES = { ...RPC_SCOPES, ...OAUTH_SCOPES, ...SIGNALS_SCOPES };
+const ALL_SCOPES = { ...RPC_SCOPES, ...OAUTH_SCOPES, ...SIGNALS_SCOPES, ...SHARED_SIGNALS_SCOPES };
 
 const FULL = "full-".repeat(8);
 const tokenOf = (scope: string) => `token-of-${scope}-`.padEnd(40, "x").replace(":", "-");
@@ -35,7 +36,13 @@ function write(admins: readonly object[]): void {
 let service: Service;
 beforeAll(async () => {
   write(SCOPES.map((scope) => entryOf(scope)));
-  service = await startService({ ADMIN_TOKENS_FILE: file, ADMIN_TOKENS: FULL, METRICS_AUTH: "true", SIGNALS: "on" });
+  service = await startService({
+    ADMIN_TOKENS_FILE: file,
+    ADMIN_TOKENS: FULL,
+    METRICS_AUTH: "true",
+    SIGNALS: "on",
+    SIGNALS_URL: "https://signals.example",
+  });
 });
 afterAll(() => service.stop());
 
@@ -43,6 +50,7 @@ test("every RPC of the admin API has a scope", () => {
   expect(Object.keys(RPC_SCOPES).sort()).toEqual(Object.keys(SessionAdminService.method).sort());
   expect(Object.keys(OAUTH_SCOPES).sort()).toEqual(Object.keys(OAuthAdminService.method).sort());
   expect(Object.keys(SIGNALS_SCOPES).sort()).toEqual(Object.keys(SignalsAdminService.method).sort());
+  expect(Object.keys(SHARED_SIGNALS_SCOPES).sort()).toEqual(Object.keys(SharedSignalsService.method).sort());
   for (const scope of Object.values(ALL_SCOPES)) expect(SCOPES).toContain(scope);
 });
 
@@ -67,6 +75,7 @@ const UNARY = [
   ...Object.values(SessionAdminService.method),
   ...Object.values(OAuthAdminService.method),
   ...Object.values(SignalsAdminService.method),
+  ...Object.values(SharedSignalsService.method),
 ].filter((method) => method.methodKind === "unary");
 
 describe.each(RPC_PROTOCOLS)("over $name", (kind) => {

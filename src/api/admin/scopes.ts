@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SharedSignalsService } from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import type { Scope } from "../../session/admin-access.ts";
@@ -35,13 +36,24 @@ export const SIGNALS_SCOPES = {
   testSubscription: "signals:manage",
 } as const satisfies { readonly [rpc in keyof typeof SignalsAdminService.method]: Scope };
 
+export const SHARED_SIGNALS_SCOPES = {
+  createStream: "signals:manage",
+  readStreams: "signals:manage",
+  updateStream: "signals:manage",
+  replaceStream: "signals:manage",
+  deleteStream: "signals:manage",
+} as const satisfies { readonly [rpc in keyof typeof SharedSignalsService.method]: Scope };
+
+const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
+  [SessionAdminService.typeName, RPC_SCOPES],
+  [OAuthAdminService.typeName, OAUTH_SCOPES],
+  [SignalsAdminService.typeName, SIGNALS_SCOPES],
+  [SharedSignalsService.typeName, SHARED_SIGNALS_SCOPES],
+]);
+
 /** Undefined for other services on the same listener (reflection), which any admin may call. */
 export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
-  if (parent.typeName === OAuthAdminService.typeName) return OAUTH_SCOPES[localName as keyof typeof OAUTH_SCOPES];
-  if (parent.typeName === SignalsAdminService.typeName) return SIGNALS_SCOPES[localName as keyof typeof SIGNALS_SCOPES];
-  return parent.typeName === SessionAdminService.typeName
-    ? RPC_SCOPES[localName as keyof typeof RPC_SCOPES]
-    : undefined;
+  return TABLES.get(parent.typeName)?.[localName];
 }
 
 /** Whether an RPC needs no credential: only health, as `/readyz`. Probes of orchestrators cannot present one. */

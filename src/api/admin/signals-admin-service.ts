@@ -18,8 +18,7 @@ const KINDS: Readonly<Record<Kind, SubscriptionKind>> = {
   webhook: SubscriptionKind.WEBHOOK,
   backchannel: SubscriptionKind.BACKCHANNEL,
   ssf_push: SubscriptionKind.SSF_PUSH,
-  // No RPC creates one yet.
-  ssf_poll: SubscriptionKind.UNSPECIFIED,
+  ssf_poll: SubscriptionKind.SSF_POLL,
 };
 
 const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
@@ -27,6 +26,8 @@ const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
   [SubscriptionKind.WEBHOOK]: "webhook",
   [SubscriptionKind.BACKCHANNEL]: "backchannel",
   [SubscriptionKind.SSF_PUSH]: "ssf_push",
+  // Its receiver creates it, as a stream.
+  [SubscriptionKind.SSF_POLL]: undefined,
 };
 
 /** Every reason. One that is missing does not compile. */

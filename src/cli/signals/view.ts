@@ -22,8 +22,14 @@ export const subscriptionAsJson = (subscription: Subscription) => toJson(Subscri
 const at = (time: Timestamp | undefined, show: (ms: number) => string) =>
   time === undefined ? "" : show(timestampMs(time));
 
+/** A stream is created by its receiver alone, so the command line does not offer this kind. */
+const STREAM_BY_POLL = "ssf_poll";
+
 /** Returns the name of a kind; of one that this version does not know, its number. */
-const nameOfKind = (kind: SubscriptionKind) => KIND_NAMES.find((name) => KINDS[name] === kind) ?? String(kind);
+const nameOfKind = (kind: SubscriptionKind) =>
+  kind === SubscriptionKind.SSF_POLL
+    ? STREAM_BY_POLL
+    : (KIND_NAMES.find((name) => KINDS[name] === kind) ?? String(kind));
 
 const stateOf = ({ pausedBecause }: Subscription) => (pausedBecause === "" ? "active" : `paused: ${pausedBecause}`);
 

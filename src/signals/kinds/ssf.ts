@@ -4,7 +4,7 @@ import type { SignalReason } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
-const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
+export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
 /** Who brought the end about: `initiating_entity` of CAEP 1.0 section 2. */
 const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "system">> = {

@@ -34,7 +34,7 @@ export function signalStatements(db: DatabaseSync) {
     subscription: db.prepare("SELECT * FROM subscriptions WHERE id = ?"),
     countSubscriptions: db.prepare("SELECT count(*) AS count FROM subscriptions"),
     subscribe: db.prepare("INSERT INTO subscriptions (id, definition, created_at, number, sid) VALUES (?, ?, ?, ?, ?)"),
-    define: db.prepare("UPDATE subscriptions SET definition = ? WHERE id = ?"),
+    define: db.prepare("UPDATE subscriptions SET definition = ? WHERE id = ? AND definition = ?"),
     pause: db.prepare("UPDATE subscriptions SET state = 'paused', because = ? WHERE id = ?"),
     resume: db.prepare("UPDATE subscriptions SET state = 'active', because = '', failures = 0 WHERE id = ?"),
     succeed: db.prepare("UPDATE subscriptions SET failures = 0 WHERE id = ?"),

@@ -180,8 +180,8 @@ class EmbeddedSubscriptions implements SubscriptionStore {
     return this.#transactions.read(() => this.#sql.subscriptions.all() as SubscriptionRow[]).map(subscriptionOfRow);
   }
 
-  async define(id: string, definition: SubscriptionDefinition): Promise<boolean> {
-    return this.#change(() => this.#sql.define.run(JSON.stringify(definition), id));
+  async define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {
+    return this.#change(() => this.#sql.define.run(JSON.stringify(definition), id, JSON.stringify(before)));
   }
 
   async setState(id: string, state: SubscriptionState): Promise<boolean> {

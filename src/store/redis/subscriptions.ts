@@ -68,8 +68,8 @@ export class RedisSubscriptions implements SubscriptionStore {
     });
   }
 
-  define(id: string, definition: SubscriptionDefinition): Promise<boolean> {
-    return this.#changed("define", id, [JSON.stringify(definition)]);
+  define(id: string, definition: SubscriptionDefinition, before: SubscriptionDefinition): Promise<boolean> {
+    return this.#changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
   }
 
   setState(id: string, state: SubscriptionState): Promise<boolean> {

@@ -78,7 +78,8 @@ export function signalsContract(context: () => Context): void {
       const id = await subscribe(definition);
       expect(await subscriptions.get(id)).toEqual({ id, ...definition, createdAt: 5_000, ...NO_ERRORS });
       expect(await subscriptions.list()).toHaveLength(1);
-      expect(await subscriptions.define(id, WEBHOOK)).toBe(true);
+      expect(await subscriptions.define(id, WEBHOOK, WEBHOOK)).toBe(false);
+      expect(await subscriptions.define(id, WEBHOOK, definition)).toBe(true);
       expect(await subscriptions.get(id)).toEqual({ id, ...WEBHOOK, createdAt: 5_000, ...NO_ERRORS });
     });
 
@@ -114,7 +115,7 @@ export function signalsContract(context: () => Context): void {
       expect(await subscriptions.delete(id)).toBe(true);
       expect(await subscriptions.delete(id)).toBe(false);
       expect(await subscriptions.get(id)).toBeUndefined();
-      expect(await subscriptions.define(id, WEBHOOK)).toBe(false);
+      expect(await subscriptions.define(id, WEBHOOK, WEBHOOK)).toBe(false);
       expect(await subscriptions.setState(id, { state: "active" })).toBe(false);
       expect(await subscriptions.recordAttempt(id, undefined)).toBe(false);
       expect(await subscriptions.list()).toEqual([]);

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- Reads and changes subscriptions to signals.
 -- KEYS  1 the first partition
--- ARGV  1 what to do, 2 the subscription, then: 'create' the definition, the time and the most subscriptions; 'define' the definition; 'state' the
+-- ARGV  1 what to do, 2 the subscription, then: 'create' the definition, the time and the most subscriptions; 'define' the definition and the one before; 'state' the
 --       state and its reason; 'attempt' an error and its time, or '' and '' for none; 'delete' and 'list' nothing
--- Returns for 'list' field, value, field, value, …; otherwise 'done', 'missing', or 'there' or 'full' for 'create'
+-- Returns for 'list' field, value, field, value, …; otherwise 'done', 'missing', 'changed' for 'define', or 'there' or 'full' for 'create'
 local subscriptions, verb, id = KEYS[1] .. 'b', ARGV[1], ARGV[2]
 if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
 
@@ -18,6 +18,7 @@ if not before then return 'missing' end
 local created, state, reason, failures, failed, time =
   string.match(redis.call('HGET', subscriptions, '=' .. id), '^(.*)\n(.*)\n(.*)\n(.*)\n(.*)\n(.*)$')
 if verb == 'define' then
+  if before ~= ARGV[4] then return 'changed' end
   redis.call('HSET', subscriptions, id, ARGV[3])
 elseif verb == 'delete' then
   redis.call('HDEL', subscriptions, id, '=' .. id)

@@ -1,0 +1,126 @@
+/** auth.admin.v1.SharedSignalsService: converts between messages and what receivers do with streams. */
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { successStatus } from "connect-http-routes";
+import {
+  type SharedSignalsService,
+  type Stream,
+  type StreamDelivery,
+  StreamSchema,
+} from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
+import { invalidRequest } from "../../session/errors.ts";
+import type {
+  DeliveryProperties,
+  StreamConfiguration,
+  StreamProperties,
+  TransmitterProperties,
+} from "../../signals/streams/configuration.ts";
+import * as streams from "../../signals/streams/manage.ts";
+import { jsonOptions } from "../json.ts";
+import { requestContextOf } from "../request-context.ts";
+
+const CREATED = 201;
+const NO_CONTENT = 204;
+
+export function sharedSignalsService(deps: streams.StreamDeps): ServiceImpl<typeof SharedSignalsService> {
+  return {
+    async createStream({ stream }, context) {
+      const wanted = stream === undefined ? { eventsRequested: [] } : propertiesOf(stream);
+      const created = await streams.createStream(deps, wanted, requestContextOf(context));
+      context.values.set(successStatus, CREATED);
+      return { stream: messageOf(created) };
+    },
+    async readStreams({ streamId }, context) {
+      const requester = requestContextOf(context);
+      if (streamId !== "") return { streams: structValue(jsonOf(await streams.readStream(deps, streamId, requester))) };
+      return { streams: structValue((await streams.listStreams(deps, requester)).map(jsonOf)) };
+    },
+    async updateStream({ stream, updateMask }, context) {
+      const change = changeOf(stream, updateMask?.paths ?? []);
+      return { stream: messageOf(await streams.updateStream(deps, idOf(stream), change, requestContextOf(context))) };
+    },
+    async replaceStream({ stream }, context) {
+      const wanted = replacementOf(stream);
+      return { stream: messageOf(await streams.replaceStream(deps, idOf(stream), wanted, requestContextOf(context))) };
+    },
+    async deleteStream({ streamId }, context) {
+      await streams.deleteStream(deps, streamId, requestContextOf(context));
+      return noContent(context);
+    },
+  };
+}
+
+function noContent({ values }: Pick<HandlerContext, "values">): Record<never, never> {
+  values.set(successStatus, NO_CONTENT);
+  return {};
+}
+
+function idOf(stream: Stream | undefined): string {
+  if (stream === undefined || stream.streamId === "") throw invalidRequest("stream_id", "is required");
+  return stream.streamId;
+}
+
+function propertiesOf({ description, eventsRequested, delivery }: Stream): StreamProperties {
+  return {
+    eventsRequested,
+    ...(description !== undefined && { description }),
+    ...(delivery !== undefined && { delivery: deliveryOf(delivery) }),
+  };
+}
+
+/** Returns the properties of a stream that is sent as a whole. What the transmitter sets may be left out. */
+function replacementOf(stream: Stream | undefined): StreamProperties & Partial<TransmitterProperties> {
+  if (stream === undefined) return { eventsRequested: [] };
+  const { iss, aud, eventsSupported, eventsDelivered } = stream;
+  return {
+    ...propertiesOf(stream),
+    ...(iss !== "" && { iss }),
+    ...(aud.length > 0 && { aud }),
+    ...(eventsSupported.length > 0 && { eventsSupported }),
+    ...(eventsDelivered.length > 0 && { eventsDelivered }),
+  };
+}
+
+/** Returns the properties that a mask names. */
+function changeOf(stream: Stream | undefined, paths: readonly string[]): streams.StreamChange {
+  if (stream === undefined) return {};
+  const { iss, aud, eventsSupported, eventsDelivered, eventsRequested, description = "", delivery } = stream;
+  const named = new Set(paths.map((path) => path.split(".")[0]));
+  return {
+    ...(named.has("iss") && { iss }),
+    ...(named.has("aud") && { aud }),
+    ...(named.has("events_supported") && { eventsSupported }),
+    ...(named.has("events_delivered") && { eventsDelivered }),
+    ...(named.has("events_requested") && { eventsRequested }),
+    ...(named.has("description") && { description }),
+    ...(delivery !== undefined && named.has("delivery") && { delivery: deliveryOf(delivery) }),
+  };
+}
+
+function deliveryOf({ method, endpointUrl, authorizationHeader }: StreamDelivery): DeliveryProperties {
+  return { method, endpointUrl, ...(authorizationHeader !== undefined && { authorizationHeader }) };
+}
+
+/** Returns the message of a configuration. */
+function messageOf({ delivery, ...configuration }: StreamConfiguration): Stream {
+  const { streamId, iss, description } = configuration;
+  return create(StreamSchema, {
+    streamId,
+    iss,
+    aud: [...configuration.aud],
+    eventsSupported: [...configuration.eventsSupported],
+    eventsRequested: [...configuration.eventsRequested],
+    eventsDelivered: [...configuration.eventsDelivered],
+    delivery: { method: delivery.method, endpointUrl: delivery.endpointUrl },
+    ...(description !== undefined && { description }),
+  });
+}
+
+function jsonOf(configuration: StreamConfiguration): JsonValue {
+  return toJson(StreamSchema, messageOf(configuration), jsonOptions);
+}
+
+function structValue(json: JsonValue): Value {
+  return fromJson(ValueSchema, json);
+}

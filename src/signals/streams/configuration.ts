@@ -1,0 +1,124 @@
+/** Stream configurations (SSF 1.0 section 8.1.1): how they are made of subscriptions, and checked. */
+import { invalidRequest } from "../../session/errors.ts";
+import { SESSION_REVOKED } from "../kinds/ssf.ts";
+import type { StreamSettings, Subscription, SubscriptionDefinition } from "../model.ts";
+import { parseTarget, type TargetRules } from "../send/target.ts";
+
+export const PUSH = "urn:ietf:rfc:8935";
+export const POLL = "urn:ietf:rfc:8936";
+
+/** The types of events of sessions. Verification and updates of the stream itself are sent to every receiver. */
+const EVENTS_SUPPORTED: readonly string[] = [SESSION_REVOKED];
+
+/** What a receiver sets. */
+export type StreamProperties = {
+  readonly description?: string;
+  /** Empty for every type. */
+  readonly eventsRequested: readonly string[];
+  readonly delivery?: DeliveryProperties;
+};
+
+export type DeliveryProperties = {
+  readonly method: string;
+  readonly endpointUrl: string;
+  readonly authorizationHeader?: string;
+};
+
+/** What this service sets. A receiver may send it back unchanged. */
+export type TransmitterProperties = {
+  readonly iss: string;
+  readonly aud: readonly string[];
+  readonly eventsSupported: readonly string[];
+  readonly eventsDelivered: readonly string[];
+};
+
+export type StreamConfiguration = StreamProperties &
+  TransmitterProperties & { readonly streamId: string; readonly delivery: DeliveryProperties };
+
+/** A subscription that a receiver manages. */
+export type StreamSubscription = Subscription & {
+  readonly kind: "ssf_push" | "ssf_poll";
+  readonly stream: StreamSettings;
+};
+
+export type StreamPlace = {
+  readonly issuer: string;
+  /** Under this URL receivers reach the endpoints. */
+  readonly url: string;
+};
+
+export function isStream(subscription: Subscription): subscription is StreamSubscription {
+  const { kind, stream } = subscription;
+  return stream !== undefined && (kind === "ssf_push" || kind === "ssf_poll");
+}
+
+/** Returns the configuration of a stream, without the header that the receiver wants. */
+export function configurationOf(subscription: StreamSubscription, { issuer, url }: StreamPlace): StreamConfiguration {
+  const { id, kind, endpoint = "", audience, stream } = subscription;
+  return {
+    streamId: id,
+    iss: issuer,
+    aud: audience,
+    eventsSupported: EVENTS_SUPPORTED,
+    eventsRequested: stream.eventsRequested ?? [],
+    eventsDelivered: deliveredOf(stream.eventsRequested),
+    delivery:
+      kind === "ssf_push" ? { method: PUSH, endpointUrl: endpoint } : { method: POLL, endpointUrl: pollUrl(url, id) },
+    ...(stream.description !== undefined && { description: stream.description }),
+  };
+}
+
+/** This route is also in proto/auth/admin/v1/shared_signals.proto. */
+function pollUrl(url: string, id: string): string {
+  return `${url}/v1/ssf/poll/${id}`;
+}
+
+type DefinitionDeps = StreamPlace & { readonly targets: TargetRules; readonly seal: (secret: string) => string };
+
+/** Returns the definition of a new stream. @throws ServiceError */
+export function newDefinition(deps: DefinitionDeps, owner: string, wanted: StreamProperties): SubscriptionDefinition {
+  const empty = { kind: "ssf_poll", filter: {}, audience: [owner], stream: { owner } } as const;
+  return withProperties(withDelivery(deps, empty, wanted.delivery), wanted);
+}
+
+/** Returns a definition with other properties of the receiver. Its delivery stays as it is. */
+export function withProperties(
+  { filter: { reasons: _, ...filter }, stream, ...definition }: SubscriptionDefinition,
+  { description, eventsRequested }: StreamProperties,
+): SubscriptionDefinition {
+  const { description: _before, eventsRequested: _requested, ...settings } = stream ?? { owner: "" };
+  const wanted = eventsRequested.length === 0 ? undefined : eventsRequested;
+  return {
+    ...definition,
+    // A stream without events of sessions is sent none: no reason passes.
+    filter: { ...filter, ...(deliveredOf(wanted).length === 0 && { reasons: [] }) },
+    stream: {
+      ...settings,
+      ...(description !== undefined && { description }),
+      ...(wanted !== undefined && { eventsRequested: wanted }),
+    },
+  };
+}
+
+/** Returns a definition with another delivery: that by poll if none is wanted (SSF 1.0 section 8.1.1). @throws ServiceError */
+export function withDelivery(
+  { targets, seal }: Pick<DefinitionDeps, "targets" | "seal">,
+  { endpoint: _, sealedSecret: _secret, ...definition }: SubscriptionDefinition,
+  delivery: DeliveryProperties | undefined,
+): SubscriptionDefinition {
+  if (delivery === undefined || delivery.method === POLL) return { ...definition, kind: "ssf_poll" };
+  const { method, endpointUrl, authorizationHeader = "" } = delivery;
+  if (method !== PUSH) throw invalidRequest("delivery.method", `is neither ${PUSH} nor ${POLL}`);
+  if (parseTarget(endpointUrl, targets) === undefined) {
+    throw invalidRequest("delivery.endpoint_url", "is not an allowed URL");
+  }
+  if (!/^[\x20-\x7e]*$/.test(authorizationHeader)) {
+    throw invalidRequest("delivery.authorization_header", "is not a header's value");
+  }
+  const secret = authorizationHeader === "" ? {} : { sealedSecret: seal(authorizationHeader) };
+  return { ...definition, kind: "ssf_push", endpoint: endpointUrl, ...secret };
+}
+
+function deliveredOf(requested: readonly string[] | undefined): readonly string[] {
+  return requested === undefined ? EVENTS_SUPPORTED : EVENTS_SUPPORTED.filter((type) => requested.includes(type));
+}

@@ -1,0 +1,145 @@
+/** What receivers do with their streams (SSF 1.0 section 8.1.1). A stream is a subscription that its receiver manages. */
+import { randomBytes } from "node:crypto";
+import type { Requester } from "../../session/audit.ts";
+import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import type { ManagementDeps } from "../manage.ts";
+import { definitionOf, MAX_SUBSCRIPTIONS, type SubscriptionDefinition } from "../model.ts";
+import {
+  configurationOf,
+  isStream,
+  newDefinition,
+  type StreamConfiguration,
+  type StreamPlace,
+  type StreamProperties,
+  type StreamSubscription,
+  type TransmitterProperties,
+  withDelivery,
+  withProperties,
+} from "./configuration.ts";
+
+export type StreamDeps = ManagementDeps & StreamPlace;
+
+/** A new configuration, or parts of it. The parts of the transmitter are as the receiver has sent them. */
+export type StreamChange = Partial<StreamProperties> & Partial<TransmitterProperties>;
+
+const ID_BYTES = 16;
+/** How often a change is tried that others make at the same time. */
+const MAX_TRIES = 8;
+
+/** @throws ServiceError */
+export async function createStream(
+  deps: StreamDeps,
+  wanted: StreamProperties,
+  requester: Requester,
+): Promise<StreamConfiguration> {
+  const owner = ownerOf(requester);
+  const id = randomBytes(ID_BYTES).toString("hex");
+  if (!(await deps.subscriptions.create(id, newDefinition(deps, owner, wanted), deps.wallClock()))) {
+    throw invalidRequest("", `there are ${MAX_SUBSCRIPTIONS} subscriptions, and there may be no more`);
+  }
+  deps.audit({ event: "subscription_changed", subscription: id, change: "created" }, requester);
+  return configurationOf(await findStream(deps, id, requester), deps);
+}
+
+/** Returns a stream of the receiver. @throws ServiceError if it has none of that id */
+export async function findStream(
+  { subscriptions }: Pick<StreamDeps, "subscriptions">,
+  id: string,
+  requester: Requester,
+): Promise<StreamSubscription> {
+  const found = await subscriptions.get(id);
+  if (found === undefined || !isStream(found) || found.stream.owner !== ownerOf(requester)) {
+    throw new ServiceError("E404_NOT_FOUND");
+  }
+  return found;
+}
+
+export async function readStream(deps: StreamDeps, id: string, requester: Requester): Promise<StreamConfiguration> {
+  return configurationOf(await findStream(deps, id, requester), deps);
+}
+
+export async function listStreams(deps: StreamDeps, requester: Requester): Promise<readonly StreamConfiguration[]> {
+  const owner = ownerOf(requester);
+  const streams = (await deps.subscriptions.list()).filter(isStream);
+  return streams.filter(({ stream }) => stream.owner === owner).map((stream) => configurationOf(stream, deps));
+}
+
+/** Changes the parts that are given. @throws ServiceError */
+export async function updateStream(
+  deps: StreamDeps,
+  id: string,
+  change: StreamChange,
+  requester: Requester,
+): Promise<StreamConfiguration> {
+  const changed = await changeStream(deps, id, requester, (stream) => {
+    const now = configurationOf(stream, deps);
+    checkUnchanged(now, change);
+    const { description = now.description, eventsRequested = now.eventsRequested, delivery } = change;
+    const before = definitionOf(stream);
+    const definition = delivery === undefined ? before : withDelivery(deps, before, delivery);
+    return withProperties(definition, { eventsRequested, ...(description !== undefined && { description }) });
+  });
+  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
+  return configurationOf(changed, deps);
+}
+
+/** Replaces all parts that a receiver sets. @throws ServiceError */
+export async function replaceStream(
+  deps: StreamDeps,
+  id: string,
+  wanted: StreamProperties & Partial<TransmitterProperties>,
+  requester: Requester,
+): Promise<StreamConfiguration> {
+  const changed = await changeStream(deps, id, requester, (stream) => {
+    checkUnchanged(configurationOf(stream, deps), wanted);
+    return withProperties(withDelivery(deps, definitionOf(stream), wanted.delivery), wanted);
+  });
+  deps.audit({ event: "subscription_changed", subscription: id, change: "updated" }, requester);
+  return configurationOf(changed, deps);
+}
+
+/** @throws ServiceError if the receiver has no stream of that id */
+export async function deleteStream(deps: StreamDeps, id: string, requester: Requester): Promise<void> {
+  await findStream(deps, id, requester);
+  if (!(await deps.subscriptions.delete(id))) throw new ServiceError("E404_NOT_FOUND");
+  deps.audit({ event: "subscription_changed", subscription: id, change: "deleted" }, requester);
+}
+
+/** Replaces the definition of a stream by one that is made of it, whatever others change at the same time. @throws ServiceError */
+export async function changeStream(
+  deps: Pick<StreamDeps, "subscriptions">,
+  id: string,
+  requester: Requester,
+  change: (stream: StreamSubscription) => SubscriptionDefinition,
+): Promise<StreamSubscription> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const stream = await findStream(deps, id, requester);
+    const before = definitionOf(stream);
+    const definition = change(stream);
+    if (JSON.stringify(definition) === JSON.stringify(before)) return stream;
+    if (await deps.subscriptions.define(id, definition, before)) return findStream(deps, id, requester);
+  }
+  throw new ServiceError("E503_UNAVAILABLE");
+}
+
+/** A receiver that sends a part of the transmitter sends what it has read (SSF 1.0 section 8.1.1.3). */
+function checkUnchanged(now: StreamConfiguration, change: StreamChange): void {
+  const same = (one: readonly string[], other: readonly string[]) =>
+    [...one].sort().join("\n") === [...other].sort().join("\n");
+  if (change.iss !== undefined && change.iss !== now.iss) throw notYours("iss");
+  if (change.aud !== undefined && !same(change.aud, now.aud)) throw notYours("aud");
+  if (change.eventsSupported !== undefined && !same(change.eventsSupported, now.eventsSupported)) {
+    throw notYours("events_supported");
+  }
+  if (change.eventsDelivered !== undefined && !same(change.eventsDelivered, now.eventsDelivered)) {
+    throw notYours("events_delivered");
+  }
+}
+
+const notYours = (field: string) => invalidRequest(field, "is set by the transmitter");
+
+/** The credential is the receiver. */
+function ownerOf({ adminName }: Requester): string {
+  if (adminName === undefined) throw new ServiceError("E001_AUTH_FAILURE");
+  return adminName;
+}

@@ -1,0 +1,29 @@
+/** The configuration of the transmitter (SSF 1.0 section 7.1), and where receivers find it (section 7.2). */
+import { POLL, PUSH, type StreamPlace } from "./configuration.ts";
+
+/** Routes of proto/auth/admin/v1/shared_signals.proto. */
+const PATHS = {
+  configuration_endpoint: "/v1/ssf/streams",
+};
+
+const WELL_KNOWN = "/.well-known/ssf-configuration";
+
+export function transmitterMetadata({ issuer, url }: StreamPlace) {
+  const endpoints = Object.entries(PATHS).map(([name, path]) => [name, url + path] as const);
+  return {
+    spec_version: "1_0",
+    issuer,
+    jwks_uri: `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`,
+    delivery_methods_supported: [PUSH, POLL],
+    ...Object.fromEntries(endpoints),
+    // Bearer tokens. Tokens of a token endpoint are not issued here.
+    authorization_schemes: [{ spec_urn: "urn:ietf:rfc:6750" }],
+    default_subjects: "ALL",
+  };
+}
+
+/** Returns the paths of the document: the well-known one is put before the path of the issuer. */
+export function metadataPaths(issuer: string): readonly string[] {
+  const path = new URL(issuer).pathname.replace(/\/$/, "");
+  return path === "" ? [WELL_KNOWN] : [WELL_KNOWN, WELL_KNOWN + path];
+}
