@@ -1,5 +1,6 @@
 /** Both APIs over one domain: the same store, tokens, limits and audit. */
 import { refreshCookie } from "../api/public/cookie.ts";
+import { steadyClock } from "../clock/steady.ts";
 import type { Config } from "../config/config.ts";
 import type { SignInRecords } from "../console/sign-in-records.ts";
 import type { OverloadControl } from "../limits/overload.ts";
@@ -19,11 +20,15 @@ import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import type { ManagementDeps } from "../signals/manage.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
+import { RevokedIndices } from "../status-list/revoked-indices.ts";
+import { createListedRandom } from "../status-list/session-ids.ts";
+import { StatusLists } from "../status-list/status-lists.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
+import { createClaimsSigner } from "../tokens/signed-claims.ts";
 import { adminHandler } from "./admin-api.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
 import type { OpenedStore } from "./open-store.ts";
@@ -70,7 +75,8 @@ export function createApis(deps: Deps): Apis {
   const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
   const [audience = issuer, ...others] = config.audiences ?? [];
   const streams = streamPlaceOf(deps);
-  const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
+  const statusLists = config.statusList ? openStatusLists(deps, stopping.signal) : undefined;
+  const common = { ...shared(deps, statusLists), draining: draining.signal, stopping: stopping.signal };
   const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject } = config;
   return {
     docsKey: signInKey,
@@ -79,6 +85,7 @@ export function createApis(deps: Deps): Apis {
       issuer,
       streams,
       audiences: new Set([audience, ...others]),
+      statusLists,
       signIn:
         signInKey === undefined ? undefined : { key: signInKey, createSession: sessionsForVisitors(deps, common) },
     }),
@@ -114,7 +121,7 @@ function streamPlaceOf({ config, signals, issuer }: Deps): StreamPlace | undefin
 }
 
 /** What both APIs take. */
-function shared(deps: Deps) {
+function shared(deps: Deps, statusLists: StatusLists | undefined) {
   const { config, log, metrics, audit, entropy, ring, store, storeKind, overload, issuer, telemetry } = deps;
   return {
     log,
@@ -128,8 +135,11 @@ function shared(deps: Deps) {
       await store.ping();
     }),
     refreshTokens: createRefreshTokens(ring),
-    accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store }),
-    random: createRandom(entropy),
+    accessTokens: createAccessTokens({
+      ...{ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store },
+      statusOf: statusLists && ((session) => statusLists.memberOf(session)),
+    }),
+    random: statusLists ? createListedRandom(createRandom(entropy), () => entropy.text(6)) : createRandom(entropy),
     cookie: refreshCookie(config.cookie, Date.now),
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
@@ -137,6 +147,13 @@ function shared(deps: Deps) {
     jwks: () => JSON.stringify(ring.current.jwks),
     onUnavailable: outageLog(log),
   };
+}
+
+/** Follows the feed until `signal` is aborted. */
+function openStatusLists({ config, feed, issuer, ring }: Deps, signal: AbortSignal): StatusLists {
+  const revoked = new RevokedIndices({ feed, wallClock: systemClock, clock: steadyClock, signal });
+  const signClaims = createClaimsSigner(ring);
+  return new StatusLists({ issuer, ttlMs: config.statusListTtlMs, signClaims, revoked, clock: steadyClock });
 }
 
 /** Creates sessions for those who sign in on the reference page. */

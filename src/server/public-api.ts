@@ -17,12 +17,16 @@ import type { Config } from "../config/config.ts";
 import { withCors } from "../listener/cors.ts";
 import { type Handler, type Responder, respond } from "../listener/exchange.ts";
 import { publicJson } from "../listener/pages.ts";
+import type { Route } from "../listener/route.ts";
 import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import { systemClock } from "../session/time.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
+import { statusListRoute } from "../status-list/route.ts";
+import type { StatusLists } from "../status-list/status-lists.ts";
 import { type ApiDeps, type ApiRoutes, apiHandler, jsonRoutes } from "./api-handler.ts";
 
 type Deps = ApiDeps &
@@ -31,6 +35,8 @@ type Deps = ApiDeps &
     readonly signIn?: SignInDeps | undefined;
     /** Undefined where there are no streams of SSF. */
     readonly streams?: StreamPlace | undefined;
+    /** Undefined where STATUS_LIST is off. */
+    readonly statusLists?: Pick<StatusLists, "get"> | undefined;
   };
 
 /** Responds with an error of the table to any request. */
@@ -48,11 +54,20 @@ const PERMISSIONS: Record<MissingPermission, string> = {
   cross_site: "COOKIE_SAMESITE=None",
 };
 
+/** What is served without RPC, as far as it is offered. */
+function routesOf({ signIn, statusLists }: Pick<Deps, "signIn" | "statusLists">): Route {
+  const signInRoutes = signIn && signInRoute(signIn);
+  const unavailable = always("E503_UNAVAILABLE");
+  const served = { wallClock: systemClock, notFound: always("E404_NOT_FOUND"), unavailable };
+  const listRoutes = statusLists && statusListRoute({ ...served, lists: statusLists });
+  return (request) => signInRoutes?.(request) ?? listRoutes?.(request);
+}
+
 const OAUTH = { service: OAuthService, rules: OAuthServiceRules };
 
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
-  const { signIn } = deps;
+  const { signIn, statusLists } = deps;
   // With SameSite=None, allowed origins are meant to call from other sites.
   const rules = { allowedOrigins, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   const routes: ApiRoutes = (router) => {
@@ -80,7 +95,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
-    ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
+    ...((signIn ?? statusLists) !== undefined && { route: () => routesOf(deps) }),
     json: (rpc, options, headersFor) =>
       withCors(allowedOrigins, headersFor, jsonRoutes(rpc, routes, tables, options, headersFor)),
   });

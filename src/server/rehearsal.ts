@@ -30,12 +30,14 @@ type Deps = {
 
 const ADMIN = "/auth.admin.v1.SessionAdminService";
 
-/** A rehearsal has to get through, so it has none of the limits that may refuse a valid request. */
+/** A rehearsal has to get through, so it has none of the limits that may refuse a valid request, and no status lists. */
 const UNLIMITED = {
   rateLimits: { refresh: undefined, failures: undefined, create: undefined },
   overload: { maxWaiting: 0, maxLoopDelayMs: 0 },
   // Without a reuse interval no request is too old, whatever stalls this process.
   reuseIntervalMs: 0,
+  // There is no feed to follow.
+  statusList: false,
 };
 
 /** Never rejects: a start that succeeds without it is a slower one. What fails is logged as a bug. */

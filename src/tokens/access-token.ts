@@ -32,6 +32,8 @@ type AccessTokenOptions = {
   readonly entropy: Entropy;
   /** Returns the store's time, and by how much the wall clock is ahead of it. The times in tokens are those of the wall clock. */
   readonly time: Pick<SessionStore, "now" | "shiftMs">;
+  /** Returns the claim `status` of a session's tokens, as a JSON member to append; absent where STATUS_LIST is off. */
+  readonly statusOf?: ((session: Session) => string) | undefined;
 };
 
 /**
@@ -39,6 +41,9 @@ type AccessTokenOptions = {
  * (docs/rotation.md: the limit of theft detection).
  */
 const JITTER = 0.2;
+
+/** The service sets this claim only where STATUS_LIST is on. */
+const STATUS_CLAIM = "status";
 
 /** A longer text is not a token of this service: 4 KiB of claims, escaped and encoded, are much shorter. */
 const MAX_LENGTH = 16_384;
@@ -51,8 +56,13 @@ const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** Signs and verifies access tokens (RFC 9068). A token never outlives its session. */
-export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: AccessTokenOptions): AccessTokens {
+export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
+  const { keys, issuer, ttlMs, entropy, time, statusOf } = options;
   const iss = JSON.stringify(issuer);
+  const [membersOf, reserved] =
+    statusOf === undefined
+      ? [sessionMembers, RESERVED_CLAIMS]
+      : [withStatus(statusOf), [...RESERVED_CLAIMS, STATUS_CLAIM]];
   const signatures = new KnownSignatures<SignatureCheck>();
 
   /** Verifies everything but the expiry. */
@@ -85,7 +95,7 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: Acces
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
         `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
-        `${sessionMembers(session, deviceProven)}${furtherClaims(session)}}`;
+        `${membersOf(session, deviceProven)}${furtherClaims(session, reserved)}}`;
       const input = `${signing.header}.${Buffer.from(payload).toString("base64url")}`;
       return { token: `${input}.${signing.sign(input)}`, expiresAt: wallMs(exp * 1000) };
     },
@@ -102,14 +112,18 @@ export function createAccessTokens({ keys, issuer, ttlMs, entropy, time }: Acces
   };
 }
 
+function withStatus(statusOf: (session: Session) => string): typeof sessionMembers {
+  return (session, deviceProven) => sessionMembers(session, deviceProven) + statusOf(session);
+}
+
 /**
  * Returns the session's own claims, and those of its authentication, as JSON members to append. A reserved name is dropped, whatever its
  * source.
  */
-function furtherClaims({ claims, authentication }: Session): string {
+function furtherClaims({ claims, authentication }: Session, reserved: readonly string[]): string {
   if (claims === "{}" && authentication === undefined) return "";
   const own: Record<string, unknown> = JSON.parse(claims);
-  for (const name of RESERVED_CLAIMS) delete own[name];
+  for (const name of reserved) delete own[name];
   // The claims of the authentication come last, so that newer values win over those of the creation.
   if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
   const members = JSON.stringify(own).slice(1, -1);

@@ -65,6 +65,8 @@ const BAD: Record<string, string> = {
   DPOP_NONCES: "perhaps",
   SIGNALS: "perhaps",
   SIGNALS_RETENTION: "1s",
+  STATUS_LIST: "perhaps",
+  STATUS_LIST_TTL: "2h",
   SIGNALS_ALLOW_PRIVATE: "perhaps",
   SIGNALS_URL: "signals.example",
   DEVICE_SESSION_TTL: "2d",

@@ -1,12 +1,15 @@
 /** Every way in which a session can end, through the real service: one event, one entry of the feed, one signal, one count, with its reason. */
 import { join } from "node:path";
+import { inflateSync } from "node:zlib";
+import { decodeJwt } from "jose";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SessionEventType } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
 import { REVOCATION_REASONS } from "../../src/api/admin/enums.ts";
-import type { EndReason } from "../../src/session/model.ts";
+import type { EndReason, SessionId } from "../../src/session/model.ts";
 import { systemClock, wallMs } from "../../src/session/time.ts";
 import type { SignalLog } from "../../src/signals/ports.ts";
+import { placeOf } from "../../src/status-list/place.ts";
 import { createEmbeddedStore } from "../../src/store/embedded/store.ts";
 import { createRedisStore } from "../../src/store/redis/store.ts";
 import { aService, type ServiceOnStore, STORES } from "../support/every-protocol.ts";
@@ -165,7 +168,7 @@ async function unread(log: SignalLog, subscription: string) {
 }
 
 describe.each(STORES)("on the %s store", (kind) => {
-  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2" }, kind);
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", STATUS_LIST: "on" }, kind);
 
   let store: Awaited<ReturnType<typeof openStoreOf>>;
   beforeAll(async () => {
@@ -201,7 +204,20 @@ describe.each(STORES)("on the %s store", (kind) => {
     return entries;
   }
 
-  test("every way to end is one event, one entry of the feed, one signal and one count", async () => {
+  /** The sessions that the status lists do not have as revoked. */
+  async function notListed(sids: readonly string[]) {
+    const missing: string[] = [];
+    for (const [list, ours] of Map.groupBy(sids, (sid) => placeOf(sid as SessionId).list)) {
+      const token = await (await fetch(`${service.publicUrl}/v1/status-lists/${list}`)).text();
+      const { status_list } = decodeJwt<{ status_list: { lst: string } }>(token);
+      const bytes = inflateSync(Buffer.from(status_list.lst, "base64url"));
+      const isSet = (index: number) => ((bytes[index >> 3] ?? 0) & (1 << (index & 7))) !== 0;
+      missing.push(...ours.filter((sid) => !isSet(placeOf(sid as SessionId).index)));
+    }
+    return missing;
+  }
+
+  test("every way to end is one event, one entry of the feed, one signal, one bit of a status list and one count", async () => {
     const expected = new Map<string, EndReason>();
     const subjects: [subject: string, count: number][] = [];
     for (const [reason, ways] of Object.entries(WAYS) as [EndReason, (typeof WAYS)[EndReason]][]) {
@@ -216,6 +232,9 @@ describe.each(STORES)("on the %s store", (kind) => {
     expect(events.toSorted()).toEqual(wantedEvents.toSorted());
     expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
     expect((await unread(store.signals.log, "all")).toSorted()).toEqual([...expected].toSorted());
+    // No access token outlives a session that expires.
+    const listed = [...expected].filter(([, reason]) => reason !== "expired").map(([sid]) => sid);
+    await until(async () => expect(await notListed(listed)).toEqual([]));
     const exposed = await (await fetch(`${service.adminUrl}/metrics`, { headers: asAdmin(service) })).text();
     for (const [reason, sids] of Map.groupBy(expected.keys(), (sid) => expected.get(sid))) {
       expect(exposed).toContain(`session_ended_total{reason="${reason}"} ${sids.length}\n`);

@@ -1,0 +1,26 @@
+/**
+ * Where a session is in the status lists: its id says it, so that the store keeps nothing more, and every instance finds the place of a
+ * session that has ended in the revocation log.
+ *
+ * A session id is 17 bytes in base64url. Its characters 4 to 11 name the list, 48 random bits, and the low 20 bits of its characters 12
+ * to 15 are the index. Every id can be read in this way: one that was made while the option was off has a list of its own.
+ */
+import type { SessionId } from "../session/model.ts";
+
+/** The number of statuses in a list. */
+export const LIST_SIZE = 2 ** 20;
+
+export type Place = {
+  /** The name of the list: 8 characters of base64url. */
+  readonly list: string;
+  readonly index: number;
+};
+
+export function placeOf(sid: SessionId): Place {
+  return { list: sid.slice(4, 12), index: Buffer.from(sid.slice(12, 16), "base64url").readUIntBE(0, 3) % LIST_SIZE };
+}
+
+/** Returns the session id with its place in another list, at the same index. */
+export function moveToList(sid: SessionId, list: string): SessionId {
+  return `${sid.slice(0, 4)}${list}${sid.slice(12)}` as SessionId;
+}

@@ -1,0 +1,102 @@
+import type { FeedBatch, RevocationFeed } from "../session/feed.ts";
+import type { Clock } from "../session/ports.ts";
+import { latest, type StoreMs, storeMs, type WallClock, type WallMs } from "../session/time.ts";
+import { placeOf } from "./place.ts";
+
+/** How long the feed is left alone after it has failed, in ms. */
+const RETRY_MS = 500;
+/** How often expired entries are removed, in ms. */
+const SWEEP_INTERVAL_MS = 10_000;
+
+/** The revoked sessions of one list. */
+type Revoked = {
+  /** Changes with each revocation; no two lists have the same one. */
+  version: number;
+  /** Maps an index to the time when the last access token of its session has expired. */
+  readonly indices: Map<number, StoreMs>;
+};
+
+type Deps = {
+  readonly feed: Pick<RevocationFeed, "watch">;
+  readonly wallClock: WallClock;
+  /** Never set, in ms. */
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
+
+const NOTHING: Readonly<Revoked> = { version: 0, indices: new Map() };
+
+/** Follows the revocation feed of this instance, and keeps the indices of revoked sessions until their access tokens have expired. */
+export class RevokedIndices {
+  readonly #deps: Deps;
+  readonly #lists = new Map<string, Revoked>();
+  #revokedUntil: StoreMs | undefined;
+  #cursor = "";
+  #versions = 0;
+  #sweptAtMs = 0;
+  #knownAt: { readonly wall: WallMs; readonly steady: number } | undefined;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    void this.#follow();
+  }
+
+  /** Sessions that were created at this time or before have ended; undefined until the feed has been read. */
+  get revokedUntil(): StoreMs | undefined {
+    return this.#revokedUntil;
+  }
+
+  /** Returns when everything that was revoked was known; undefined if that is longer ago than `maxAgeMs`. */
+  knownAt(maxAgeMs: number): WallMs | undefined {
+    const known = this.#knownAt;
+    return known === undefined || this.#deps.clock() - known.steady > maxAgeMs ? undefined : known.wall;
+  }
+
+  of(list: string): { readonly version: number; readonly indices: ReadonlyMap<number, StoreMs> } {
+    return this.#lists.get(list) ?? NOTHING;
+  }
+
+  async #follow(): Promise<void> {
+    const { feed, signal } = this.#deps;
+    while (!signal.aborted) {
+      try {
+        // The first batch is yielded, and the others are passed to #take.
+        for await (const batch of feed.watch(this.#cursor, signal, (next) => this.#take(next))) this.#take(batch);
+      } catch {
+        // The feed reports its own faults. The lists are unavailable until it continues.
+      }
+      if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+    }
+  }
+
+  #take({ revocations, revokedUntil, caughtUp, asOf, cursor }: FeedBatch): undefined {
+    // Access tokens cannot outlive a session that has expired.
+    for (const { sid, expiresAt, reason } of revocations) {
+      if (reason === "expired") continue;
+      const { list, index } = placeOf(sid);
+      const revoked = this.#lists.get(list) ?? { version: 0, indices: new Map<number, StoreMs>() };
+      revoked.version = ++this.#versions;
+      revoked.indices.set(index, latest(expiresAt, revoked.indices.get(index) ?? storeMs(0)));
+      this.#lists.set(list, revoked);
+    }
+    this.#cursor = cursor;
+    this.#revokedUntil = latest(revokedUntil, this.#revokedUntil ?? storeMs(0));
+    if (!caughtUp) return;
+    const nowMs = this.#deps.clock();
+    this.#knownAt = { wall: this.#deps.wallClock(), steady: nowMs };
+    if (nowMs - this.#sweptAtMs < SWEEP_INTERVAL_MS) return;
+    this.#sweptAtMs = nowMs;
+    this.#forgetExpired(asOf);
+  }
+
+  #forgetExpired(now: StoreMs): void {
+    for (const [list, { indices }] of this.#lists) {
+      // They are in the order of their revocations, so that those which expire first are mostly first.
+      for (const [index, expiresAt] of indices) {
+        if (expiresAt > now) break;
+        indices.delete(index);
+      }
+      if (indices.size === 0) this.#lists.delete(list);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import type { SessionId } from "../session/model.ts";
+import type { Random } from "../session/ports.ts";
+import { LIST_SIZE, moveToList, placeOf } from "./place.ts";
+
+/** A list takes this many sessions, so that two random indices on average find one that is free. */
+const MAX_TAKEN = LIST_SIZE / 2;
+
+/**
+ * Makes session ids whose places in the status lists are all different. The lists belong to this process, so that no step of the store
+ * is needed, and no failover of a store gives an index twice. The indices are random: neighbours have nothing in common.
+ *
+ * @param newList makes a name that no other process makes
+ */
+export function createListedRandom(random: Random, newList: () => string): Random {
+  const taken = Buffer.alloc(LIST_SIZE / 8);
+  let list = newList();
+  let count = 0;
+
+  /** Returns whether the index was free. */
+  const take = (index: number): boolean => {
+    const at = index >> 3;
+    const bit = 1 << (index & 7);
+    const byte = taken[at] ?? 0;
+    if ((byte & bit) !== 0) return false;
+    taken[at] = byte | bit;
+    return true;
+  };
+
+  return {
+    sessionId(subject): SessionId {
+      if (count === MAX_TAKEN) {
+        taken.fill(0);
+        list = newList();
+        count = 0;
+      }
+      count++;
+      for (;;) {
+        const sid = random.sessionId(subject);
+        if (take(placeOf(sid).index)) return moveToList(sid, list);
+      }
+    },
+    nonce: () => random.nonce(),
+  };
+}

@@ -1,0 +1,117 @@
+/** The Token Status Lists of the service (draft-ietf-oauth-status-list-20). docs/status-list.md explains their design. */
+import { hash } from "node:crypto";
+import type { Session } from "../session/model.ts";
+import type { Clock } from "../session/ports.ts";
+import { type StoreMs, secondsOf, storeMs, wallMs } from "../session/time.ts";
+import { ALL_REVOKED, encodeList, NONE_REVOKED, setBits } from "./encode.ts";
+import { placeOf } from "./place.ts";
+import type { RevokedIndices } from "./revoked-indices.ts";
+
+/** The path of the lists, to which the name of a list is appended. */
+export const LISTS_PATH = "/v1/status-lists/";
+
+/** No list is served when what is known of revocations is older than this, in ms: the feed has a batch every half second. */
+const MAX_AGE_MS = 5_000;
+/** A list that has changed is signed again when it is this old, in ms. So a list costs a bounded time, however many logouts there are. */
+const MIN_AGE_MS = 1_000;
+/** A list may be used for so many times its time to live, in case that it cannot be fetched. */
+const LIVES = 3;
+/** How many signed lists are kept. */
+const MAX_SIGNED = 1_000;
+
+const NAME = /^([\w-]{8})(?:\.([1-9a-z][0-9a-z]{0,9}))?$/;
+const TYP = "statuslist+jwt";
+
+export type SignedList = {
+  readonly token: string;
+  readonly etag: string;
+  /** When the next one can be had, in ms since the epoch. */
+  readonly nextAt: number;
+};
+
+type Kept = SignedList & { readonly slice: number; readonly version: number; readonly madeAtMs: number };
+
+type Deps = {
+  readonly issuer: string;
+  readonly ttlMs: number;
+  readonly signClaims: (typ: string, claims: Readonly<Record<string, unknown>>) => string;
+  readonly revoked: Pick<RevokedIndices, "revokedUntil" | "knownAt" | "of">;
+  /** Never set, in ms. */
+  readonly clock: Clock;
+};
+
+export class StatusLists {
+  readonly #deps: Deps;
+  readonly #prefix: string;
+  readonly #signed = new Map<string, Kept>();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#prefix = deps.issuer.replace(/\/$/, "") + LISTS_PATH;
+  }
+
+  /**
+   * Returns the claim `status` of a session's access tokens, as a JSON member to append.
+   *
+   * The name of its list has the end of all sessions that it was created after. The index of that list does not count for a later one.
+   */
+  memberOf({ sid, createdAt }: Pick<Session, "sid" | "createdAt">): string {
+    const { list, index } = placeOf(sid);
+    const uri = JSON.stringify(`${this.#prefix}${nameOf(list, this.#horizonOf(createdAt))}`);
+    return `,"status":{"status_list":{"idx":${index},"uri":${uri}}}`;
+  }
+
+  /** Returns a list; "unavailable" while revocations are not known, undefined if there is no such list. */
+  get(name: string): SignedList | "unavailable" | undefined {
+    const [, list, suffix] = NAME.exec(name) ?? [];
+    if (list === undefined) return undefined;
+    const { revoked, ttlMs, clock } = this.#deps;
+    const knownAt = revoked.knownAt(MAX_AGE_MS);
+    if (knownAt === undefined) return "unavailable";
+    const horizon = storeMs(suffix === undefined ? 0 : Number.parseInt(suffix, 36));
+    const isAll = (revoked.revokedUntil ?? 0) > horizon;
+    const { version, indices } = isAll ? ALL : revoked.of(list);
+    const slice = Math.floor(knownAt / ttlMs);
+    const kept = this.#signed.get(name);
+    const isNew = kept?.version === version || clock() - (kept?.madeAtMs ?? Number.NEGATIVE_INFINITY) < MIN_AGE_MS;
+    if (kept?.slice === slice && isNew) return kept;
+    const lst = isAll ? ALL_REVOKED : indices.size === 0 ? NONE_REVOKED : encodeList(setBits(indices.keys()));
+    const made = { ...this.#sign(name, lst, slice), slice, version, madeAtMs: clock() };
+    this.#keep(name, made);
+    return made;
+  }
+
+  /** Returns the latest end of all sessions before a time of creation, as far as it is known. */
+  #horizonOf(createdAt: StoreMs): number {
+    const { revokedUntil } = this.#deps.revoked;
+    // Before the feed has been read, there may be one at any time: only the moment before is certainly later.
+    if (revokedUntil === undefined) return createdAt - 1;
+    return revokedUntil < createdAt ? revokedUntil : 0;
+  }
+
+  /** All instances give a list the same times and the same entity tag, so that any of them can confirm it. */
+  #sign(name: string, lst: string, slice: number): SignedList {
+    const { issuer, ttlMs, signClaims } = this.#deps;
+    const iat = secondsOf(wallMs(slice * ttlMs));
+    const ttl = Math.floor(ttlMs / 1000);
+    const sub = this.#prefix + name;
+    const claims = { iss: issuer, sub, iat, exp: iat + LIVES * ttl, ttl, status_list: { bits: 1, lst } };
+    const token = signClaims(TYP, claims);
+    const header = token.slice(0, token.indexOf("."));
+    const digest = hash("sha256", `${header}.${JSON.stringify(claims)}`, "base64url").slice(0, 22);
+    return { token, etag: `W/"${digest}"`, nextAt: (slice + 1) * ttlMs };
+  }
+
+  #keep(name: string, list: Kept): void {
+    const oldest = this.#signed.size < MAX_SIGNED ? undefined : this.#signed.keys().next().value;
+    if (oldest !== undefined) this.#signed.delete(oldest);
+    this.#signed.delete(name);
+    this.#signed.set(name, list);
+  }
+}
+
+const ALL = { version: -1, indices: new Map<number, StoreMs>() } as const;
+
+function nameOf(list: string, horizon: number): string {
+  return horizon === 0 ? list : `${list}.${horizon.toString(36)}`;
+}

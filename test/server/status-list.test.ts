@@ -1,0 +1,95 @@
+/** Status lists over HTTP, and the claim that refers to them, through the real service. */
+import { inflateSync } from "node:zlib";
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from "jose";
+import { describe, expect, test } from "vitest";
+import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { aService } from "../support/every-protocol.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin, openPublic } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
+
+type Status = { readonly status: { readonly status_list: { readonly idx: number; readonly uri: string } } };
+
+const TYPE = "application/statuslist+jwt";
+
+describe("with STATUS_LIST", () => {
+  const service = aService({ STATUS_LIST: "on" });
+
+  const statusOf = (accessToken: string) => decodeJwt<Status>(accessToken).status.status_list;
+
+  async function isListed(accessToken: string): Promise<boolean> {
+    const { idx, uri } = statusOf(accessToken);
+    const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", service.publicUrl));
+    const token = await (await fetch(uri)).text();
+    const { payload } = await jwtVerify<{ status_list: { lst: string } }>(token, keys, { typ: "statuslist+jwt" });
+    expect(payload.sub).toBe(uri);
+    const bytes = inflateSync(Buffer.from(payload.status_list.lst, "base64url"));
+    return ((bytes[idx >> 3] ?? 0) & (1 << (idx & 7))) !== 0;
+  }
+
+  test("each token of a session refers to the same place, which has the end of the session", async () => {
+    const user = await logIn(service);
+    const other = await logIn(service);
+    expect(statusOf(user.accessToken).uri).toBe(statusOf(other.accessToken).uri);
+    expect(statusOf(user.accessToken).idx).not.toBe(statusOf(other.accessToken).idx);
+    const refreshed = await openPublic(service).call(SessionService.method.refresh, {}, cookie(user.refreshToken));
+    const { accessToken = "" } = message(refreshed).data ?? {};
+    expect(statusOf(accessToken)).toEqual(statusOf(user.accessToken));
+    expect([await isListed(accessToken), await isListed(other.accessToken)]).toEqual([false, false]);
+    message(await openPublic(service).call(SessionService.method.logout, {}, bearer(accessToken)));
+    await until(async () => expect(await isListed(accessToken)).toBe(true));
+    expect(await isListed(other.accessToken)).toBe(false);
+  });
+
+  test("the end of all sessions revokes every token before it, and none after it", async () => {
+    const before = await logIn(service);
+    message(await openAdmin(service).call(admin.revokeAllSessions, {}, bearer(service.adminToken)));
+    await until(async () => expect(await isListed(before.accessToken)).toBe(true));
+    const after = await logIn(service);
+    expect(await isListed(after.accessToken)).toBe(false);
+  });
+
+  test("a claim `status` of the session itself is not in its tokens", async () => {
+    const { accessToken } = await logIn(service, { claims: { status: "gold", plan: "pro" } });
+    expect(decodeJwt(accessToken)).toMatchObject({ plan: "pro", status: { status_list: {} } });
+  });
+
+  test("lists can be cached, and are confirmed by their entity tag", async () => {
+    const { uri } = statusOf((await logIn(service)).accessToken);
+    const full = await fetch(uri, { headers: { accept: TYPE } });
+    const etag = full.headers.get("etag") ?? "";
+    expect([full.status, full.headers.get("content-type"), full.headers.get("access-control-allow-origin")]).toEqual([
+      ...[200, TYPE, "*"],
+    ]);
+    expect(full.headers.get("cache-control")).toMatch(/^public, max-age=([1-9]|10)$/);
+    const head = await fetch(uri, { method: "HEAD" });
+    expect([head.status, await head.text()]).toEqual([200, ""]);
+    await until(async () => {
+      const current = (await fetch(uri)).headers.get("etag") ?? etag;
+      const again = await fetch(uri, { headers: { "if-none-match": `"x", ${current}` } });
+      expect([again.status, await again.text()]).toEqual([304, ""]);
+    });
+  });
+
+  test.each([
+    ["another form", 406, "", { headers: { accept: "application/statuslist+cwt" } }],
+    ["no form at all", 406, "", { headers: { accept: `${TYPE};q=0` } }],
+    ["one form of several", 200, "", { headers: { accept: `application/statuslist+cwt, ${TYPE};q=0.5` } }],
+    ["the past", 501, "?time=1700000000", {}],
+    ["another method", 405, "", { method: "POST" }],
+    ["what a method may be", 204, "", { method: "OPTIONS" }],
+    ["another name", 404, "/x", {}],
+  ])("a request for %s: %i", async (_, status, suffix, init) => {
+    const { uri } = statusOf((await logIn(service)).accessToken);
+    expect((await fetch(uri + suffix, init)).status).toBe(status);
+  });
+});
+
+describe("without STATUS_LIST", () => {
+  const service = aService();
+
+  test("tokens refer to no list, and there is none", async () => {
+    const { accessToken } = await logIn(service, { claims: { status: "gold" } });
+    expect(decodeJwt(accessToken).status).toBe("gold");
+    expect((await fetch(`${service.publicUrl}/v1/status-lists/abcdefgh`)).status).toBe(404);
+  });
+});
