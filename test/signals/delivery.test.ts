@@ -82,6 +82,29 @@ test("a signal that the receiver refuses again and again, while it accepts other
   expect(store.subscriptions.get("one")).toMatchObject({ state: "active", delivered: 29, deadLetters: 1 });
 });
 
+test("a signal that the receiver refuses holds up its own session only, and a crash repeats what has overtaken it", async () => {
+  const { world, store, instance } = worldWith("accept", 0.5);
+  await instance.round();
+  const refused = store.append(0);
+  const behind = store.append(0);
+  world.behaviour = ({ id }) => (id === refused.id ? 400 : "accept");
+  // All of them are in the partition of the refused one.
+  const others = Array.from({ length: 100 }, (_, at) => store.append(2 * at + 2));
+  await passTime(world, instance, 2_000, 500);
+  const ids = () => world.receipts.map(({ id }) => id);
+  expect(ids().sort()).toEqual(others.map(({ id }) => id).sort());
+  instance.kill();
+  const next = world.instance();
+  await passTime(world, next, 60_000, 1_000);
+  expect(new Set(ids())).toEqual(new Set(others.map(({ id }) => id)));
+  expect(ids()).toHaveLength(200);
+  for (let session = 202; !ids().includes(behind.id); session += 2) {
+    store.append(session);
+    await passTime(world, next, 60_000, 10_000);
+  }
+  expect(store.subscriptions.get("one")).toMatchObject({ state: "active", deadLetters: 1 });
+});
+
 test("a receiver that refuses everything loses nothing", async () => {
   const { world, store, instance } = worldWith(401, 0);
   await instance.round();
@@ -120,6 +143,19 @@ test("a filter leaves signals out, and the cursor passes them", async () => {
   expect(world.receipts.filter(({ to }) => to === "one")).toHaveLength(100);
   expect(world.receipts.filter(({ to }) => to === "two")).toHaveLength(0);
   expect(store.cursors.map((cursors) => cursors.get("two"))).toEqual([50, 50]);
+});
+
+test("what a filter leaves out is read at once, however much it is", async () => {
+  const { world, store, instance } = worldWith();
+  store.subscriptions.delete("one");
+  store.add("two", { filter: { reasons: ["reuse"] } });
+  await instance.round();
+  for (let i = 0; i < 10_000; i++) store.append(i);
+  await instance.round();
+  const last = store.append(0, "reuse");
+  await instance.round();
+  await world.quiet();
+  expect(world.receipts).toEqual([{ to: "two", id: last.id }]);
 });
 
 test("a slow receiver has a bounded number of requests, and others do not wait for it", async () => {

@@ -2,7 +2,7 @@
 import type { SessionId } from "../../src/session/model.ts";
 import { StoreUnavailable } from "../../src/session/ports.ts";
 import { storeMs, wallMs } from "../../src/session/time.ts";
-import { type Signal, type Subscription, signalId } from "../../src/signals/model.ts";
+import { type Signal, type SignalReason, type Subscription, signalId } from "../../src/signals/model.ts";
 import type { Cursor, Lease, SignalLog, SignalStore, SubscriptionStore } from "../../src/signals/ports.ts";
 
 const cursor = (position: number) => String(position) as Cursor;
@@ -41,10 +41,10 @@ export class MemoryStore {
     for (const [partition, cursors] of this.cursors.entries()) cursors.set(id, this.logs[partition]?.length ?? 0);
   }
 
-  append(session: number): Signal {
+  append(session: number, reason: SignalReason = "logout"): Signal {
     const log = this.logs[session % this.partitions] as Signal[];
     const endedAt = storeMs(this.now * 1_000 + log.length);
-    const ending = { sessionId: `session-${session}` as SessionId, reason: "logout", endedAt } as const;
+    const ending = { sessionId: `session-${session}` as SessionId, reason, endedAt };
     const signal = { id: signalId(ending), ...ending };
     log.push(signal);
     return signal;

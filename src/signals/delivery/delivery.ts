@@ -7,14 +7,15 @@ import type { Subscription } from "../model.ts";
 import type { Cursor, Lease } from "../ports.ts";
 import { type Destination, Dispatch } from "./dispatch.ts";
 import { eachOf } from "./each-of.ts";
-import { Lane, type Line } from "./lane.ts";
+import { Lane, type Line, MAX_LINE } from "./lane.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 /** How often subscriptions are read again, and cursors stored. */
 const REFRESH_MS = 5_000;
-const READ_LIMIT = 16;
+/** How many signals are read at once for a subscription that leaves some of them out. */
+const FILTERED_LIMIT = 256;
 
 type Held = { readonly lease: Lease; readonly until: number };
 
@@ -149,7 +150,7 @@ export class Delivery {
     if (this.#held.size === 0) return;
     const ends = await this.#deps.log.ends();
     const behind = [...this.#held.keys()].filter(
-      (partition) => this.#seen.get(partition) !== ends[partition] || this.#linesOf(partition).some(hasMore),
+      (partition) => this.#seen.get(partition) !== ends[partition] || this.#linesOf(partition).some(({ more }) => more),
     );
     await eachOf(behind, async (partition) => {
       const end = ends[partition];
@@ -179,14 +180,14 @@ export class Delivery {
     for (const destination of [...this.#destinations.values()]) {
       const line = destination.lane.line(partition);
       if (line === undefined) continue;
-      // A full line has room again when its cursor moves.
-      if (destination.lane.room(line) === 0) await this.#advance(destination, line);
+      // A crash repeats what was delivered since the cursor was stored.
+      await this.#advance(destination, line, MAX_LINE);
       if (destination.lane.room(line) > 0) open.push({ destination, line });
       else line.more = true;
     }
     // Subscriptions that have read equally far share one reading.
     for (const [after, readers] of Map.groupBy(open, ({ line }) => line.position)) {
-      const outcome = await this.#deps.log.read(partition, after, READ_LIMIT);
+      const outcome = await this.#deps.log.read(partition, after, readers.some(isFiltered) ? FILTERED_LIMIT : MAX_LINE);
       if (!outcome.ok && outcome.reason === "rewound") return this.#closeLines(partition);
       for (const { destination, line } of readers) {
         const { lane, subscription } = destination;
@@ -217,14 +218,15 @@ export class Delivery {
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }
 
-  async #advance({ lane, subscription }: Destination, line: Line): Promise<void> {
-    const progress = lane.progress(line);
+  /** Stores how far a line has come, if by as many entries of the log. */
+  async #advance({ lane, subscription }: Destination, line: Line, least?: number): Promise<void> {
+    const progress = lane.progress(line, least);
     const lease = this.#held.get(line.partition)?.lease;
     if (progress === undefined || lease === undefined || !line.open || line.storing) return;
     line.storing = true;
     try {
       const outcome = await this.#deps.log.advance(lease, subscription.id, progress.to, progress.counts);
-      if (outcome.ok) lane.stored(line, progress.to);
+      if (outcome.ok) lane.stored(line, progress);
       else if (outcome.reason === "rewound") this.#closeLines(line.partition);
       else if (line.open) lane.close(line.partition);
     } finally {
@@ -237,8 +239,8 @@ export class Delivery {
   }
 }
 
-function hasMore({ more }: Line): boolean {
-  return more;
+function isFiltered({ destination }: { readonly destination: Destination }): boolean {
+  return Object.keys(destination.subscription.filter).length > 0;
 }
 
 function isDelivered(one: Subscription): one is Subscription & { readonly kind: PushKind; readonly endpoint: string } {

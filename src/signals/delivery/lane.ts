@@ -2,7 +2,8 @@
  * What one subscription has to deliver, and when. It is pure: times and randomness are given, and the caller sends, reads and stores.
  *
  * A lane has one line for each partition of the log. Signals of one session are in one line, and are sent one after the other. A
- * line's cursor moves over what the receiver has accepted without a gap, so what was not accepted is read again after a crash.
+ * line's cursor moves over what the receiver has accepted without a gap, so what was not accepted is read again after a crash. A signal
+ * that the receiver refuses holds up those of its own session only: the others overtake it, and a crash repeats them.
  */
 import { type DeliveryError, passes, type Signal, type SignalFilter } from "../model.ts";
 import type { Cursor, DeliveryCounts, LoggedSignal } from "../ports.ts";
@@ -13,8 +14,10 @@ const MAX_IN_FLIGHT_FAILING = 1;
 /** Failed attempts in a row from which a receiver counts as failing. */
 const FAILING_FROM = 5;
 /** Signals that are held in memory. */
-const MAX_LINE = 16;
+export const MAX_LINE = 16;
 const MAX_LANE = 512;
+/** How many signals behind one that the receiver refuses are delivered before it, at the most. */
+const MAX_AHEAD = 10_000;
 /** A receiver that has failed for so long is paused; so long is one signal tried. */
 export const GIVE_UP_MS = 86_400_000;
 /** A signal that the receiver has refused so often, and accepted others in between, is given up. */
@@ -27,21 +30,31 @@ export function backoffMs(failures: number, fraction: number): number {
   return fraction * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures - 1, 30));
 }
 
+/** Entries of the log that need nothing any more: accepted, given up or left out by the filter. */
+type Settled = { to: Cursor; entries: number; delivered: number; deadLetters: number };
+
+/** A signal that is to be delivered. */
 export type Item = LoggedSignal & {
   readonly line: Line;
-  state: "waiting" | "sending" | "accepted" | "given_up" | "skipped";
+  state: "waiting" | "sending";
   attempts: number;
   /** Refusals before which the receiver had accepted another signal since the attempt before. */
   refusals: number;
   firstFailedAt: number | undefined;
   lastFailedAt: number | undefined;
   retryAt: number;
+  /** What comes after it in the log, up to the next item. The cursor cannot move there before this item is settled. */
+  readonly after: Settled;
 };
 
 export type Line = {
   readonly partition: number;
-  /** What was read after the stored cursor, in the order of the log. */
-  items: Item[];
+  /** What comes before the first item: the cursor may move to its end. */
+  readonly settled: Settled;
+  /** What is to be delivered, in the order of the log. */
+  readonly items: Item[];
+  /** How many settled entries come after the first item. A crash repeats them. */
+  ahead: number;
   /** Up to where the log was read. */
   position: Cursor;
   /** Whether there is more to read as soon as there is room. */
@@ -51,6 +64,9 @@ export type Line = {
   /** Whether its cursor is being stored. */
   storing: boolean;
 };
+
+/** How far a cursor may move, and what is counted on the way. */
+type Progress = { readonly to: Cursor; readonly entries: number; readonly counts: DeliveryCounts };
 
 export class Lane {
   readonly #lines = new Map<number, Line>();
@@ -82,7 +98,8 @@ export class Lane {
 
   open(partition: number, cursor: Cursor): void {
     this.close(partition);
-    this.#lines.set(partition, { partition, items: [], position: cursor, more: true, open: true, storing: false });
+    const line = { partition, settled: nothingUpTo(cursor), items: [], ahead: 0, position: cursor };
+    this.#lines.set(partition, { ...line, more: true, open: true, storing: false });
   }
 
   close(partition: number): void {
@@ -98,24 +115,32 @@ export class Lane {
     for (const partition of [...this.#lines.keys()]) this.close(partition);
   }
 
-  /** Returns how many signals may be read into a line. */
+  /** Returns how many signals may be read into a line, beside those that the filter leaves out. */
   room(line: Line): number {
+    if (line.ahead >= MAX_AHEAD) return 0;
     return Math.max(0, Math.min(MAX_LINE - line.items.length, MAX_LANE - this.#held));
   }
 
   /** Takes signals that were read after the line's position, as many as there is room for. */
   add(line: Line, signals: readonly LoggedSignal[], more: boolean, filter: SignalFilter): void {
-    const taken = signals.slice(0, this.room(line));
-    for (const { signal, cursor } of taken) {
-      const state = passes(signal, filter) ? "waiting" : "skipped";
-      const failed = { firstFailedAt: undefined, lastFailedAt: undefined };
-      const item: Item = { signal, cursor, line, state, attempts: 0, refusals: 0, ...failed, retryAt: 0 };
-      line.items.push(item);
+    for (const { signal, cursor } of signals) {
+      if (this.room(line) === 0) {
+        line.more = true;
+        return;
+      }
       line.position = cursor;
-      if (state === "waiting") this.#waiting.add(item);
+      if (passes(signal, filter)) this.#append(line, { signal, cursor });
+      else settleInto(line, line.items.at(-1), { to: cursor, entries: 1, delivered: 0, deadLetters: 0 });
     }
-    this.#held += taken.length;
-    line.more = more || taken.length < signals.length;
+    line.more = more;
+  }
+
+  #append(line: Line, logged: LoggedSignal): void {
+    const failed = { attempts: 0, refusals: 0, firstFailedAt: undefined, lastFailedAt: undefined, retryAt: 0 };
+    const item: Item = { ...logged, line, state: "waiting", ...failed, after: nothingUpTo(logged.cursor) };
+    line.items.push(item);
+    this.#waiting.add(item);
+    this.#held++;
   }
 
   /** Returns at most `limit` signals to be sent now. Each must be settled. */
@@ -144,7 +169,7 @@ export class Lane {
   settle(item: Item, error: DeliveryError | undefined, now: number, fraction: number): "pause" | undefined {
     this.#inFlight--;
     if (error === undefined) {
-      item.state = "accepted";
+      this.#settled(item, "delivered");
       this.#failures = 0;
       this.#failingSince = undefined;
       this.#lastAcceptedAt = now;
@@ -164,36 +189,56 @@ export class Lane {
     item.firstFailedAt ??= now;
     item.lastFailedAt = now;
     const expired = now - item.firstFailedAt >= GIVE_UP_MS && acceptedAt >= item.firstFailedAt;
-    item.state = expired || item.refusals >= MAX_REFUSALS ? "given_up" : "waiting";
+    item.state = "waiting";
     item.retryAt = now + backoffMs(item.attempts, fraction);
-    if (item.state === "waiting" && item.line.open) this.#waiting.add(item);
+    if (expired || item.refusals >= MAX_REFUSALS) this.#settled(item, "deadLetters");
+    else if (item.line.open) this.#waiting.add(item);
   }
 
-  /** Returns up to where the cursor may move, and what is counted on the way. */
-  progress(line: Line): { readonly to: Cursor; readonly counts: DeliveryCounts } | undefined {
-    const pending = line.items.findIndex(isPending);
-    const done = pending === -1 ? line.items : line.items.slice(0, pending);
-    const last = done.at(-1);
-    if (last === undefined) return undefined;
-    const count = (state: Item["state"]) => done.filter((item) => item.state === state).length;
-    return { to: last.cursor, counts: { delivered: count("accepted"), deadLetters: count("given_up") } };
+  #settled(item: Item, counted: "delivered" | "deadLetters"): void {
+    const { line } = item;
+    if (!line.open) return;
+    const at = line.items.indexOf(item);
+    line.items.splice(at, 1);
+    this.#held--;
+    if (at === 0) line.ahead -= item.after.entries;
+    const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
+    settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
+    // What came after it was counted as ahead already, or is not any more.
+    merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
+  }
+
+  /** Returns what is to be stored: undefined if nothing, or less than `least` entries of the log. */
+  progress({ settled }: Line, least = 1): Progress | undefined {
+    const { to, entries, delivered, deadLetters } = settled;
+    return entries < least ? undefined : { to, entries, counts: { delivered, deadLetters } };
   }
 
   /** Forgets what is behind the stored cursor. */
-  stored(line: Line, to: Cursor): void {
-    const behind = line.items.findIndex(({ cursor }) => cursor === to) + 1;
-    line.items.splice(0, behind);
-    if (line.open) this.#held -= behind;
+  stored({ settled }: Line, { entries, counts }: Progress): void {
+    settled.entries -= entries;
+    settled.delivered -= counts.delivered;
+    settled.deadLetters -= counts.deadLetters;
   }
 }
 
-function isPending({ state }: Item): boolean {
-  return state === "waiting" || state === "sending";
+const nothingUpTo = (to: Cursor): Settled => ({ to, entries: 0, delivered: 0, deadLetters: 0 });
+
+/** Adds settled entries that come after `item`, or before all items if it is undefined. */
+function settleInto(line: Line, item: Item | undefined, settled: Settled): void {
+  if (item !== undefined) line.ahead += settled.entries;
+  merge(item?.after ?? line.settled, settled);
+}
+
+function merge(earlier: Settled, later: Settled): void {
+  earlier.to = later.to;
+  earlier.entries += later.entries;
+  earlier.delivered += later.delivered;
+  earlier.deadLetters += later.deadLetters;
 }
 
 /** Returns whether an earlier signal of the session has not been delivered yet. */
 function hasEarlier(item: Item): boolean {
   const { sessionId }: Signal = item.signal;
-  const first = item.line.items.find((other) => isPending(other) && other.signal.sessionId === sessionId);
-  return first !== item;
+  return item.line.items.find((other) => other.signal.sessionId === sessionId) !== item;
 }
