@@ -22,6 +22,8 @@ export type DevicePresentation = {
   readonly proof?: KeyProof;
   /** How the refresh token was presented; absent for a cookie. */
   readonly transport?: Transport;
+  /** The client that presents it at the token endpoint. Another client than that of the session binds no key. */
+  readonly clientId?: string;
 };
 
 /**
@@ -32,6 +34,7 @@ export type DevicePresentation = {
  * - `missing`: it is refused, and nothing changes. `required`: the same, because the session requires a binding and has none.
  * - `proof_missing`, `other_key`: it is refused, and nothing changes: the session is bound to a key that each request proves.
  * - `wrong_transport`: it is refused, and nothing changes, because the session's token may not be presented in this way.
+ * - `wrong_client`: the same, because a client that is not the session's would bind a key.
  * - `two_holders`: the session ends. The token was issued before a proof was needed, and its holder has never had the key.
  */
 export type DeviceVerdict =
@@ -42,6 +45,7 @@ export type DeviceVerdict =
   | "missing"
   | "required"
   | "wrong_transport"
+  | "wrong_client"
   | "two_holders";
 
 /** What a refresh that was served has shown of the session's key. */
@@ -61,6 +65,7 @@ type DeviceSubject = {
   readonly device?: DeviceBinding | undefined;
   readonly deviceRequired?: true | undefined;
   readonly transport?: Transport | undefined;
+  readonly clientId?: string;
   readonly createdAt: StoreMs;
 };
 
@@ -70,9 +75,9 @@ type DeviceSubject = {
  * @param reuseIntervalMs R, in ms
  */
 export function judgeDevice(
-  { device, deviceRequired, createdAt, transport }: DeviceSubject,
+  { device, deviceRequired, createdAt, transport, clientId }: DeviceSubject,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
-  { lifeMs, cookie, skipped, proof, transport: presentedBy = "cookie" }: DevicePresentation,
+  { lifeMs, cookie, skipped, proof, transport: presentedBy = "cookie", clientId: client }: DevicePresentation,
   now: StoreMs,
   reuseIntervalMs: number,
 ): DeviceVerdict {
@@ -81,7 +86,8 @@ export function judgeDevice(
   if (device === undefined) {
     if (isGraceOver) return "required";
     // The kit's pages have a cookie and cannot prove, and a key of DPoP is not what a session requires that needs a device key.
-    return proof === undefined || presentedBy !== "token" || deviceRequired ? "unproven" : "first_proof";
+    if (proof === undefined || presentedBy !== "token" || deviceRequired) return "unproven";
+    return client === undefined || client === clientId ? "first_proof" : "wrong_client";
   }
   if (proof !== undefined && proof.thumbprint === thumbprintOf(device)) {
     return device.state === "bound" ? "held" : "first_use";

@@ -125,7 +125,7 @@ export async function refresh(
     const { algorithm } = session.device.key;
     deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
-  // A repeated request with the right client gets the same child: a wrong one does no harm.
+  // A repeated request with the right client gets the same child: a wrong one does no harm. It has bound no key.
   if (tokenRequest !== undefined && tokenRequest.clientId !== session.clientId) {
     return { ok: false, reason: "wrong_client", sid };
   }
@@ -143,8 +143,8 @@ export async function refresh(
   };
 }
 
-function tokenPresentation({ lifeMs }: DeviceTools, { proof }: TokenRequest): DevicePresentation {
-  return { lifeMs, cookie: undefined, skipped: false, transport: "token", ...(proof && { proof }) };
+function tokenPresentation({ lifeMs }: DeviceTools, { clientId, proof }: TokenRequest): DevicePresentation {
+  return { lifeMs, cookie: undefined, skipped: false, transport: "token", ...(proof && { proof, clientId }) };
 }
 
 /** Ends the older sessions of the same browser, because the response leaves it only the cookie of this one. */

@@ -54,8 +54,12 @@ export type RotateOutcome =
    * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
    * - `unknown`: there is no session of that id, and no marker.
    * - `wrong_transport`: its refresh token may not be presented in this way. Nothing was changed.
+   * - `wrong_client`: the session is another client's, which would have bound it to a key. Nothing was changed.
    */
-  | { readonly ok: false; readonly reason: "revoked" | "idle" | "expired" | "unknown" | "wrong_transport" };
+  | {
+      readonly ok: false;
+      readonly reason: "revoked" | "idle" | "expired" | "unknown" | "wrong_transport" | "wrong_client";
+    };
 
 /**
  * `wasLive`: a live session has ended. Otherwise there was no session, but access tokens of it may live (the store lost its

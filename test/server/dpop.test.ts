@@ -62,6 +62,13 @@ describe.each(STORES)("on the %s store", (store) => {
     expect((await grant(service.publicUrl, next, proofFor(key))).status).toBe(200);
   });
 
+  test("a first proof of another client than the session's binds nothing", async () => {
+    const user = await signIn();
+    const form = { grant_type: "refresh_token", refresh_token: user.refreshToken, client_id: "another" };
+    expect(outcome(await post(service.publicUrl, TOKEN, form, proofFor(clientKey())))).toEqual([400, "invalid_grant"]);
+    expect(json(await grant(service.publicUrl, user.refreshToken)).token_type).toBe("Bearer");
+  });
+
   test("a thief with every token and no key is served nothing, and ends nothing", async () => {
     const key = clientKey();
     const user = await signIn(key);

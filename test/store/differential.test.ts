@@ -59,6 +59,7 @@ const step = fc.oneof(
           skipped: fc.boolean(),
           token: fc.boolean(),
           proof: fc.option(fc.nat(3)),
+          client: fc.constantFrom(undefined, "own" as const, "own" as const, "another" as const),
         }),
       ),
     }),
@@ -115,12 +116,20 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 type Device = Extract<Step, { does: "rotate" }>["device"];
 
 /** What is presented of a device: the cookie of one of two keys, or none. */
-function presentation(device: Device, keys: readonly DeviceKey[], now: number): DevicePresentation | undefined {
+function presentation(
+  device: Device,
+  keys: readonly DeviceKey[],
+  now: number,
+  clientId: string,
+): DevicePresentation | undefined {
   if (device === null) return undefined;
   const key = keys[device.key];
   const cookie = key && { thumbprint: key.thumbprint, issuedAtMs: storeMs(now - device.age) };
   const proof = proofOf(device.proof, keys);
-  if (device.token) return { lifeMs: LIFE, cookie: undefined, skipped: false, transport: "token", ...proof };
+  if (device.token) {
+    const client = device.client && { clientId: device.client === "own" ? clientId : "another" };
+    return { lifeMs: LIFE, cookie: undefined, skipped: false, transport: "token", ...proof, ...client };
+  }
   return { lifeMs: LIFE, cookie, skipped: device.skipped, ...proof };
 }
 
@@ -186,7 +195,7 @@ async function play(history: readonly Step[]): Promise<void> {
                 issuedAt: storeMs(model.now),
               };
         const fresh = nonce();
-        const device = "device" in step ? presentation(step.device, keys, model.now) : undefined;
+        const device = "device" in step ? presentation(step.device, keys, model.now, clientId) : undefined;
         const expected = model.rotate(sid(step.session), presented, fresh, device);
         await all(expected, async (store) => gone(await store.rotate(sid(step.session), presented, fresh, device)));
         if ("child" in expected && expected.child.nonce === fresh) known.push(expected.child);

@@ -70,7 +70,7 @@ export class ModelStore {
       return { ok: false, reason: verdict, session: found.session };
     }
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
-    if (verdict === "wrong_transport") return { ok: false, reason: verdict };
+    if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {
       this.#end(sid, "reuse");

@@ -83,7 +83,7 @@ export class SessionSteps {
     if (verdict === "proof_missing" || verdict === "other_key") return { ok: false, reason: verdict, session };
     if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
     if (verdict === "required") return { ok: false, reason: "device_required", session };
-    if (verdict === "wrong_transport") return { ok: false, reason: verdict };
+    if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
     if (verdict === "two_holders") return this.#end(session, "two_holders", now, mayEnd);
     const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
     if (decision.outcome === "reuse") return this.#end(session, "reuse", now, mayEnd);

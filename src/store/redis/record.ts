@@ -88,9 +88,13 @@ function decodeDevice(bytes: Buffer, createdAt: StoreMs): { readonly device: Dev
  * What is presented of a device as lua/rotate.lua takes it: of the thumbprint in a cookie the first 128 bits, in words. Numbers, since one Buffer among the
  * arguments makes ioredis build the whole command from pieces.
  */
-export function deviceArguments({ lifeMs, cookie, skipped, proof, transport }: DevicePresentation): number[] {
+export function deviceArguments(presentation: DevicePresentation): (number | string)[] {
+  const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
   const way = transport === "token" ? 2 : Number(skipped);
-  if (proof !== undefined) return [lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof)];
+  if (proof !== undefined) {
+    const client = clientId === undefined ? [] : [clientId];
+    return [lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof), ...client];
+  }
   if (cookie === undefined) return way > 0 ? [lifeMs, way] : [lifeMs];
   return [lifeMs, way, ...cookieArguments(cookie)];
 }

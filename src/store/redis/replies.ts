@@ -24,6 +24,7 @@ type Refusal =
   | "idle"
   | "expired"
   | "wrong_transport"
+  | "wrong_client"
   | "two_holders"
   | "device_proof_missing"
   | "device_required"
@@ -53,6 +54,7 @@ const ROTATE_OUTCOMES: Readonly<Record<string, RotationOutcome | Refusal>> = {
   i: "idle",
   e: "expired",
   t: "wrong_transport",
+  w: "wrong_client",
 };
 
 export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
@@ -69,6 +71,7 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
     case "idle":
     case "expired":
     case "wrong_transport":
+    case "wrong_client":
       return { ok: false, reason: outcome };
     case "reuse":
     case "two_holders":

@@ -122,6 +122,24 @@ export function proofKeysContract(context: () => Context): void {
     expect(await store.find(sid)).not.toHaveProperty("session.device");
   });
 
+  test.each(["web", "ü", "c".repeat(254), "c".repeat(255), "c".repeat(1024)])(
+    "another client than the session's binds nothing, and changes nothing (%#)",
+    async (clientId) => {
+      const { store, backend, login } = context();
+      const { sid, first } = await login(subject(), { clientId });
+      const before = await store.find(sid);
+      await backend.advance(3 * R);
+      for (const other of [`${clientId}x`, "", clientId.slice(1)]) {
+        expect(await present(store, sid, first, { ...withOwn, clientId: other })).toBe("wrong_client");
+      }
+      expect(await store.find(sid)).toEqual({ ...before, now: backend.now() });
+      const own = { ...withOwn, clientId };
+      expect(await store.rotate(sid, first, nonce(), own)).toMatchObject({ ok: true, device: "first_use" });
+      // The key is held, whoever presents it: the caller compares the client.
+      expect(await present(store, sid, first, { ...withOwn, clientId: "x" })).toBe("repeat");
+    },
+  );
+
   test("a request that was in flight when the key was bound ends nothing", async () => {
     const { store, backend, login } = context();
     const { sid, first } = await login(subject());

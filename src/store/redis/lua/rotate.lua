@@ -6,14 +6,15 @@
 --       10 the life of a device cookie, ms; 11 whether the browser could not renew it (0, 1), or 2: the
 --       token came in the body of a request, not in a cookie; with a cookie: 12 when it was
 --       issued, ms, 13 14 15 16 the first words of its thumbprint; with a proof of a key: 12 to 16 zero if there is no cookie,
---       17 to 24 the thumbprint of that key, in words. Arguments are absent where nothing was presented
+--       17 to 24 the thumbprint of that key, in words, and 25 the client that presents it at the token endpoint. Arguments are absent where nothing was presented
 -- Returns one string: a letter for the outcome and
 --   p repeat, r rotate, h heal, v recover: the time (I6) and the session's record; in upper case with a fresh device cookie
 --   or a proof of the session's key, and behind a b when the key was bound by it
 --   x reuse, X two holders: the same, of the session that was ended
 --   d the device cookie is missing, q a device key is required: the same; the session is unchanged
 --   n a proof of the session's key is missing, k it is one of another key: the same
---   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way: nothing
+--   m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the client whose proof would be the
+--   first is not that of the session: nothing
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local BOUND = 2 -- the part of the kind of a device key that says that it was used
 local PROOF = 4 -- the part of the kind of a key that each request proves
@@ -45,6 +46,11 @@ if version > 1 or #ARGV > 26 then
   local proof = #ARGV > 26 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
   local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
   if length == 0 and way == '2' and version % 8 < 4 then unbound = proof end
+  if unbound and #ARGV > 27 then
+    local _, size, at = struct.unpack('>I2c0B', record, BODY)
+    local client = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
+    if client ~= ARGV[25] then return 'w' end
+  end
   local matches = false
   if length > 0 and #ARGV > 18 then
     local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
