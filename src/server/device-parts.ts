@@ -12,11 +12,15 @@ import type { Entropy } from "../tokens/random.ts";
 import { PROOF_LIFE_MS } from "../verifier/dpop/proof.ts";
 import { createReplays } from "../verifier/dpop/replays.ts";
 import { verifyProof } from "../verifier/dpop/verify-proof.ts";
+import { RecentlyUsed } from "../verifier/recently-used.ts";
 
 type Settings = Pick<Config, "deviceBinding" | "cookie" | "deviceSessionTtlMs" | "reuseIntervalMs" | "allowedOrigins">;
 
 /** A browser keeps a challenge from one renewal to the next. */
 const CHALLENGE_LIVES = 2;
+
+/** As many as a rate limit counts. */
+const MAX_SESSION_KEYS = 50_000;
 
 export function createDeviceBinding(
   config: Settings,
@@ -33,6 +37,7 @@ export function createDeviceBinding(
     lifeMs,
     reuseIntervalMs: config.reuseIntervalMs,
     now,
+    sessionKeys: new RecentlyUsed(MAX_SESSION_KEYS),
     cookie: deviceCookie(config.cookie, lifeMs, Date.now),
     allowedInitiators: [...new Set(config.allowedOrigins.map((origin) => new URL(origin).hostname))],
   };

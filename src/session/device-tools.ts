@@ -1,10 +1,16 @@
 /** The parts of a refresh that device binding adds: what is presented, and what is offered. There is no I/O. */
 import { type DevicePresentation, isReplaceable } from "./device-binding.ts";
-import type { KeyProof } from "./device-key.ts";
+import { type KeyProof, thumbprintOf } from "./device-key.ts";
 import type { DeviceChallenges, DeviceCookies, DeviceProofExpectation, DeviceProofResult } from "./device-ports.ts";
 import type { Session, SessionId } from "./model.ts";
 import type { SessionStore } from "./ports.ts";
 import { type StoreMs, storeMs } from "./time.ts";
+
+/** Remembers the keys of sessions that proofs were presented for: their thumbprints, by session. It may forget them. */
+export interface SessionKeys {
+  get(sid: SessionId): string | undefined;
+  set(sid: SessionId, thumbprint: string): void;
+}
 
 /** The dependencies of device binding. */
 export type DeviceTools = {
@@ -25,6 +31,8 @@ export type DeviceTools = {
    * for all.
    */
   readonly now: SessionStore["now"];
+  /** Keeps the limit of a session's key apart from that of everybody who has no more than its tokens. */
+  readonly sessionKeys: SessionKeys;
 };
 
 /** What a request presents of a device. */
@@ -58,15 +66,26 @@ export function devicePresentation(
 
 /**
  * Returns the key under which the rate limit counts a refresh. Refreshes with a fresh device cookie have a count of their own, and so have
- * those with the proof of each key. So a copied token without its key cannot use up the limit of the key's holder.
+ * those with the proof of the session's key. So a copied token without its key cannot use up the limit of the key's holder. Proofs of
+ * all other keys share the count of requests without one, as anybody can make keys.
  */
 export function refreshLimitKey(
-  { now }: DeviceTools,
+  { now, sessionKeys }: DeviceTools,
   { cookie, lifeMs, proof }: DevicePresentation,
   sid: SessionId,
 ): string {
-  if (proof !== undefined) return `${sid}+${proof.thumbprint}`;
+  if (proof !== undefined) return sessionKeys.get(sid) === proof.thumbprint ? `${sid}+${proof.thumbprint}` : sid;
   return cookie !== undefined && Math.abs(now(sid) - cookie.issuedAtMs) <= lifeMs ? `${sid}+` : sid;
+}
+
+/**
+ * Notes the key of a session that has one. Each reply of the store about a proof, or the lack of one, tells it: whoever uses up the count of
+ * the others has made it known.
+ */
+export function noteSessionKey({ sessionKeys }: DeviceTools, { sid, device }: Session): void {
+  if (device === undefined) return;
+  const thumbprint = thumbprintOf(device);
+  if (sessionKeys.get(sid) !== thumbprint) sessionKeys.set(sid, thumbprint);
 }
 
 /** Returns a challenge to register a key with, if the refreshed session should have one. @param at the time of the refresh */

@@ -5,6 +5,7 @@ import {
   type DeviceTools,
   devicePresentation,
   NEVER_FRESH,
+  noteSessionKey,
   type PresentedDevice,
   refreshLimitKey,
   registrationOffer,
@@ -120,6 +121,7 @@ export async function refresh(
   }
   if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now } = rotated;
+  if (presentation.proof !== undefined) noteSessionKey(device, session);
   const { sid, subject } = session;
   if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
@@ -195,6 +197,7 @@ function refuse(
     case "other_key": {
       const { reason } = rotated;
       const { subject } = rotated.session;
+      noteSessionKey(device, rotated.session);
       audit({ event: "bound_key_missing", sid, subject, operation: "refresh", reason }, requester);
       return { ok: false, reason, sid };
     }

@@ -75,15 +75,40 @@ test("the first proof is recorded once, with the thumbprint of its key", async (
   ]);
 });
 
-test("requests without the key do not use up the limit of its holder", async () => {
+/** A limit of one for each key. */
+function once(): RateLimit {
   const taken = new Set<string>();
-  const once: RateLimit = {
-    take: (key) => (taken.has(key) ? 1000 : void taken.add(key)),
-    giveBack() {},
-  };
-  const client = await boundClient(once);
-  expect(await client.refresh()).toMatchObject({ reason: "proof_missing" });
-  expect(await client.refresh()).toMatchObject({ reason: "rate_limited" });
-  expect(await client.refresh(OTHER)).toMatchObject({ reason: "other_key" });
+  return { take: (key) => (taken.has(key) ? 1000 : void taken.add(key)), giveBack() {} };
+}
+
+test.each([
+  ["none", undefined, "proof_missing"],
+  ["another key", OTHER, "other_key"],
+])(
+  "a thief with many keys has one limit for all of them, and the key's holder another one: after %s",
+  async (_, first, reason) => {
+    const client = await boundClient(once());
+    expect(await client.refresh(first)).toMatchObject({ reason });
+    for (const stolen of [undefined, OTHER, someProof(3), someProof(4)]) {
+      expect(await client.refresh(stolen)).toMatchObject({ reason: "rate_limited" });
+      expect(await client.refreshByCookie(stolen)).toMatchObject({ reason: "rate_limited" });
+    }
+    expect(await client.refresh(OWN)).toMatchObject({ ok: true });
+  },
+);
+
+test("a session without a key has one limit, whatever its requests prove", async () => {
+  const client = await boundClient(once(), {});
+  expect(await client.refreshByCookie(OTHER)).toMatchObject({ ok: true });
+  for (const proof of [undefined, OTHER, OWN]) {
+    expect(await client.refreshByCookie(proof)).toMatchObject({ reason: "rate_limited" });
+  }
+});
+
+test("the key of a session is counted apart from its first proof on", async () => {
+  const client = await boundClient(once(), {});
   expect(await client.refresh(OWN)).toMatchObject({ ok: true });
+  expect(await client.refresh(OTHER)).toMatchObject({ reason: "rate_limited" });
+  expect(await client.refresh(OWN)).toMatchObject({ ok: true });
+  expect(await client.refresh(OWN)).toMatchObject({ reason: "rate_limited" });
 });

@@ -10,6 +10,7 @@ export function deviceTools(now: DeviceTools["now"], more: Partial<DeviceTools> 
     lifeMs: 300_000,
     reuseIntervalMs: 10_000,
     now,
+    sessionKeys: new Map(),
     ...more,
   };
 }
