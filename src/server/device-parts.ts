@@ -55,6 +55,6 @@ export function createDpop(
     replays: createReplays({ windowMs: PROOF_LIFE_MS, monotonic: () => performance.now() }),
     nonces: createProofNonces({ keys, maxAgeMs: PROOF_LIFE_MS, entropy }),
     requiresNonce: dpopNonces,
-    baseUrl: issuer.replace(/\/$/, ""),
+    baseUrl: new URL(issuer).href.replace(/\/$/, ""), // its host is then in ASCII, as in proofs
   };
 }

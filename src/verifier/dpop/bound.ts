@@ -1,5 +1,6 @@
 import { REFUSED, type Verdict } from "../verdict.ts";
-import { type ProofExpectation, type ProofRefused, type ProofResult, proofUrl, refuseProof } from "./proof.ts";
+import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof } from "./proof.ts";
+import { proofUrl } from "./proof-url.ts";
 import type { Replays } from "./replays.ts";
 
 /** What a request proves with (RFC 9449 section 7). */

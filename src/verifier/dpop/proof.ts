@@ -1,6 +1,7 @@
 /** The rules of a DPoP proof (RFC 9449 section 4.3) but for its signature and its hashes, which each runtime checks by itself. */
 import { readCompactJws } from "./compact-jws.ts";
 import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
+import { proofUrl } from "./proof-url.ts";
 
 /**
  * Why a proof is refused, as a closed list.
@@ -113,22 +114,6 @@ function findFault(
   if (nonce !== undefined && isFreshNonce !== undefined) return isFreshNonce(nonce) ? undefined : "proof_nonce";
   if (requiresNonce) return "proof_nonce";
   return Math.abs(nowMs - (iat as number) * 1000) > PROOF_TOLERANCE_MS ? "proof_stale" : undefined;
-}
-
-/**
- * Returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3), as two of them are
- * compared. Undefined if it is no http(s) URL, or has credentials.
- */
-export function proofUrl(text: string): string | undefined {
-  const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username || url.password) return undefined;
-  return url.origin + url.pathname.replace(/%[0-9a-f]{2}/gi, normalizeEscape);
-}
-
-/** Decodes an escaped character that needs no escape; the others get upper case. */
-function normalizeEscape(escaped: string): string {
-  const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
-  return /[A-Za-z0-9._~-]/.test(character) ? character : escaped.toUpperCase();
 }
 
 export function refuseProof(reason: ProofRefusal): ProofRefused {

@@ -1,0 +1,44 @@
+/** The URL of a request as two of them are compared. The rules are in docs/verifier-protocol.md, since every language has other parsers. */
+
+/** Scheme, host, port and path; the host is a name, an IPv4 address or an IPv6 one, and there are no credentials. */
+const PARTS = /^(https?):\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]*))?(\/[^?#]*)?(?:[?#]|$)/i;
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
+
+/** What a path does not have to escape (RFC 3986 section 3.3). */
+const UNESCAPED = /[^A-Za-z0-9._~!$&'()*+,;=:@/%-]+/g;
+const encoder = new TextEncoder();
+
+/**
+ * Returns a URL without query and fragment, normalized by its syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3). Undefined if it is no
+ * http(s) URL, has credentials, or a host that is not in ASCII.
+ */
+export function proofUrl(text: string): string | undefined {
+  const [, givenScheme, host, port, path = "/"] = PARTS.exec(text) ?? [];
+  if (givenScheme === undefined || host === undefined) return undefined;
+  const scheme = givenScheme.toLowerCase();
+  const authority = host.toLowerCase() + (port && port !== DEFAULT_PORTS[scheme] ? `:${port}` : "");
+  const escaped = path.replace(UNESCAPED, escapeText).replace(/%[0-9a-f]{2}/gi, normalizeEscape);
+  return `${scheme}://${authority}${removeDotSegments(escaped)}`;
+}
+
+function escapeText(text: string): string {
+  return Array.from(encoder.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
+}
+
+/** Decodes an escaped character that needs no escape; the others get upper case. */
+function normalizeEscape(escaped: string): string {
+  const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+  return /[A-Za-z0-9._~-]/.test(character) ? character : escaped.toUpperCase();
+}
+
+/** Resolves the segments `.` and `..` of an absolute path (RFC 3986 section 5.2.4). */
+function removeDotSegments(path: string): string {
+  const kept: string[] = [];
+  const segments = path.split("/").slice(1);
+  for (const [index, segment] of segments.entries()) {
+    if (segment === "..") kept.pop();
+    else if (segment !== ".") kept.push(segment);
+    if ((segment === "." || segment === "..") && index === segments.length - 1) kept.push("");
+  }
+  return `/${kept.join("/")}`;
+}
